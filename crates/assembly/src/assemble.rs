@@ -1,28 +1,26 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::tape_backend;
-use signalbox_config::{BackendConfig, Config, Era, Target, UrlTransport};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
-use signalbox_engine::budget;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
-use signalbox_engine::{FactSink, Principal};
+use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
     Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
     Settings,
 };
+use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec};
 use signalbox_transport::in_process::InProcessConnector;
 use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
-use signalbox_transport::spec_error::SpecError;
 use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
 use signalbox_transport::ws_back::{WsConnector, WsSpec};
@@ -144,7 +142,7 @@ pub fn assemble(
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptors::chain(&breakpoints, &rules),
+        chain: interceptor_chain(&breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
@@ -238,7 +236,7 @@ fn callers(config: &Config) -> BackendCallers {
 /// The server itself.
 fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
-        Target::Command { program, args, env, env_pass, cwd } => {
+        BackendTarget::Command { program, args, env, env_pass, cwd } => {
             let spec = ChildSpec {
                 args: args.clone(),
                 env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
@@ -249,11 +247,11 @@ fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<A
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
-        Target::Url { url, .. } if backend.addresses.all.is_empty() => {
+        BackendTarget::Url { url, .. } if backend.addresses.all.is_empty() => {
             remote(backend, url, backend.failing.retries, limits)
         }
-        Target::Url { .. } => many(backend, limits),
-        Target::Tape => Err(AssembleError::NoAddress),
+        BackendTarget::Url { .. } => many(backend, limits),
+        BackendTarget::Tape => Err(AssembleError::NoAddress),
     }
 }
 
@@ -280,7 +278,9 @@ fn remote(
     retries: u32,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
-    let Target::Url { headers, transport, tls, .. } = &backend.target else { return Err(AssembleError::NoAddress) };
+    let BackendTarget::Url { headers, transport, tls, .. } = &backend.target else {
+        return Err(AssembleError::NoAddress);
+    };
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     if is_websocket(url) {
         let spec = WsSpec {
@@ -320,7 +320,9 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
         start_timeout: backend.start_timeout,
         max_children: backend.max_children,
         wish: match backend.era {
-            Era::Auto if matches!(backend.target, Target::Url { transport: UrlTransport::Sse, .. }) => Wish::Legacy,
+            Era::Auto if matches!(backend.target, BackendTarget::Url { transport: UrlTransport::Sse, .. }) => {
+                Wish::Legacy
+            }
             Era::Auto => Wish::Auto,
             Era::Old => Wish::Legacy,
             Era::New => Wish::Modern,
@@ -338,11 +340,11 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
 fn source(backend: &BackendConfig) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &backend.target {
-        Target::Command { program, args, env, env_pass, cwd } => {
+        BackendTarget::Command { program, args, env, env_pass, cwd } => {
             (program, args, env_pass, cwd).hash(&mut hasher);
             env.iter().for_each(|(name, _)| name.hash(&mut hasher));
         }
-        Target::Url { .. } | Target::Tape => return 0,
+        BackendTarget::Url { .. } | BackendTarget::Tape => return 0,
     }
     (&backend.tools.include, &backend.tools.exclude).hash(&mut hasher);
     hasher.finish()
@@ -371,4 +373,14 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
         source: 0,
         allows: Box::new(|_| true),
     }
+}
+
+/// The chain, asked from top to bottom for requests and from bottom to top for answers.
+#[must_use]
+pub fn interceptor_chain(breakpoints: &Arc<Breakpoints>, rules: &Arc<Rules>) -> Chain {
+    Chain::new(vec![
+        // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
+        Arc::clone(breakpoints) as _,
+        Arc::clone(rules) as _,
+    ])
 }

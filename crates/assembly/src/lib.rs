@@ -3,8 +3,8 @@
 
 pub mod assemble;
 pub mod data_dir;
-pub mod interceptors;
 pub mod live;
+pub mod live_line;
 pub mod logging;
 pub mod name_check;
 #[cfg(feature = "otel")]

@@ -1,9 +1,7 @@
 //! Sends facts to watchers as they happen. Without watchers a fact costs one atomic load.
 
-pub mod line;
-
+use crate::live_line::{self as line, FeedClock};
 use bytes::Bytes;
-use line::Clock;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_runtime::Gateway;
@@ -31,7 +29,7 @@ pub struct TooMany;
 pub struct Live {
     watching: AtomicUsize,
     watchers: Mutex<Vec<Arc<Watcher>>>,
-    clock: Clock,
+    clock: FeedClock,
     gateway: OnceLock<Weak<Gateway>>,
 }
 
@@ -48,7 +46,7 @@ impl Live {
         Arc::new(Self {
             watching: AtomicUsize::new(0),
             watchers: Mutex::default(),
-            clock: Clock::start(),
+            clock: FeedClock::start(),
             gateway: OnceLock::new(),
         })
     }

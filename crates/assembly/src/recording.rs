@@ -3,26 +3,26 @@
 mod backends_seen;
 mod late_writer;
 mod session_key;
-mod tape_sink;
+
+pub use late_writer::LateWriter;
+pub use session_key::{SESSION_KEY_FILE, session_hash};
 
 use crate::data_dir::DataDir;
 use crate::tape_to_file::TapeToFile;
-pub use late_writer::LateWriter;
-pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_config::{Config, Record};
-use signalbox_engine::FactSink;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
+use signalbox_engine::{Fact, FactSink};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
 use signalbox_store::{PostgresStore, SqliteStore};
 use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tape_sink::TapeSink;
 
 /// The file of the store in the data folder.
 pub const STORE_FILE: &str = "tapes.db";
@@ -342,4 +342,47 @@ fn random<const N: usize>() -> Result<[u8; N], std::io::Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
     Ok(bytes)
+}
+
+/// Hands facts to the recorder, and knows whether answers wait for it.
+pub struct TapeSink {
+    recorder: Arc<Recorder>,
+    strict: bool,
+}
+
+impl TapeSink {
+    /// A sink; with `strict` an answer leaves only after it is on disk.
+    pub fn new(recorder: Arc<Recorder>, strict: bool) -> Self {
+        Self { recorder, strict }
+    }
+}
+
+impl FactSink for TapeSink {
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn is_durable(&self) -> bool {
+        self.strict
+    }
+
+    fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        let barrier = self.recorder.barrier();
+        Box::pin(async move { barrier.await.is_ok() })
+    }
+
+    fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let (room, within) = self.recorder.room()?;
+        Some(Box::pin(async move {
+            let _ = tokio::time::timeout(within, room).await;
+        }))
+    }
+
+    fn fact(&self, fact: &Fact) {
+        self.recorder.fact(fact);
+    }
+
+    fn facts(&self, facts: &[Fact]) {
+        self.recorder.facts(facts);
+    }
 }

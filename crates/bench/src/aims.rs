@@ -1,7 +1,7 @@
 //! What Signalbox is held to beside the bare forwarder, and whether a run met it.
 
 use crate::report::{FORWARD, SIGNALBOX};
-use crate::results::{Cell, Results, Run, named};
+use crate::results::{ResultCell, Results, Run, named};
 
 /// One aim: a bound on a ratio to the bare forwarder, in all cells it is about.
 struct Aim {
@@ -66,7 +66,7 @@ const AIMS: &[Aim] = &[
 pub fn render(results: &Results) -> String {
     let mut text = "\n### Aims, beside the bare forwarder\n\n".to_owned();
     for aim in AIMS {
-        let mut worst: Option<(f64, &Cell)> = None;
+        let mut worst: Option<(f64, &ResultCell)> = None;
         for (cell, servers) in &results.0 {
             let counted = match aim.connections {
                 Some(only) => cell.connections == only,

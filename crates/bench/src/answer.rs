@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::scan::{Found, scan};
+use crate::scan::{FoundTokens, scan};
 
 /// The revision of the modern era.
 pub const MODERN: &str = "2026-07-28";
@@ -49,7 +49,7 @@ impl fmt::Display for UnknownEra {
 
 /// One answer.
 #[derive(Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct EchoAnswer {
     /// The HTTP status it goes out with.
     pub status: u16,
     /// The JSON-RPC response; empty for a notification.
@@ -76,16 +76,16 @@ impl Echo {
     }
 
     /// Answers one message; `header` is the value of `MCP-Protocol-Version`, if the transport has one.
-    pub fn answer(&self, message: &[u8], header: Option<&[u8]>) -> Answer {
+    pub fn answer(&self, message: &[u8], header: Option<&[u8]>) -> EchoAnswer {
         answer(self, message, header)
     }
 }
 
-fn answer(server: &Echo, message: &[u8], header: Option<&[u8]>) -> Answer {
+fn answer(server: &Echo, message: &[u8], header: Option<&[u8]>) -> EchoAnswer {
     let (eras, tools) = (server.eras, &server.tools);
     let found = scan(message);
     let Some(id) = found.id else {
-        return Answer { status: 202, ..Answer::default() };
+        return EchoAnswer { status: 202, ..EchoAnswer::default() };
     };
     let method = found.method.unwrap_or_default();
     let modern = method != b"initialize"
@@ -105,7 +105,7 @@ fn answer(server: &Echo, message: &[u8], header: Option<&[u8]>) -> Answer {
                 r#""resultType":"complete","supportedVersions":["{MODERN}"],"capabilities":{{"tools":{{}}}},"ttlMs":3600000,"cacheScope":"public","_meta":{{"io.modelcontextprotocol/serverInfo":{SERVER}}}"#
             ),
         ),
-        b"initialize" if eras != Eras::New => Answer {
+        b"initialize" if eras != Eras::New => EchoAnswer {
             opens_session: true,
             ..result(
                 id,
@@ -120,30 +120,30 @@ fn answer(server: &Echo, message: &[u8], header: Option<&[u8]>) -> Answer {
     }
 }
 
-fn call(id: &[u8], found: &Found<'_>, modern: bool) -> Answer {
+fn call(id: &[u8], found: &FoundTokens<'_>, modern: bool) -> EchoAnswer {
     if found.name != Some(b"echo") {
         return error(200, id, -32602, "no such tool");
     }
     let text = found.text.unwrap_or_default();
     let ending: &[u8] = if modern { br#""}],"resultType":"complete"}}"# } else { br#""}]}}"# };
     let parts = [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":{"content":[{"type":"text","text":""#, text, ending];
-    Answer { status: 200, body: parts.concat(), opens_session: false }
+    EchoAnswer { status: 200, body: parts.concat(), opens_session: false }
 }
 
-fn result(id: &[u8], members: &str) -> Answer {
+fn result(id: &[u8], members: &str) -> EchoAnswer {
     let parts = [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":{"#, members.as_bytes(), b"}}"];
-    Answer { status: 200, body: parts.concat(), opens_session: false }
+    EchoAnswer { status: 200, body: parts.concat(), opens_session: false }
 }
 
-fn error(status: u16, id: &[u8], code: i32, message: &str) -> Answer {
+fn error(status: u16, id: &[u8], code: i32, message: &str) -> EchoAnswer {
     let fault = format!(r#","error":{{"code":{code},"message":"{message}"}}}}"#);
     let parts = [br#"{"jsonrpc":"2.0","id":"#, id, fault.as_bytes()];
-    Answer { status, body: parts.concat(), opens_session: false }
+    EchoAnswer { status, body: parts.concat(), opens_session: false }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Echo, Eras, MODERN};
+    use super::{Echo, EchoAnswer, Eras, MODERN};
 
     const CALL: &[u8] =
         br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}"#;
@@ -152,7 +152,7 @@ mod tests {
         Echo::new(eras, 1, false)
     }
 
-    fn text(answer: &Answer) -> &str {
+    fn text(answer: &EchoAnswer) -> &str {
         std::str::from_utf8(&answer.body).unwrap()
     }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_notification_gets_no_body() {
         let message = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        let expected = Answer { status: 202, ..Answer::default() };
+        let expected = EchoAnswer { status: 202, ..EchoAnswer::default() };
         assert_eq!(echo(Eras::Both).answer(message, None), expected);
     }
 

@@ -27,7 +27,7 @@ pub struct Connection {
 
 /// The head of an answer, as far as the client needs it.
 #[derive(Debug, Default, PartialEq)]
-pub struct Head {
+pub struct ResponseHead {
     /// The HTTP status.
     pub status: u16,
     /// The session the server opened.
@@ -67,7 +67,7 @@ impl Connection {
     }
 
     /// Sends one request and reads the whole answer to it.
-    pub async fn exchange(&mut self, request: &[u8]) -> io::Result<Head> {
+    pub async fn exchange(&mut self, request: &[u8]) -> io::Result<ResponseHead> {
         let head = self.begin(request).await?;
         let body_at = self.body.take().map_or(0, |body| body.start);
         if head.chunked {
@@ -83,12 +83,12 @@ impl Connection {
     }
 
     /// Sends one request and reads the head of the answer to it; what follows is left to the caller.
-    pub async fn begin(&mut self, request: &[u8]) -> io::Result<Head> {
+    pub async fn begin(&mut self, request: &[u8]) -> io::Result<ResponseHead> {
         self.stream.write_all(request).await?;
         self.input.clear();
         self.joined.clear();
         let end = self.find(0, b"\r\n\r\n").await?;
-        let head = Head::parse(&self.input[..end]).ok_or_else(|| malformed("head"))?;
+        let head = ResponseHead::parse(&self.input[..end]).ok_or_else(|| malformed("head"))?;
         self.body = Some(end + 4..self.input.len());
         Ok(head)
     }
@@ -147,7 +147,7 @@ impl Connection {
     }
 }
 
-impl Head {
+impl ResponseHead {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let mut lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
         let status_line = lines.next()?.strip_prefix(b"HTTP/1.1 ")?;
@@ -188,14 +188,16 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    use super::{Connection, Head};
+    use super::{Connection, ResponseHead};
 
     #[test]
     fn reads_a_head() {
-        let head = Head::parse(b"HTTP/1.1 200 OK\r\nContent-length: 12\r\nMcp-Session-Id: a:b\r\nconnection: close");
-        let expected = Head { status: 200, session: Some("a:b".to_owned()), length: 12, chunked: false, close: true };
+        let head =
+            ResponseHead::parse(b"HTTP/1.1 200 OK\r\nContent-length: 12\r\nMcp-Session-Id: a:b\r\nconnection: close");
+        let expected =
+            ResponseHead { status: 200, session: Some("a:b".to_owned()), length: 12, chunked: false, close: true };
         assert_eq!(head, Some(expected));
-        assert_eq!(Head::parse(b"nonsense"), None);
+        assert_eq!(ResponseHead::parse(b"nonsense"), None);
     }
 
     #[test]

@@ -1,9 +1,8 @@
-//! The echo server over Streamable HTTP: hyper, keep-alive, one JSON answer per POST.
+//! The echo server over Streamable HTTP (hyper, keep-alive, one JSON answer per POST) and over standard input and output.
 
-use std::convert::Infallible;
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use crate::answer::Echo;
+use crate::args::Args;
+use crate::workers::Workers;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -12,11 +11,10 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use std::convert::Infallible;
+use std::io::{self, BufRead, BufReader, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpStream;
-
-use crate::answer::Echo;
-use crate::args::Args;
-use crate::workers::Workers;
 
 /// The largest body that is read.
 const BODY_LIMIT: usize = 4 * 1024 * 1024;
@@ -90,4 +88,31 @@ async fn read(mut body: Incoming) -> Option<Bytes> {
         whole.put(data);
     }
     Some(whole.freeze())
+}
+
+/// Room for one large message, so that most are read with one call.
+const BUFFER: usize = 128 * 1024;
+
+/// Answers lines until stdin ends.
+pub fn run_stdio(server: &Echo) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(BUFFER, io::stdin().lock());
+    let mut output = io::stdout().lock();
+    let mut line = Vec::new();
+    let mut replies = Vec::with_capacity(BUFFER);
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let reply = server.answer(&line, None).body;
+        if !reply.is_empty() {
+            replies.extend_from_slice(&reply);
+            replies.push(b'\n');
+        }
+        line.clear();
+        // Answers to lines that arrived together leave together.
+        if input.buffer().is_empty() || replies.len() >= BUFFER {
+            output.write_all(&replies)?;
+            output.flush()?;
+            replies.clear();
+        }
+    }
+    output.write_all(&replies)?;
+    output.flush()
 }

@@ -28,20 +28,20 @@ enum Chunk {
 
 /// Reads a chunked body piece by piece.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventCounter {
     chunk: Chunk,
     /// The start of the line that is not over yet.
     line: Vec<u8>,
     counts: Counts,
 }
 
-impl Default for Events {
+impl Default for EventCounter {
     fn default() -> Self {
         Self { chunk: Chunk::Size(0), line: Vec::new(), counts: Counts::default() }
     }
 }
 
-impl Events {
+impl EventCounter {
     /// Takes what was read.
     pub fn feed(&mut self, mut bytes: &[u8]) {
         while let Some((&byte, rest)) = bytes.split_first() {
@@ -108,7 +108,7 @@ fn begun(size: usize) -> Chunk {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, Events};
+    use super::{Counts, EventCounter};
 
     #[test]
     fn counts_are_the_same_however_the_stream_is_cut() {
@@ -124,7 +124,7 @@ mod tests {
         }
         body += "0\r\n\r\n";
         for size in 1..body.len() {
-            let mut counter = Events::default();
+            let mut counter = EventCounter::default();
             body.as_bytes().chunks(size).for_each(|piece| counter.feed(piece));
             assert_eq!(counter.counts(), Counts { lists: 1, updates: 2, acknowledged: 0 }, "pieces of {size}");
             assert!(counter.is_over());

@@ -16,10 +16,10 @@ use tokio::task::JoinSet;
 
 use crate::args::{Args, usage};
 use crate::connection::Connection;
-use crate::events::Events;
-use crate::load::{Session, refused};
+use crate::events::EventCounter;
+use crate::load::{LoadSession, refused};
 use crate::plan::ID_FIRST;
-use crate::request::{Era, Target, Way};
+use crate::request::{Channel, LoadEra, LoadTarget};
 
 /// The flags of `hold` that take a value.
 pub const FLAGS: &[&str] = &["url", "sessions", "streams", "era", "follow", "source"];
@@ -36,7 +36,7 @@ const BUFFER: usize = 4096;
 const SLOW_BUFFER: u32 = 4096;
 
 struct Plan {
-    target: Target,
+    target: LoadTarget,
     address: SocketAddr,
     source: IpAddr,
     sessions: usize,
@@ -48,8 +48,8 @@ struct Plan {
 
 impl Plan {
     fn read(args: &Args) -> io::Result<Self> {
-        let target = Target::parse(&args.required::<String>("url")?, args.or("era", Era::Old)?)?;
-        let Way::Http { address, .. } = target.way else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let target = LoadTarget::parse(&args.required::<String>("url")?, args.or("era", LoadEra::Old)?)?;
+        let Channel::Http { address, .. } = target.way else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (sessions, streams) = (args.or("sessions", 0)?, args.or("streams", 0)?);
         if sessions > SESSIONS_MAX || streams > STREAMS_MAX {
             return Err(usage(format!("at most {SESSIONS_MAX} sessions and {STREAMS_MAX} streams")));
@@ -130,7 +130,7 @@ async fn open_sessions(plan: &Arc<Plan>) -> io::Result<()> {
             if share == 0 {
                 return Ok(());
             }
-            let mut session = Session { connection: connect(&plan).await?, id: None };
+            let mut session = LoadSession { connection: connect(&plan).await?, id: None };
             for _ in 0..share {
                 session.initialize(&plan.target).await?;
                 if plan.used {
@@ -172,26 +172,26 @@ async fn all<T: 'static>(mut lanes: JoinSet<io::Result<T>>) -> io::Result<Vec<T>
 }
 
 /// Opens one event stream: that of a session, or a listen request that has been acknowledged.
-async fn open_stream(plan: &Plan) -> io::Result<(TcpStream, Events)> {
-    let mut session = Session { connection: connect(plan).await?, id: None };
+async fn open_stream(plan: &Plan) -> io::Result<(TcpStream, EventCounter)> {
+    let mut session = LoadSession { connection: connect(plan).await?, id: None };
     session.initialize(&plan.target).await?;
     let id = session.id.as_deref();
-    if let (Era::Old, Some(uri)) = (plan.target.era, &plan.follow) {
+    if let (LoadEra::Old, Some(uri)) = (plan.target.era, &plan.follow) {
         ask(&mut session.connection, "resources/subscribe", &plan.target.subscribe(id, uri)).await?;
     }
     let request = match plan.target.era {
-        Era::Old => plan.target.get(id),
-        Era::New => plan.target.listen(plan.follow.as_deref()),
+        LoadEra::Old => plan.target.get(id),
+        LoadEra::New => plan.target.listen(plan.follow.as_deref()),
     };
     let head = session.connection.begin(&request).await?;
     if head.status != 200 {
         return Err(refused("the stream", &head, &session.connection));
     }
     let (mut stream, read) = session.connection.into_stream();
-    let mut events = Events::default();
+    let mut events = EventCounter::default();
     events.feed(&read);
     let mut buffer = [0; BUFFER];
-    while plan.target.era == Era::New && events.counts().acknowledged == 0 {
+    while plan.target.era == LoadEra::New && events.counts().acknowledged == 0 {
         match stream.read(&mut buffer).await? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             length => events.feed(&buffer[..length]),
@@ -220,7 +220,7 @@ async fn connect(plan: &Plan) -> io::Result<Connection> {
 }
 
 /// Reads a stream to its end, once it is read at all.
-async fn follow(mut stream: TcpStream, mut events: Events, held: Arc<Held>, mut read: watch::Receiver<bool>) {
+async fn follow(mut stream: TcpStream, mut events: EventCounter, held: Arc<Held>, mut read: watch::Receiver<bool>) {
     if read.wait_for(|read| *read).await.is_ok() {
         let mut buffer = [0; BUFFER];
         while !events.is_over() {

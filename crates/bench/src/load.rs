@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::args::Args;
-use crate::connection::{Connection, Head};
+use crate::connection::{Connection, ResponseHead};
 use crate::gauge::{Peaks, Reading};
-use crate::outcome::{Outcome, Tally};
+use crate::outcome::{LoadOutcome, Tally};
 use crate::pace::Pace;
 use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
-use crate::request::{Call, Era, Target, Way};
+use crate::request::{Channel, LoadEra, LoadTarget, PreparedCall};
 
 /// Failed calls after which a connection gives up.
 pub const ERRORS_MAX: u64 = 1000;
@@ -35,9 +35,9 @@ const OVER: u8 = 2;
 
 /// Where the run is.
 #[derive(Clone, Debug, Default)]
-pub struct Phase(Arc<AtomicU8>);
+pub struct LoadPhase(Arc<AtomicU8>);
 
-impl Phase {
+impl LoadPhase {
     /// True once no call should be made any more.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed) == OVER
@@ -75,15 +75,15 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
 /// Everything that is about to make calls.
 struct Ready {
     running: JoinSet<Tally>,
-    phase: Phase,
+    phase: LoadPhase,
     body_bytes: usize,
     pids: Vec<u32>,
 }
 
-async fn drive(plan: &Plan) -> io::Result<Outcome> {
+async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
     let Ready { mut running, phase, body_bytes, pids } = match &plan.target.way {
-        Way::Http { .. } => connect(plan).await?,
-        Way::Pipe => pipe(plan).await?,
+        Channel::Http { .. } => connect(plan).await?,
+        Channel::Pipe => pipe(plan).await?,
     };
     // Not a moment is waited where none was asked for: a few calls may be over by then.
     if !plan.warmup.is_zero() {
@@ -101,12 +101,12 @@ async fn drive(plan: &Plan) -> io::Result<Outcome> {
     if ended_early.is_err() && timeout(GRACE, tally.gather(&mut running)).await.is_err() {
         tally.fail(running.len() as u64, "calls were never answered");
     }
-    Ok(Outcome { body_bytes, elapsed, pids, used, peaks, tally })
+    Ok(LoadOutcome { body_bytes, elapsed, pids, used, peaks, tally })
 }
 
 async fn pipe(plan: &Plan) -> io::Result<Ready> {
     let pipe = timeout(GRACE, Pipe::open(plan)).await??;
-    let (phase, mut running) = (Phase::default(), JoinSet::new());
+    let (phase, mut running) = (LoadPhase::default(), JoinSet::new());
     phase.enter(WARMING);
     let (body_bytes, pids) = (pipe.body_bytes(), vec![pipe.pid()]);
     running.spawn(pipe.run(phase.clone()));
@@ -119,8 +119,8 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
     let mut shared = None;
     for index in 0..plan.connections {
         let opening = match shared.clone().filter(|_| plan.one_session) {
-            Some(id) => timeout(GRACE, Session::join(&plan.target, id)).await,
-            None => timeout(GRACE, Session::open(&plan.target)).await,
+            Some(id) => timeout(GRACE, LoadSession::join(&plan.target, id)).await,
+            None => timeout(GRACE, LoadSession::open(&plan.target)).await,
         };
         let mut session = opening??;
         shared = session.id.clone();
@@ -144,7 +144,7 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
         let turn = |pause: Duration| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64));
         caller.pace = plan.pause.map(turn).transpose()?;
     }
-    let (phase, mut running) = (Phase::default(), JoinSet::new());
+    let (phase, mut running) = (LoadPhase::default(), JoinSet::new());
     for caller in callers {
         running.spawn(caller.run(phase.clone()));
     }
@@ -152,35 +152,35 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
 }
 
 /// A connection that is ready for calls.
-pub struct Session {
+pub struct LoadSession {
     /// The connection.
     pub connection: Connection,
     /// The session's id, if the server gave one.
     pub id: Option<String>,
 }
 
-impl Session {
-    async fn connection(target: &Target) -> io::Result<Connection> {
+impl LoadSession {
+    async fn connection(target: &LoadTarget) -> io::Result<Connection> {
         match &target.way {
-            Way::Http { address, .. } => Connection::open(*address).await,
-            Way::Pipe => Err(io::Error::other("a pipe has no connections")),
+            Channel::Http { address, .. } => Connection::open(*address).await,
+            Channel::Pipe => Err(io::Error::other("a pipe has no connections")),
         }
     }
 
     /// One more connection of a session that is open.
-    async fn join(target: &Target, id: String) -> io::Result<Self> {
+    async fn join(target: &LoadTarget, id: String) -> io::Result<Self> {
         Ok(Self { connection: Self::connection(target).await?, id: Some(id) })
     }
 
-    async fn open(target: &Target) -> io::Result<Self> {
+    async fn open(target: &LoadTarget) -> io::Result<Self> {
         let mut opened = Self { connection: Self::connection(target).await?, id: None };
         opened.initialize(target).await?;
         Ok(opened)
     }
 
     /// Opens a session on this connection, which may have carried others before.
-    pub async fn initialize(&mut self, target: &Target) -> io::Result<()> {
-        if target.era == Era::New {
+    pub async fn initialize(&mut self, target: &LoadTarget) -> io::Result<()> {
+        if target.era == LoadEra::New {
             return Ok(());
         }
         let head = self.connection.exchange(&target.initialize()).await?;
@@ -197,7 +197,7 @@ impl Session {
 
     /// The tool whose name is or ends with `echo`; a gateway may put its backend's name in front, and may need a moment
     /// until it knows its backends.
-    async fn find_tool(&mut self, target: &Target) -> io::Result<String> {
+    async fn find_tool(&mut self, target: &LoadTarget) -> io::Result<String> {
         let request = target.list(self.id.as_deref());
         let mut tries = GRACE.as_millis() / LIST_RETRY.as_millis();
         loop {
@@ -226,7 +226,7 @@ pub fn echo_tool(list: &[u8]) -> Option<String> {
 }
 
 /// The error that says how a request was refused.
-pub fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
+pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::Error {
     let body = connection.body();
     let start = String::from_utf8_lossy(&body[..body.len().min(300)]);
     io::Error::other(format!("{what} was answered {} {start}", head.status))
@@ -235,14 +235,14 @@ pub fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
 /// One connection's loop.
 struct Caller {
     connection: Connection,
-    call: Call,
+    call: PreparedCall,
     next_id: u64,
     calls_left: u64,
     pace: Option<Pace>,
 }
 
 impl Caller {
-    async fn run(mut self, phase: Phase) -> Tally {
+    async fn run(mut self, phase: LoadPhase) -> Tally {
         let mut tally = Tally::default();
         while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;
@@ -277,7 +277,7 @@ impl Caller {
 }
 
 /// Whether this is the result of that call: its id is there, the text can be, and it is no failure in the form of a result.
-pub fn is_answer(body: &[u8], call: &Call) -> bool {
+pub fn is_answer(body: &[u8], call: &PreparedCall) -> bool {
     body.len() > call.text_bytes
         && memmem::find(body, call.id()).is_some()
         && memmem::find(body, br#""result""#).is_some()

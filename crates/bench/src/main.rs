@@ -26,7 +26,6 @@ mod report;
 mod request;
 mod results;
 mod scan;
-mod stdio;
 mod workers;
 
 use std::io;
@@ -83,7 +82,7 @@ fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCod
             let args = Args::parse(words, &["listen", "era", "workers", "tools"], &["stdio", "mute"])?;
             let server = Echo::new(args.or("era", Eras::Both)?, args.or("tools", 1)?, args.has("mute"));
             if args.has("stdio") {
-                stdio::run(&server)?;
+                echo::run_stdio(&server)?;
             } else {
                 echo::run(&args, server)?;
             }

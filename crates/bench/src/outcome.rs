@@ -43,7 +43,7 @@ impl Tally {
 
 /// The whole run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct LoadOutcome {
     /// Bytes of a call's body.
     pub body_bytes: usize,
     /// How long was measured.
@@ -58,7 +58,7 @@ pub struct Outcome {
     pub tally: Tally,
 }
 
-impl Outcome {
+impl LoadOutcome {
     /// One line of numbers; the first error goes to stderr.
     pub fn json(&self, plan: &Plan) -> String {
         let latencies = &self.tally.latencies;

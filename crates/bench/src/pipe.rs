@@ -9,10 +9,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 
-use crate::load::{ERRORS_MAX, Phase, echo_tool, is_answer};
+use crate::load::{ERRORS_MAX, LoadPhase, echo_tool, is_answer};
 use crate::outcome::Tally;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
-use crate::request::{Call, Era, ID_DIGITS};
+use crate::request::{ID_DIGITS, LoadEra, PreparedCall};
 
 /// Room for what is read at once.
 const BUFFER: usize = 256 * 1024;
@@ -31,7 +31,7 @@ pub struct Pipe {
 
 /// One call under way.
 struct Slot {
-    call: Call,
+    call: PreparedCall,
     next_id: u64,
     calls_left: u64,
     started: Instant,
@@ -48,7 +48,7 @@ impl Pipe {
             return Err(io::Error::other("the server has no pipes"));
         };
         let mut pipe = Self { _child: child, pid, input, output: Lines::new(output), slots: Vec::new() };
-        if plan.target.era == Era::Old {
+        if plan.target.era == LoadEra::Old {
             pipe.exchange(&plan.target.initialize()).await?;
             pipe.input.write_all(&plan.target.initialized(None)).await?;
         }
@@ -88,7 +88,7 @@ impl Pipe {
     }
 
     /// Makes calls until the run is over.
-    pub async fn run(mut self, phase: Phase) -> Tally {
+    pub async fn run(mut self, phase: LoadPhase) -> Tally {
         let mut tally = Tally::default();
         // Written by a task of its own: the server may wait for us to read before it reads on. There is room for a batch
         // for every call that can be under way, so that reading never waits for writing.

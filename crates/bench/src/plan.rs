@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::args::{Args, usage};
-use crate::request::{Era, Target};
+use crate::request::{LoadEra, LoadTarget};
 
 /// The flags of `load` that take a value.
 pub const FLAGS: &[&str] =
@@ -27,7 +27,7 @@ pub const ID_SPAN: u64 = 1_000_000_000;
 #[derive(Debug)]
 pub struct Plan {
     /// Where calls go.
-    pub target: Target,
+    pub target: LoadTarget,
     /// The stdio server to start, where they go to one.
     pub command: Vec<String>,
     /// How many calls are under way at a time: one on each connection, or all on one pipe.
@@ -63,11 +63,14 @@ impl Plan {
         if !(0.0..=SECONDS_MAX).contains(&seconds) || !(0.0..=SECONDS_MAX).contains(&warmup) {
             return Err(usage(format!("at most {SECONDS_MAX} seconds")));
         }
-        let era = args.or("era", Era::Old)?;
+        let era = args.or("era", LoadEra::Old)?;
         let command: Option<String> = args.optional("command")?;
         let command: Vec<String> = command.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect();
-        let target =
-            if command.is_empty() { Target::parse(&args.required::<String>("url")?, era)? } else { Target::pipe(era) };
+        let target = if command.is_empty() {
+            LoadTarget::parse(&args.required::<String>("url")?, era)?
+        } else {
+            LoadTarget::pipe(era)
+        };
         let calls = args.or("max-calls", CALLS_MAX)?;
         let rate: Option<f64> = args.optional("rate")?;
         if rate.is_some_and(|rate| !(1.0..=RATE_MAX).contains(&rate)) {

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::args::usage;
-use crate::results::{Results, Run, Server, named};
+use crate::results::{MeasuredServer, Results, Run, named};
 
 /// The set-up without recording and rules.
 const PLAIN: &str = "plain";
@@ -46,9 +46,10 @@ fn render(lines: &str) -> io::Result<(String, bool)> {
         };
         let p50 = recorded.ratio(Some(plain), |run| run.p50);
         let p99 = recorded.ratio(Some(plain), |run| run.p99);
-        let cpu = |server: &Server| server.median(|run| run.cpu);
+        let cpu = |server: &MeasuredServer| server.median(|run| run.cpu);
         let added = cpu(recorded) - cpu(plain);
-        let clean = |server: &Server| server.failure.is_none() && server.runs.iter().all(|run| run.errors == 0.0);
+        let clean =
+            |server: &MeasuredServer| server.failure.is_none() && server.runs.iter().all(|run| run.errors == 0.0);
         let within = |ratio: Option<f64>, most: f64| ratio.is_some_and(|ratio| ratio <= most);
         let rate: fn(&Run) -> f64 = |run| run.rate;
         let kept = match &*cell.backend {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::aims;
 use crate::args::usage;
-use crate::results::{Cell, Results, Run, Server, Servers, named};
+use crate::results::{MeasuredServer, ResultCell, Results, Run, Servers, named};
 
 const DIRECT: &str = "direct";
 /// The yardstick.
@@ -33,7 +33,7 @@ fn is_clean(results: &Results) -> bool {
 fn tables(results: &Results) -> String {
     let mut text = String::new();
     for (cell, servers) in &results.0 {
-        let Cell { backend, payload, era, connections } = cell;
+        let ResultCell { backend, payload, era, connections } = cell;
         let body = servers.iter().find(|server| !server.runs.is_empty());
         let body = body.map_or(0.0, |server| server.median(|run| run.body_bytes));
         let (way, header) = match backend.as_str() {
@@ -58,7 +58,7 @@ const STDIO_HEADER: &str = "\
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
 
-fn row(backend: &str, server: &Server, servers: &Servers) -> String {
+fn row(backend: &str, server: &MeasuredServer, servers: &Servers) -> String {
     let name = &server.name;
     if server.runs.is_empty() {
         let columns = if backend == "stdio" { 12 } else { 11 };

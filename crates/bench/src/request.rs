@@ -17,14 +17,14 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 
 /// How the client speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Era {
+pub enum LoadEra {
     /// A session of revision 2025-11-25 per connection.
     Old,
     /// Stateless requests of revision 2026-07-28.
     New,
 }
 
-impl FromStr for Era {
+impl FromStr for LoadEra {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -36,7 +36,7 @@ impl FromStr for Era {
     }
 }
 
-impl fmt::Display for Era {
+impl fmt::Display for LoadEra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Old => "old",
@@ -47,7 +47,7 @@ impl fmt::Display for Era {
 
 /// What requests travel over.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Channel {
     /// POST requests to this address and path.
     Http {
         /// The server's address.
@@ -61,26 +61,26 @@ pub enum Way {
 
 /// Where requests go, and in which era.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct LoadTarget {
     /// What they travel over.
-    pub way: Way,
+    pub way: Channel,
     /// How to speak to it.
-    pub era: Era,
+    pub era: LoadEra,
 }
 
-impl Target {
+impl LoadTarget {
     /// Reads `http://IP:PORT/path`.
-    pub fn parse(url: &str, era: Era) -> io::Result<Self> {
+    pub fn parse(url: &str, era: LoadEra) -> io::Result<Self> {
         let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let address = authority.parse().map_err(|_| bad())?;
-        Ok(Self { way: Way::Http { address, path: format!("/{path}") }, era })
+        Ok(Self { way: Channel::Http { address, path: format!("/{path}") }, era })
     }
 
     /// A server that is spoken to over its standard input and output.
-    pub fn pipe(era: Era) -> Self {
-        Self { way: Way::Pipe, era }
+    pub fn pipe(era: LoadEra) -> Self {
+        Self { way: Channel::Pipe, era }
     }
 
     /// The `initialize` that opens a session.
@@ -101,18 +101,18 @@ impl Target {
     /// A request for the list of tools.
     pub fn list(&self, session: Option<&str>) -> Vec<u8> {
         let params = match self.era {
-            Era::Old => "",
-            Era::New => META,
+            LoadEra::Old => "",
+            LoadEra::New => META,
         };
         let body = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#);
         self.framed(&self.headers(session, "tools/list", None), &body)
     }
 
     /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
-    pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> Call {
+    pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> PreparedCall {
         let meta = match self.era {
-            Era::Old => String::new(),
-            Era::New => format!("{META},"),
+            LoadEra::Old => String::new(),
+            LoadEra::New => format!("{META},"),
         };
         let before_id = r#"{"jsonrpc":"2.0","id":"#;
         let zeros = "0".repeat(ID_DIGITS);
@@ -122,18 +122,18 @@ impl Target {
         let text = "x".repeat(size.saturating_sub(fixed).max(TEXT_MIN));
         let body = [before_id, &zeros, &before_text, &text, after_text].concat();
         let bytes = self.framed(&self.headers(session, "tools/call", Some(tool)), &body);
-        let line_end = usize::from(matches!(self.way, Way::Pipe));
+        let line_end = usize::from(matches!(self.way, Channel::Pipe));
         let body_at = bytes.len() - line_end - body.len();
-        Call { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
+        PreparedCall { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
     fn headers(&self, session: Option<&str>, method: &str, name: Option<&str>) -> String {
         match self.era {
-            Era::Old => {
+            LoadEra::Old => {
                 let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
                 format!("MCP-Protocol-Version: {LEGACY}\r\n{}", session.unwrap_or_default())
             }
-            Era::New => {
+            LoadEra::New => {
                 let name = name.map(|name| format!("Mcp-Name: {name}\r\n"));
                 format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{}", name.unwrap_or_default())
             }
@@ -157,14 +157,14 @@ impl Target {
 
     /// A request without a body: the stream of events that belong to no call.
     pub fn get(&self, session: Option<&str>) -> Vec<u8> {
-        let Way::Http { address, path } = &self.way else { return Vec::new() };
+        let Channel::Http { address, path } = &self.way else { return Vec::new() };
         let headers = self.headers(session, "", None);
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n").into_bytes()
     }
 
     /// A message as it travels; a pipe has no place for headers.
     fn framed(&self, headers: &str, body: &str) -> Vec<u8> {
-        let Way::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
+        let Channel::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
         format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len(),
@@ -175,7 +175,7 @@ impl Target {
 
 /// A prebuilt `tools/call`.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct PreparedCall {
     bytes: Vec<u8>,
     id_at: usize,
     /// Length of the body.
@@ -184,7 +184,7 @@ pub struct Call {
     pub text_bytes: usize,
 }
 
-impl Call {
+impl PreparedCall {
     /// The request with this id in it; an id has at most `ID_DIGITS` digits.
     pub fn with_id(&mut self, id: u64) -> &[u8] {
         let mut rest = id;
@@ -203,11 +203,11 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Era, Target};
+    use super::{LoadEra, LoadTarget};
     use crate::scan::scan;
 
-    fn call(era: Era, size: usize) -> (String, String) {
-        let target = Target::parse("http://127.0.0.1:9/mcp", era).unwrap();
+    fn call(era: LoadEra, size: usize) -> (String, String) {
+        let target = LoadTarget::parse("http://127.0.0.1:9/mcp", era).unwrap();
         let mut call = target.call(Some("s1"), "echo", size);
         let request = String::from_utf8(call.with_id(100_000_000_007).to_vec()).unwrap();
         assert_eq!(call.id(), b"100000000007");
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_old_call_carries_its_session() {
-        let (head, body) = call(Era::Old, 256);
+        let (head, body) = call(LoadEra::Old, 256);
         assert_eq!(body.len(), 256);
         assert!(head.contains("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: s1\r\n"));
         assert!(head.ends_with("Content-Length: 256"));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_new_call_carries_meta_and_headers() {
-        let (head, body) = call(Era::New, 65536);
+        let (head, body) = call(LoadEra::New, 65536);
         assert_eq!(body.len(), 65536);
         assert!(head.contains("Mcp-Method: tools/call\r\nMcp-Name: echo\r\n"));
         assert!(!head.contains("Session"));

@@ -5,7 +5,7 @@ use std::io;
 
 /// What was asked for. Tables are sorted by it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct ResultCell {
     /// How the backend is reached: `http` or `stdio`.
     pub backend: String,
     /// Bytes of a call.
@@ -45,7 +45,7 @@ pub struct Run {
 
 /// What one server did in one cell.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Server {
+pub struct MeasuredServer {
     /// Its name.
     pub name: String,
     /// Its runs, by round.
@@ -54,7 +54,7 @@ pub struct Server {
     pub failure: Option<String>,
 }
 
-impl Server {
+impl MeasuredServer {
     /// The median over rounds.
     pub fn median(&self, value: fn(&Run) -> f64) -> f64 {
         middle(self.runs.iter().map(value).collect()).unwrap_or(0.0)
@@ -74,21 +74,21 @@ impl Server {
 }
 
 /// All servers of one cell, in the order in which they first came.
-pub type Servers = Vec<Server>;
+pub type Servers = Vec<MeasuredServer>;
 
 /// All results.
 #[derive(Debug, Default)]
-pub struct Results(pub BTreeMap<Cell, Servers>);
+pub struct Results(pub BTreeMap<ResultCell, Servers>);
 
 impl Results {
     /// Reads lines of `NAME BACKEND ROUND JSON`; the JSON of a run that failed has a member `failed` instead of numbers.
     pub fn read(lines: &str) -> io::Result<Self> {
-        let mut cells: BTreeMap<Cell, Servers> = BTreeMap::new();
+        let mut cells: BTreeMap<ResultCell, Servers> = BTreeMap::new();
         for line in lines.lines() {
             let (name, cell, told) = parse(line).ok_or_else(|| io::Error::other(format!("not a result: {line}")))?;
             let servers = cells.entry(cell).or_default();
             let at = servers.iter().position(|server| server.name == name).unwrap_or_else(|| {
-                servers.push(Server { name: name.to_owned(), ..Server::default() });
+                servers.push(MeasuredServer { name: name.to_owned(), ..MeasuredServer::default() });
                 servers.len() - 1
             });
             match told {
@@ -101,7 +101,7 @@ impl Results {
 }
 
 /// The server of this name.
-pub fn named<'a>(servers: &'a Servers, name: &str) -> Option<&'a Server> {
+pub fn named<'a>(servers: &'a Servers, name: &str) -> Option<&'a MeasuredServer> {
     servers.iter().find(|server| server.name == name)
 }
 
@@ -122,11 +122,11 @@ enum Told {
     CouldNot(String),
 }
 
-fn parse(line: &str) -> Option<(&str, Cell, Told)> {
+fn parse(line: &str) -> Option<(&str, ResultCell, Told)> {
     let mut parts = line.splitn(4, ' ');
     let (name, backend, round, json) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let number = |key| field(json, key)?.parse::<f64>().ok();
-    let cell = Cell {
+    let cell = ResultCell {
         backend: backend.to_owned(),
         payload: field(json, "payload")?.parse().ok()?,
         era: field(json, "era")?.to_owned(),

@@ -14,7 +14,7 @@ const ARGUMENTS: usize = 3;
 
 /// The raw tokens found; a string keeps its escapes, the quotes of `text` and `method` are cut off.
 #[derive(Debug, Default, PartialEq)]
-pub struct Found<'a> {
+pub struct FoundTokens<'a> {
     /// The id as it stands in the message, with quotes if it is a string.
     pub id: Option<&'a [u8]>,
     /// The method name.
@@ -28,8 +28,8 @@ pub struct Found<'a> {
 }
 
 /// Scans one message.
-pub fn scan(message: &[u8]) -> Found<'_> {
-    let mut found = Found::default();
+pub fn scan(message: &[u8]) -> FoundTokens<'_> {
+    let mut found = FoundTokens::default();
     let mut depth = 0_usize;
     let mut at = 0;
     while let Some(&byte) = message.get(at) {
@@ -53,7 +53,7 @@ pub fn scan(message: &[u8]) -> Found<'_> {
     found
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundTokens<'a> {
     /// Keeps a wanted member's value and returns where the scan goes on.
     fn member(&mut self, depth: usize, key: &[u8], message: &'a [u8], value: usize) -> usize {
         let slot = match (depth, key) {

@@ -2,9 +2,9 @@
 
 use super::backend::address;
 use super::error::{ConfigError, Problem};
-use super::keys::Kind;
+use super::keys::KeyKind;
 use super::path::KeyPath;
-use super::raw::{Entry, Value};
+use super::raw::{RawEntry, Value};
 use super::read::{Table, Text};
 use http::uri::Uri;
 use signalbox_engine::balance::Balance;
@@ -54,7 +54,7 @@ pub(super) fn addresses(table: &Table<'_>) -> Result<Addresses, ConfigError> {
             weighted |= weight.is_some();
             all.push((address(table, &text)?, weight.unwrap_or(1)));
         } else {
-            let text = table.text_at(node, path, Kind::Text(""))?;
+            let text = table.text_at(node, path, KeyKind::Text(""))?;
             all.push((address(table, &text)?, 1));
         }
     }
@@ -76,14 +76,14 @@ fn with_weight<'a>(
     table: &Table<'a>,
     path: &KeyPath,
     at: usize,
-    entries: &'a [Entry],
+    entries: &'a [RawEntry],
 ) -> Result<(Text<'a>, Option<u32>), ConfigError> {
     const KNOWN: [&str; 2] = ["url", "weight"];
     let (mut url, mut weight) = (None, None);
     for entry in entries {
         let error = |problem| Err(table.document.error(path, entry.key_at, problem));
         match (entry.key.as_str(), &entry.node.value) {
-            ("url", _) => url = Some(table.text_at(&entry.node, path.clone(), Kind::Text(""))?),
+            ("url", _) => url = Some(table.text_at(&entry.node, path.clone(), KeyKind::Text(""))?),
             ("weight", Value::Integer(number)) if (1..=MAX_WEIGHT).contains(number) => {
                 weight = u32::try_from(*number).ok()
             }

@@ -26,7 +26,7 @@ pub struct BackendConfig {
     /// Its name: 1 to 32 of `A-Z a-z 0-9 _ . -`, without `__`.
     pub name: String,
     /// What to start or connect to.
-    pub target: Target,
+    pub target: BackendTarget,
     /// The tape that answers in its place, if there is one.
     pub tape: Option<TapeConfig>,
     /// Which of its tools are offered.
@@ -57,7 +57,7 @@ pub struct BackendConfig {
 
 /// Where a backend is. `Debug` shows only the names of what may hold a secret.
 #[derive(Clone, PartialEq)]
-pub enum Target {
+pub enum BackendTarget {
     /// A program to start, speaking MCP over its standard input and output.
     Command {
         /// The program: a path, or a name to look for in PATH.
@@ -86,7 +86,7 @@ pub enum Target {
     Tape,
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for BackendTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command { program, args, env, env_pass, cwd } => f
@@ -172,7 +172,7 @@ pub(super) fn check(
         (false, false) if tape.is_some() => {
             refuse(table, COMMAND_KEYS, "command")?;
             refuse(table, URL_KEYS, "url")?;
-            Target::Tape
+            BackendTarget::Tape
         }
         (false, false) => return Err(table.error(Problem::NoTarget)),
         (true, false) => command(table, warnings)?,
@@ -225,7 +225,7 @@ fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<
     }
 }
 
-fn command(table: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Target, ConfigError> {
+fn command(table: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<BackendTarget, ConfigError> {
     refuse(table, URL_KEYS, "url")?;
     let Some(program) = table.text("command")? else {
         return Err(table.error(Problem::NoTarget));
@@ -254,7 +254,7 @@ fn command(table: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Target, Con
         }
         env_pass.push(text.value);
     }
-    Ok(Target::Command {
+    Ok(BackendTarget::Command {
         program: program.value,
         args: args.into_iter().map(|text| text.value).collect(),
         env,
@@ -294,7 +294,7 @@ pub(super) fn folder(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, Co
     Ok(Some(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
 }
 
-fn remote(table: &Table<'_>) -> Result<Target, ConfigError> {
+fn remote(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
     refuse(table, COMMAND_KEYS, "command")?;
     let url = match table.text("url")? {
         Some(text) => address(table, &text)?,
@@ -304,7 +304,7 @@ fn remote(table: &Table<'_>) -> Result<Target, ConfigError> {
         },
     };
     let (headers, transport) = (headers(table)?, transport(table, &url)?);
-    Ok(Target::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
+    Ok(BackendTarget::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
 }
 
 /// One address of a remote server.

@@ -1,18 +1,13 @@
 //! The second stage for our own files: from what the file says to a [`Config`] that cannot be wrong.
 
+use super::backend::{self, bad, folder};
+use super::error::{ConfigError, Problem, Warning};
+use super::listen::{self, HEALTH, Listen, METRICS, READY, Transport};
+use super::read::{Table, Text};
+use super::{Gateway, LogLevel, Settings, otel, record, rules, tls};
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
-
-use super::backend::{self, bad, folder};
-use super::error::{ConfigError, Problem, Warning};
-use super::faults::Faults;
-use super::listen::{self, HEALTH, Listen, METRICS, READY, Transport};
-use super::otel;
-use super::read::{Table, Text};
-use super::record;
-use super::rules;
-use super::{Gateway, LogLevel, Settings, tls};
 
 /// Paths that the gateway answers itself.
 const OWN_PATHS: [&str; 5] = [HEALTH, READY, METRICS, STREAM_PATH, POST_PATH];
@@ -151,4 +146,49 @@ fn is_host(text: &str) -> bool {
             let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
             !authority.host().is_empty() && (port.is_empty() || authority.port_u16().is_some())
         })
+}
+
+/// What is wrong so far.
+#[derive(Default)]
+pub(super) struct Faults(Vec<ConfigError>);
+
+impl Faults {
+    /// What was read, or nothing where it was wrong.
+    pub fn take<T>(&mut self, read: Result<T, ConfigError>) -> Option<T> {
+        match read {
+            Ok(read) => Some(read),
+            Err(mut error) => {
+                let more = std::mem::take(&mut error.more);
+                for one in std::iter::once(error).chain(more) {
+                    // A section is read after its keys were looked at, and finds some of the same.
+                    if !self.0.contains(&one) {
+                        self.0.push(one);
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// True if something in this table, or in the file as a whole, is wrong: what else is read of it may be wrong for
+    /// that reason only.
+    pub fn within(&self, table: &[&str]) -> bool {
+        self.0.iter().any(|error| {
+            let segments = error.place.key.as_ref().map_or(&[][..], |key| key.segments());
+            segments.iter().zip(table).all(|(segment, wanted)| segment == wanted)
+        })
+    }
+
+    /// Nothing, or all that is wrong in the order of the file.
+    pub fn none(mut self) -> Result<(), ConfigError> {
+        self.0.sort_by_key(|error| error.place.position.map(|position| (position.line, position.column)));
+        let mut all = self.0.into_iter();
+        match all.next() {
+            None => Ok(()),
+            Some(mut first) => {
+                first.more.extend(all);
+                Err(first)
+            }
+        }
+    }
 }

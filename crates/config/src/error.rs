@@ -14,7 +14,7 @@ use super::path::KeyPath;
 #[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct ConfigError {
     /// Where it is.
-    pub place: Place,
+    pub place: ConfigPlace,
     /// What it is.
     pub problem: Box<Problem>,
     /// What else is wrong.
@@ -23,7 +23,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// An error at `place`.
-    pub fn new(place: Place, problem: Problem) -> Self {
+    pub fn new(place: ConfigPlace, problem: Problem) -> Self {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 }
@@ -32,7 +32,7 @@ impl ConfigError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// Where it is.
-    pub place: Place,
+    pub place: ConfigPlace,
     /// What it is.
     pub note: Note,
 }
@@ -45,7 +45,7 @@ impl fmt::Display for Warning {
 
 /// Where a setting came from: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigPlace {
     /// The file, or the environment.
     pub origin: Origin,
     /// Line and column, where the problem is at one.
@@ -54,7 +54,7 @@ pub struct Place {
     pub key: Option<KeyPath>,
 }
 
-impl Place {
+impl ConfigPlace {
     /// A whole file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self { origin: Origin::File(path.into()), position: None, key: None }
@@ -76,7 +76,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ConfigPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
             Origin::File(path) => write!(f, "{}", path.display())?,

@@ -10,7 +10,7 @@ use super::backend::{self, BackendConfig, COMMAND_KEYS, MAX_NAME, URL_KEYS};
 use super::error::{self, ConfigError, Note, Problem, Warning};
 use super::keys::FOREIGN_KEYS;
 use super::path::KeyPath;
-use super::raw::{Entry, Node, Value};
+use super::raw::{Node, RawEntry, Value};
 use super::read::{Document, Table};
 
 /// The keys that a list of servers stands under, first come first served.
@@ -20,7 +20,7 @@ pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
 pub(super) const PROJECTS: &str = "projects";
 
 /// One server of a client's file, with only the keys that Signalbox reads.
-pub(crate) struct Server {
+pub(crate) struct ForeignServer {
     /// Its name here.
     pub(crate) name: String,
     /// Its name in the file.
@@ -31,14 +31,14 @@ pub(crate) struct Server {
     kind: Option<(String, usize)>,
 }
 
-impl Server {
+impl ForeignServer {
     /// Where it is in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
     }
 
     /// Its keys, of those that Signalbox reads.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[RawEntry] {
         match &self.node.value {
             Value::Table(entries) => entries,
             _ => &[],
@@ -51,7 +51,7 @@ pub(super) fn servers(
     document: &Document<'_>,
     root: &Node,
     warnings: &mut Vec<Warning>,
-) -> Result<Vec<Server>, ConfigError> {
+) -> Result<Vec<ForeignServer>, ConfigError> {
     let root = Table::root(document, root)?;
     let mut lists = Vec::new();
     if let Some(list) = LISTS.iter().find_map(|key| root.entry(key)) {
@@ -95,7 +95,7 @@ fn of_projects<'a>(root: &Table<'a>) -> Vec<Table<'a>> {
 /// Check one server, as far as the environment allows.
 pub(crate) fn check(
     document: &Document<'_>,
-    server: &Server,
+    server: &ForeignServer,
     call_timeout: Duration,
     warnings: &mut Vec<Warning>,
 ) -> Result<BackendConfig, ConfigError> {
@@ -114,7 +114,7 @@ pub(crate) fn check(
 
 fn note_others(root: &Table<'_>, read: &[&str], warnings: &mut Vec<Warning>) {
     const SHOWN: usize = 5;
-    let others: Vec<&Entry> = root.entries.iter().filter(|entry| !read.contains(&entry.key.as_str())).collect();
+    let others: Vec<&RawEntry> = root.entries.iter().filter(|entry| !read.contains(&entry.key.as_str())).collect();
     let Some(first) = others.first() else {
         return;
     };
@@ -131,11 +131,11 @@ fn note_others(root: &Table<'_>, read: &[&str], warnings: &mut Vec<Warning>) {
 
 fn server<'a>(
     list: &Table<'a>,
-    entry: &'a Entry,
+    entry: &'a RawEntry,
     of_project: bool,
     taken: &mut HashSet<String>,
     warnings: &mut Vec<Warning>,
-) -> Result<Server, ConfigError> {
+) -> Result<ForeignServer, ConfigError> {
     let table = list.inside(entry)?;
     let mut warn = |path: &KeyPath, at, note| {
         let place = list.document.place(path, at);
@@ -154,7 +154,7 @@ fn server<'a>(
         name
     };
     let (has_command, has_url) = (is_given(&table, "command"), is_given(&table, "url"));
-    let mut kept: Vec<Entry> = Vec::new();
+    let mut kept: Vec<RawEntry> = Vec::new();
     for entry in table.entries.iter().filter(|entry| entry.node.value != Value::Null) {
         let key = entry.key.as_str();
         let path = table.path.child(key);
@@ -177,7 +177,7 @@ fn server<'a>(
     if let Some((kind, at)) = kind.as_ref().filter(|_| has_url && !has_command) {
         name_transport(kind, *at, &mut kept);
     }
-    Ok(Server {
+    Ok(ForeignServer {
         name,
         original: entry.key.clone(),
         path: table.path.clone(),
@@ -188,7 +188,7 @@ fn server<'a>(
 }
 
 /// Clients' files often spell out the headers that HTTP transport has anyway. Any other value of them would be wrong.
-fn without_set_headers(entry: &Entry, mut dropped: impl FnMut(usize, &str)) -> Entry {
+fn without_set_headers(entry: &RawEntry, mut dropped: impl FnMut(usize, &str)) -> RawEntry {
     let mut entry = entry.clone();
     if let (true, Value::Table(headers)) = (entry.key == "headers", &mut entry.node.value) {
         headers.retain(|header| {
@@ -207,7 +207,7 @@ fn is_given(table: &Table<'_>, key: &str) -> bool {
 }
 
 /// Some clients have `"enabled": false` for `"disabled": true`. To skip it would start what the user switched off.
-fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result<(), ConfigError> {
+fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<RawEntry>) -> Result<(), ConfigError> {
     let Some(entry) = table.entry("enabled") else {
         return Ok(());
     };
@@ -215,7 +215,7 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result
         Value::Bool(true) | Value::Null => Ok(()),
         Value::Bool(false) => {
             kept.retain(|other| other.key != "disabled");
-            kept.push(Entry {
+            kept.push(RawEntry {
                 key: "disabled".to_owned(),
                 key_at: entry.key_at,
                 node: Node { value: Value::Bool(true), at: entry.node.at },
@@ -231,14 +231,14 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result
 }
 
 /// Says what is spoken at the address in our own words, beside the address.
-fn name_transport(kind: &str, at: usize, kept: &mut Vec<Entry>) {
+fn name_transport(kind: &str, at: usize, kept: &mut Vec<RawEntry>) {
     let word = match kind {
         "sse" => "sse",
         "http" | "streamable-http" => "http",
         _ => return,
     };
     let entry =
-        Entry { key: "transport".to_owned(), key_at: at, node: Node { value: Value::Text(word.to_owned()), at } };
+        RawEntry { key: "transport".to_owned(), key_at: at, node: Node { value: Value::Text(word.to_owned()), at } };
     let place = kept.iter().position(|other| other.key == "url").map_or(kept.len(), |url| url + 1);
     kept.insert(place, entry);
 }

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use crate::expand::to_own;
-use crate::foreign::{self, Server};
+use crate::foreign::{self, ForeignServer};
 use crate::path::{KeyPath, is_bare};
-use crate::raw::{Entry, Value};
+use crate::raw::{RawEntry, Value};
 use crate::read::Document;
 use crate::{ConfigError, Env, Note, Problem, Warning, with_foreign};
 
@@ -41,7 +41,7 @@ pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, Config
 }
 
 /// Check a server as loading would.
-fn check(document: &Document<'_>, server: &Server, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
+fn check(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
     let Err(error) = foreign::check(document, server, std::time::Duration::MAX, warnings) else {
         return Ok(());
     };
@@ -56,7 +56,7 @@ fn check(document: &Document<'_>, server: &Server, warnings: &mut Vec<Warning>) 
     }
 }
 
-fn write_server(toml: &mut String, server: &Server) {
+fn write_server(toml: &mut String, server: &ForeignServer) {
     toml.push('\n');
     if server.original != server.name {
         toml.push_str(&format!("# Called {:?} there.\n", server.original));
@@ -78,7 +78,7 @@ fn write_server(toml: &mut String, server: &Server) {
 }
 
 /// `key = value`. The check before has seen to it that only strings, lists of strings and booleans come here.
-fn write_entry(toml: &mut String, entry: &Entry) {
+fn write_entry(toml: &mut String, entry: &RawEntry) {
     let value = match &entry.node.value {
         Value::Text(text) => quoted(&to_own(text)),
         Value::Bool(flag) => flag.to_string(),
@@ -117,7 +117,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Warn of values in `env` and `headers` that look like secrets written out.
-fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<Warning>) {
+fn note_secrets(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) {
     for (table, variable_from_name) in [("env", true), ("headers", false)] {
         let Some(entry) = server.entries().iter().find(|entry| entry.key == table) else {
             continue;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::foreign::PROJECTS;
 use super::path::KeyPath;
-use super::raw::{Entry, Node, Value};
+use super::raw::{Node, RawEntry, Value};
 
 /// How deep a server entry may be nested. The formats need three levels.
 const MAX_DEPTH: usize = 16;
@@ -85,10 +85,10 @@ impl Reader<'_> {
         }
     }
 
-    fn entries(&self, json: &str, path: &KeyPath, at: usize) -> Result<Vec<Entry>, JsonFault> {
+    fn entries(&self, json: &str, path: &KeyPath, at: usize) -> Result<Vec<RawEntry>, JsonFault> {
         let syntax = |message: &str| JsonFault::Syntax { message: message.to_owned(), at };
         let Members(members) = read(json).ok_or_else(|| syntax("not an object"))?;
-        let mut entries: Vec<Entry> = Vec::with_capacity(members.len());
+        let mut entries: Vec<RawEntry> = Vec::with_capacity(members.len());
         let mut seen = std::collections::HashSet::new();
         for (raw_key, value) in members {
             let key: String = read(raw_key.get()).ok_or_else(|| syntax("not a key"))?;
@@ -98,7 +98,7 @@ impl Reader<'_> {
                 return Err(JsonFault::Duplicate { path, at: key_at });
             }
             let node = self.node(value.get(), &path)?;
-            entries.push(Entry { key, key_at, node });
+            entries.push(RawEntry { key, key_at, node });
         }
         Ok(entries)
     }

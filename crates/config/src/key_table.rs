@@ -1,6 +1,6 @@
 //! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
-use crate::keys::{Key, Kind, State};
+use crate::keys::{ConfigKey, KeyKind, KeyState};
 use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
@@ -11,7 +11,7 @@ const DAY: f64 = 24.0 * HOUR;
 const MIB: u64 = 1024 * 1024;
 
 /// Every key, in the order of the reference.
-pub const KEYS: &[Key] = &[
+pub const KEYS: &[ConfigKey] = &[
     key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
     key(
         "mcp.protocol.transport.type",
@@ -20,29 +20,29 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "mcp.protocol.transport.host",
-        Kind::Text("127.0.0.1"),
+        KeyKind::Text("127.0.0.1"),
         "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`. Any other needs TLS with `client_auth = \"required\"`, and `gateway.allowed_hosts`.",
     ),
     key("mcp.protocol.transport.port", count(8080, 0, 65_535), "The port to listen on; 0 takes any free one."),
     key(
         "mcp.protocol.transport.path",
-        Kind::Text("/mcp"),
+        KeyKind::Text("/mcp"),
         "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/sse` or `/messages`.",
     ),
     key(
         "mcp.protocol.transport.tls.enabled",
-        Kind::Flag(false),
+        KeyKind::Flag(false),
         "Serve over TLS: `https://` and `wss://`, or lines inside TLS with `type = \"tcp\"`. Changed files are loaded automatically.",
     ),
     key(
         "mcp.protocol.transport.tls.cert_file",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The server's certificate, PEM, followed by its intermediate certificates.",
     ),
-    key("mcp.protocol.transport.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
+    key("mcp.protocol.transport.tls.key_file", KeyKind::Text(""), "Its private key, PEM, without a passphrase."),
     key(
         "mcp.protocol.transport.tls.ca_file",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The authorities that sign clients' certificates, PEM. A client that shows one is known by it.",
     ),
     key(
@@ -53,22 +53,22 @@ pub const KEYS: &[Key] = &[
     key("mcp.protocol.transport.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken."),
     key(
         "mcp.protocol.transport.tls.self_signed",
-        Kind::Flag(false),
+        KeyKind::Flag(false),
         "Instead of `cert_file`: a certificate for this machine, made at the first start and kept in the data folder.",
     ),
     key(
         "mcp.protocol.transport.tls.certificates.NAME.cert_file",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "One more certificate, for clients that ask for a name it is good for (SNI).",
     ),
-    key("mcp.protocol.transport.tls.certificates.NAME.key_file", Kind::Text(""), "Its private key."),
+    key("mcp.protocol.transport.tls.certificates.NAME.key_file", KeyKind::Text(""), "Its private key."),
     key("mcp.protocol.transport.tls.handshake_timeout", seconds(10.0, 600.0), "How long a TLS handshake may take."),
     key(
         "mcp.protocol.transport.tls.max_handshakes",
         count(1024, 1, 1_000_000),
         "How many TLS handshakes may be under way; more wait, and are closed after `handshake_timeout`.",
     ),
-    key("mcp.protocol.security.require_authentication", Kind::Flag(false), "Refuse callers without credentials.")
+    key("mcp.protocol.security.require_authentication", KeyKind::Flag(false), "Refuse callers without credentials.")
         .only_false(AUTHENTICATION),
     key("mcp.protocol.security.authentication_timeout", seconds(30.0, HOUR), "How long a client has to authenticate.")
         .not_yet("the authentication timeout is"),
@@ -82,29 +82,29 @@ pub const KEYS: &[Key] = &[
         count(10_000, 1, 1_000_000),
         "How many sessions may be open; more are refused.",
     ),
-    key("mcp.protocol.rate_limits", Kind::Table, "Limits on how often callers may call.").not_yet(RATE_LIMITS),
+    key("mcp.protocol.rate_limits", KeyKind::Table, "Limits on how often callers may call.").not_yet(RATE_LIMITS),
     limit("mcp.protocol.rate_limits.global_requests_per_second", 1_000),
     limit("mcp.protocol.rate_limits.global_requests_per_minute", 60_000),
     limit("mcp.protocol.rate_limits.user_requests_per_second", 10),
     limit("mcp.protocol.rate_limits.user_requests_per_minute", 600),
     limit("mcp.protocol.rate_limits.tool_requests_per_second", 5),
     limit("mcp.protocol.rate_limits.tool_requests_per_minute", 300),
-    key("mcp.protocol.audit.enabled", Kind::Flag(false), "Write an audit log.").only_false(AUDIT),
-    key("mcp.protocol.audit.log_tool_invocations", Kind::Flag(true), "Log every tool call.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_security_events", Kind::Flag(true), "Log refusals.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_performance_events", Kind::Flag(true), "Log slow calls.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_protocol_errors", Kind::Flag(true), "Log bad messages.").not_yet(AUDIT),
+    key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log.").only_false(AUDIT),
+    key("mcp.protocol.audit.log_tool_invocations", KeyKind::Flag(true), "Log every tool call.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log refusals.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log slow calls.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log bad messages.").not_yet(AUDIT),
     key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "How long to keep it.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks", Kind::Table, "Where the audit log goes.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_sink", Kind::Flag(true), "To a file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_path", Kind::Text(""), "Which file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_sink", Kind::Flag(true), "To a database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_url", Kind::Text(""), "Which database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_sink", Kind::Flag(false), "To a remote service.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_endpoint", Kind::Text(""), "Which service.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks", KeyKind::Table, "Where the audit log goes.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "To a file.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.file_path", KeyKind::Text(""), "Which file.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.database_sink", KeyKind::Flag(true), "To a database.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.database_url", KeyKind::Text(""), "Which database.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.remote_sink", KeyKind::Flag(false), "To a remote service.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which service.").not_yet(AUDIT),
     key(
         "gateway.instructions",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "Instructions for models about the gateway as a whole, placed before those of its backends.",
     ),
     key(
@@ -130,46 +130,54 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "gateway.allowed_origins",
-        Kind::Texts,
+        KeyKind::Texts,
         "Origins of web pages accepted besides the gateway's own: `https://app.example`.",
     ),
-    key("gateway.allowed_hosts", Kind::Texts, "`Host` headers accepted besides those of loopback: `box.example:8080`."),
+    key(
+        "gateway.allowed_hosts",
+        KeyKind::Texts,
+        "`Host` headers accepted besides those of loopback: `box.example:8080`.",
+    ),
     key(
         "gateway.demo_root",
-        Kind::Text("."),
+        KeyKind::Text("."),
         "The folder the demo tools may read, which exist only while no backend is configured.",
     ),
     key(
         "gateway.watch_config",
-        Kind::Flag(true),
+        KeyKind::Flag(true),
         "Load a changed configuration file automatically; `signalbox reload` and SIGHUP always do.",
     ),
-    key("gateway.data_dir", Kind::Text(""), "Where state is kept; by default `signalbox` in the user's state folder."),
-    otel("gateway.otel.enabled", Kind::Flag(false), "Export OpenTelemetry traces."),
+    key(
+        "gateway.data_dir",
+        KeyKind::Text(""),
+        "Where state is kept; by default `signalbox` in the user's state folder.",
+    ),
+    otel("gateway.otel.enabled", KeyKind::Flag(false), "Export OpenTelemetry traces."),
     otel(
         "gateway.otel.endpoint",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "Where spans are posted, by OTLP over HTTP: `http://host:port`, to which `/v1/traces` is added, or an address with a path. By default what `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`.",
     ),
     otel(
         "gateway.otel.sample_ratio",
-        Kind::Fraction(1.0),
+        KeyKind::Fraction(1.0),
         "How many of the traces that begin here are recorded; one that a client began follows the client's choice.",
     ),
-    otel("gateway.otel.service_name", Kind::Text("signalbox"), "What the gateway is called in traces."),
-    otel("gateway.otel.headers", Kind::TextTable, "Headers sent to the collector with every request."),
+    otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "What the gateway is called in traces."),
+    otel("gateway.otel.headers", KeyKind::TextTable, "Headers sent to the collector with every request."),
     key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
-    key("backends.NAME.command", Kind::Text(""), "The program of a local server; alone, without arguments."),
-    key("backends.NAME.args", Kind::Texts, "Its arguments."),
-    key("backends.NAME.env", Kind::TextTable, "Variables set for it."),
+    key("backends.NAME.command", KeyKind::Text(""), "The program of a local server; alone, without arguments."),
+    key("backends.NAME.args", KeyKind::Texts, "Its arguments."),
+    key("backends.NAME.env", KeyKind::TextTable, "Variables set for it."),
     key(
         "backends.NAME.env_pass",
-        Kind::Texts,
+        KeyKind::Texts,
         "Variables passed on to it from our own environment, besides PATH HOME USER LANG NODE_PATH NVM_DIR NVM_BIN TMPDIR TERM.",
     ),
     key(
         "backends.NAME.cwd",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "Its working folder; a relative one is taken from the configuration file's.",
     ),
     key(
@@ -179,12 +187,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.url",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The address of a remote server, instead of `command`: `http://host:port/mcp`, or `ws://host:port/mcp` for WebSocket; `https://` and `wss://` for TLS.",
     ),
     key(
         "backends.NAME.urls",
-        Kind::Addresses,
+        KeyKind::Addresses,
         "Several addresses of the same server, besides or instead of `url`. In the new era each request goes to any of them; in the old era a session stays at its address. With several, HTTP+SSE must be set with `transport`.",
     ),
     key(
@@ -194,7 +202,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.headers",
-        Kind::TextTable,
+        KeyKind::TextTable,
         "Headers sent to it with every request, or with the handshake of a WebSocket.",
     ),
     key(
@@ -204,25 +212,25 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.tls.ca_file",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The authorities that sign its certificate, PEM; by default those the system trusts.",
     ),
-    key("backends.NAME.tls.cert_file", Kind::Text(""), "Our own certificate, PEM, for a server that asks for one."),
-    key("backends.NAME.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
+    key("backends.NAME.tls.cert_file", KeyKind::Text(""), "Our own certificate, PEM, for a server that asks for one."),
+    key("backends.NAME.tls.key_file", KeyKind::Text(""), "Its private key, PEM, without a passphrase."),
     key(
         "backends.NAME.tls.server_name",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The name that its certificate must be for; by default the host of its `url`.",
     ),
     key("backends.NAME.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken to it."),
     key(
         "backends.NAME.tape",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "A tape that answers as this server: a file, or the name of a recorded tape. Alone, or beside `command` or `url` with `play.live`.",
     ),
     key(
         "backends.NAME.play.backend",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The backend on the tape whose own answers are played; by default what clients saw of all of them.",
     ),
     key(
@@ -237,7 +245,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.play.answers",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "A JSON file of answers that take the place of recorded ones, by the number of their call: `{\"7\": {\"result\": {…}}}`.",
     ),
     key(
@@ -247,12 +255,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.play.speed",
-        Kind::Text("max"),
+        KeyKind::Text("max"),
         "`max` answers at once; a number keeps the recorded pauses, so many times as fast.",
     ),
     key(
         "backends.NAME.play.ignore",
-        Kind::Texts,
+        KeyKind::Texts,
         "Paths in requests that do not tell calls apart, such as `/params/arguments/timestamp`; `*` is any one member, `**` any number of them.",
     ),
     key(
@@ -262,21 +270,21 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.tools.include",
-        Kind::Texts,
+        KeyKind::Texts,
         "Only tools that match one of these patterns (`*` and `?`) are offered.",
     ),
-    key("backends.NAME.tools.exclude", Kind::Texts, "Tools that match one of these patterns are not offered."),
+    key("backends.NAME.tools.exclude", KeyKind::Texts, "Tools that match one of these patterns are not offered."),
     key(
         "backends.NAME.callers",
-        Kind::Texts,
+        KeyKind::Texts,
         "Only callers whose principal matches one of these patterns see and reach it; by default everybody.",
     ),
-    key("backends.NAME.category", Kind::Text(""), "What kind of tools it has, for listings."),
+    key("backends.NAME.category", KeyKind::Text(""), "What kind of tools it has, for listings."),
     key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
-    key("backends.NAME.disabled", Kind::Flag(false), "Keep the settings, but do not start or offer it."),
+    key("backends.NAME.disabled", KeyKind::Flag(false), "Keep the settings, but do not start or offer it."),
     key(
         "backends.NAME.timeout",
-        Kind::Seconds { default: None, max: DAY },
+        KeyKind::Seconds { default: None, max: DAY },
         "How long one call may take; by default `gateway.call_timeout`.",
     ),
     key("backends.NAME.start_timeout", seconds(30.0, HOUR), "How long it may take to start and shake hands."),
@@ -287,12 +295,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "backends.NAME.idle_stop",
-        Kind::Seconds { default: None, max: DAY },
+        KeyKind::Seconds { default: None, max: DAY },
         "Stop a process that nobody has used for this long, but never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. By default it keeps running.",
     ),
     key(
         "backends.NAME.breaker.enabled",
-        Kind::Flag(true),
+        KeyKind::Flag(true),
         "Stop calling the backend for a while when it keeps failing.",
     ),
     key(
@@ -321,7 +329,7 @@ pub const KEYS: &[Key] = &[
         "How long calls are refused before one is let through as a trial.",
     ),
     key("backends.NAME.breaker.successes", count(3, 1, 1_000), "This many trials in a row must succeed to close it."),
-    key("backends.NAME.ping.enabled", Kind::Flag(true), "Ping it from time to time."),
+    key("backends.NAME.ping.enabled", KeyKind::Flag(true), "Ping it from time to time."),
     key("backends.NAME.ping.interval", seconds(300.0, DAY), "How often."),
     key(
         "backends.NAME.ping.doubt_interval",
@@ -354,14 +362,14 @@ pub const KEYS: &[Key] = &[
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
     key(
         "gateway.rule_files",
-        Kind::Texts,
+        KeyKind::Texts,
         "Rule files, in addition to the `[[rules]]` of this file; relative to it. Changed files are loaded automatically.",
     ),
-    key("rules", Kind::Rules, "Rules: see docs/rules.md."),
-    key("record.enabled", Kind::Flag(true), "Record what passes, with every decision; see docs/recording.md."),
+    key("rules", KeyKind::Rules, "Rules: see docs/rules.md."),
+    key("record.enabled", KeyKind::Flag(true), "Record what passes, with every decision; see docs/recording.md."),
     key(
         "record.postgres",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "A PostgreSQL database to record into, with `sslmode` and `sslrootcert` as usual; without one, SQLite in the data folder.",
     ),
     key(
@@ -369,7 +377,7 @@ pub const KEYS: &[Key] = &[
         one_of(SAMPLINGS, "all"),
         "Which calls are kept: all, a share, about so many a second, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
     ),
-    key("record.share", Kind::Fraction(1.0), "The share of calls kept by `sampling = \"share\"`."),
+    key("record.share", KeyKind::Fraction(1.0), "The share of calls kept by `sampling = \"share\"`."),
     key("record.seed", count(0, 0, u32::MAX as u64), "Sets which calls belong to the share."),
     key(
         "record.target",
@@ -379,22 +387,22 @@ pub const KEYS: &[Key] = &[
     key("record.nth", count(10, 1, 1_000_000), "One call in this many is kept by `sampling = \"every_nth\"`."),
     key(
         "record.always_errors",
-        Kind::Flag(true),
+        KeyKind::Flag(true),
         "Keep what fails, whatever `share`, `adaptive`, `every_nth` and `priority` leave out.",
     ),
     key(
         "record.slower_than",
-        Kind::Seconds { default: None, max: DAY },
+        KeyKind::Seconds { default: None, max: DAY },
         "Calls that take this long are slow: kept by `sampling = \"slow\"` (there 1 s by default), and always by the others.",
     ),
     key(
         "record.priority",
-        Kind::Tables,
+        KeyKind::Tables,
         "Calls with a share of their own, each kind under `[[record.priority]]`; the first that matches counts, and all other calls follow `sampling`.",
     ),
-    key("record.priority.methods", Kind::Texts, "For these methods; `*` stands for anything. By default for all."),
-    key("record.priority.tools", Kind::Texts, "For these tools, prompts and resources. By default for all."),
-    key("record.priority.share", Kind::Fraction(1.0), "The share of them that is kept."),
+    key("record.priority.methods", KeyKind::Texts, "For these methods; `*` stands for anything. By default for all."),
+    key("record.priority.tools", KeyKind::Texts, "For these tools, prompts and resources. By default for all."),
+    key("record.priority.share", KeyKind::Fraction(1.0), "The share of them that is kept."),
     key(
         "record.before",
         count(10, 0, 100_000),
@@ -406,22 +414,22 @@ pub const KEYS: &[Key] = &[
         "How many calls after one that fails, or after a ring was written, are kept.",
     ),
     key("record.ring", count(1_000, 1, 100_000), "How many of the latest calls `sampling = \"ring\"` holds."),
-    key("record.ring_time", Kind::Seconds { default: None, max: DAY }, "How old calls in the ring may be."),
+    key("record.ring_time", KeyKind::Seconds { default: None, max: DAY }, "How old calls in the ring may be."),
     key(
         "record.ring_verdicts",
-        Kind::Texts,
+        KeyKind::Texts,
         "Decisions that cause the ring to be written, such as `refuse` or `hold`.",
     ),
-    key("record.bodies", Kind::Flag(true), "Keep messages; if false, only their metadata."),
+    key("record.bodies", KeyKind::Flag(true), "Keep messages; if false, only their metadata."),
     key("record.max_body", count(16 * MIB, 0, 1024 * MIB), "The largest message kept, in bytes."),
-    key("record.methods", Kind::Texts, "Record only these methods; `*` stands for anything."),
-    key("record.exclude_methods", Kind::Texts, "Never record these methods."),
-    key("record.tools", Kind::Texts, "Record only calls of these tools, prompts and resources."),
-    key("record.exclude_tools", Kind::Texts, "Never record calls of these."),
-    key("record.backends", Kind::Texts, "Record only calls of these backends."),
-    key("record.exclude_backends", Kind::Texts, "Never record calls of these backends."),
-    key("record.principals", Kind::Texts, "Record only calls on behalf of these principals."),
-    key("record.exclude_principals", Kind::Texts, "Never record calls on behalf of these principals."),
+    key("record.methods", KeyKind::Texts, "Record only these methods; `*` stands for anything."),
+    key("record.exclude_methods", KeyKind::Texts, "Never record these methods."),
+    key("record.tools", KeyKind::Texts, "Record only calls of these tools, prompts and resources."),
+    key("record.exclude_tools", KeyKind::Texts, "Never record calls of these."),
+    key("record.backends", KeyKind::Texts, "Record only calls of these backends."),
+    key("record.exclude_backends", KeyKind::Texts, "Never record calls of these backends."),
+    key("record.principals", KeyKind::Texts, "Record only calls on behalf of these principals."),
+    key("record.exclude_principals", KeyKind::Texts, "Never record calls on behalf of these principals."),
     key(
         "record.on_full",
         one_of(&["gap", "wait"], "gap"),
@@ -435,28 +443,28 @@ pub const KEYS: &[Key] = &[
         one_of(&["normal", "strict"], "normal"),
         "With `strict` an answer leaves only after its record is on disk.",
     ),
-    key("record.readiness", Kind::Flag(false), "`/readyz` answers 503 while calls cannot be recorded."),
+    key("record.readiness", KeyKind::Flag(false), "`/readyz` answers 503 while calls cannot be recorded."),
     key("record.max_age_days", count(30, 1, 3650), "Older entries are deleted."),
     key(
         "record.max_size",
         count(1024 * MIB, MIB, 1024 * 1024 * MIB),
         "Beyond this many bytes the oldest entries are deleted.",
     ),
-    key("record.redact.enabled", Kind::Flag(true), "Redact secrets before anything is stored."),
+    key("record.redact.enabled", KeyKind::Flag(true), "Redact secrets before anything is stored."),
     key(
         "record.redact.defaults",
-        Kind::Flag(true),
+        KeyKind::Flag(true),
         "Treat the usual names of secrets, and every known kind of credential, as secrets.",
     ),
-    key("record.redact.keys", Kind::Texts, "Members with these names are secrets too, anywhere."),
+    key("record.redact.keys", KeyKind::Texts, "Members with these names are secrets too, anywhere."),
     key(
         "record.redact.paths",
-        Kind::Texts,
+        KeyKind::Texts,
         "Values at these places are secrets: JSON pointers from the root of the message; `*` stands for any name or index.",
     ),
     key(
         "record.redact.patterns",
-        Kind::Texts,
+        KeyKind::Texts,
         "Text that matches these regular expressions is secret; with a group named `secret`, only that part.",
     ),
     key(
@@ -466,13 +474,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "record.redact.key_file",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "A file with the key of `action = \"encrypt\"`: 32 bytes as 64 hex digits or base64. Relative to this file.",
     ),
-    key("record.redact.key", Kind::Text(""), "The key itself, as `${VARIABLE}`, instead of a `key_file`."),
+    key("record.redact.key", KeyKind::Text(""), "The key itself, as `${VARIABLE}`, instead of a `key_file`."),
     key(
         "record.redact.key_id",
-        Kind::Text(""),
+        KeyKind::Text(""),
         "The name of the key, stored with every secret; by default its fingerprint.",
     ),
     key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves visible."),
@@ -498,26 +506,26 @@ const AUTHENTICATION: &str = "authentication is";
 const RATE_LIMITS: &str = "rate limits are";
 const AUDIT: &str = "the audit log is";
 
-const fn key(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
-    Key { path, kind, state: State::Built, meaning }
+const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
+    ConfigKey { path, kind, state: KeyState::Built, meaning }
 }
 
-const fn otel(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
+const fn otel(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
     key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
 }
 
-const fn limit(path: &'static str, default: u64) -> Key {
+const fn limit(path: &'static str, default: u64) -> ConfigKey {
     key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
 }
 
-const fn seconds(default: f64, max: f64) -> Kind {
-    Kind::Seconds { default: Some(default), max }
+const fn seconds(default: f64, max: f64) -> KeyKind {
+    KeyKind::Seconds { default: Some(default), max }
 }
 
-const fn count(default: u64, min: u64, max: u64) -> Kind {
-    Kind::Count { default, min, max }
+const fn count(default: u64, min: u64, max: u64) -> KeyKind {
+    KeyKind::Count { default, min, max }
 }
 
-const fn one_of(built: &'static [&'static str], default: &'static str) -> Kind {
-    Kind::Choice { built, later: &[], default }
+const fn one_of(built: &'static [&'static str], default: &'static str) -> KeyKind {
+    KeyKind::Choice { built, later: &[], default }
 }

@@ -7,20 +7,20 @@ pub use crate::key_table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
 
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Key {
+pub struct ConfigKey {
     /// Where it is; `NAME` stands for any name.
     pub path: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// Whether it can be used.
-    pub state: State,
+    pub state: KeyState,
     /// What it is for.
     pub meaning: &'static str,
 }
 
 /// What a key takes, with its bounds and default.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum KeyKind {
     /// A string, perhaps with a default (empty: none).
     Text(&'static str),
     /// One of a few words.
@@ -68,7 +68,7 @@ pub enum Kind {
 
 /// Whether a key can be used in this version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum KeyState {
     /// It works.
     Built,
     /// It switches on a feature that does not exist yet, so it can only be `false`.
@@ -86,7 +86,7 @@ pub enum State {
     },
 }
 
-impl Kind {
+impl KeyKind {
     /// What belongs here, with its article and bounds, for messages and the reference.
     pub fn expected(&self) -> String {
         match self {
@@ -111,19 +111,19 @@ impl Kind {
 /// The shortest time that can be asked for: every duration is above zero.
 pub const LEAST_SECONDS: f64 = 0.001;
 
-impl Key {
+impl ConfigKey {
     pub(crate) const fn only_false(mut self, feature: &'static str) -> Self {
-        self.state = State::OnlyFalse(feature);
+        self.state = KeyState::OnlyFalse(feature);
         self
     }
 
     pub(crate) const fn not_yet(mut self, feature: &'static str) -> Self {
-        self.state = State::NotYet(feature);
+        self.state = KeyState::NotYet(feature);
         self
     }
 
     pub(crate) const fn of_feature(mut self, name: &'static str, what: &'static str, built: bool) -> Self {
-        self.state = State::Feature { name, what, built };
+        self.state = KeyState::Feature { name, what, built };
         self
     }
 
@@ -145,9 +145,9 @@ pub const NAME: &str = "NAME";
 
 /// What the table knows of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Known {
+pub enum KnownPath {
     /// It is a key.
-    Key(&'static Key),
+    Key(&'static ConfigKey),
     /// It is a table with known keys in it.
     Table,
     /// Nothing.
@@ -155,12 +155,12 @@ pub enum Known {
 }
 
 /// Look a path up.
-pub fn look_up(path: &[String]) -> Known {
-    let mut known = Known::Unknown;
+pub fn look_up(path: &[String]) -> KnownPath {
+    let mut known = KnownPath::Unknown;
     for key in KEYS {
         match key.below(path).map(|mut rest| rest.next()) {
-            Some(None) => return Known::Key(key),
-            Some(Some(_)) => known = Known::Table,
+            Some(None) => return KnownPath::Key(key),
+            Some(Some(_)) => known = KnownPath::Table,
             None => {}
         }
     }
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn paths_are_found() {
-        assert!(matches!(look_up(&path("backends.files.command")), Known::Key(_)));
-        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), Known::Key(_)));
-        assert_eq!(look_up(&path("backends.files")), Known::Table);
-        assert_eq!(look_up(&path("backends.files.comand")), Known::Unknown);
-        assert_eq!(look_up(&path("gateway.drain.x")), Known::Unknown);
+        assert!(matches!(look_up(&path("backends.files.command")), KnownPath::Key(_)));
+        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), KnownPath::Key(_)));
+        assert_eq!(look_up(&path("backends.files")), KnownPath::Table);
+        assert_eq!(look_up(&path("backends.files.comand")), KnownPath::Unknown);
+        assert_eq!(look_up(&path("gateway.drain.x")), KnownPath::Unknown);
         assert_eq!(children(&[]), ["mcp", "gateway", "backends", "rules", "record"]);
         assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);
     }
@@ -205,12 +205,12 @@ mod tests {
         for (index, key) in KEYS.iter().enumerate() {
             assert!(KEYS[..index].iter().all(|other| other.path != key.path), "{}", key.path);
             match key.kind {
-                Kind::Count { default, min, max } => assert!((min..=max).contains(&default)),
-                Kind::Seconds { default: Some(default), max } => {
+                KeyKind::Count { default, min, max } => assert!((min..=max).contains(&default)),
+                KeyKind::Seconds { default: Some(default), max } => {
                     assert!((LEAST_SECONDS..=max).contains(&default));
                 }
-                Kind::Fraction(default) => assert!((0.0..=1.0).contains(&default)),
-                Kind::Choice { built, default, .. } => assert!(built.contains(&default)),
+                KeyKind::Fraction(default) => assert!((0.0..=1.0).contains(&default)),
+                KeyKind::Choice { built, default, .. } => assert!(built.contains(&default)),
                 _ => {}
             }
         }

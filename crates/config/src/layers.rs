@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::error::{self, ConfigError, Place, Problem};
+use super::error::{self, ConfigError, ConfigPlace, Problem};
 use super::listen::ListenAddr;
 use super::{Config, LogLevel, Record};
 
@@ -80,7 +80,7 @@ impl Environment {
     }
 
     fn take(&mut self, name: &str, value: OsString) -> Result<(), ConfigError> {
-        let error = |problem| ConfigError::new(Place::variable(name), problem);
+        let error = |problem| ConfigError::new(ConfigPlace::variable(name), problem);
         if !VARIABLES.contains(&name) {
             return Err(error(Problem::UnknownVariable {
                 suggestion: error::closest(name, VARIABLES),

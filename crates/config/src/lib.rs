@@ -11,7 +11,6 @@ pub mod duration;
 pub mod error;
 mod expand;
 mod failing;
-mod faults;
 mod foreign;
 pub mod import;
 mod json;
@@ -44,8 +43,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
-pub use backend::{BackendConfig, Era, Target, TrustLevel, UrlTransport};
-pub use error::{ConfigError, Note, Place, Problem, Warning};
+pub use backend::{BackendConfig, BackendTarget, Era, TrustLevel, UrlTransport};
+pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
@@ -58,8 +57,8 @@ pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
 
+use check::Faults;
 use expand::Dialect;
-use faults::Faults;
 use read::{Document, Table};
 
 /// Everything that can be set, checked.
@@ -208,7 +207,7 @@ impl Config {
             .clone()
             .or(settings.data_dir)
             .or_else(|| in_state().map(|folder| folder.join("signalbox")))
-            .ok_or_else(|| ConfigError::new(Place::variable("HOME"), Problem::NoHome))?;
+            .ok_or_else(|| ConfigError::new(ConfigPlace::variable("HOME"), Problem::NoHome))?;
         let mut config = Self {
             listen: settings.listen,
             gateway: settings.gateway,
@@ -221,7 +220,7 @@ impl Config {
         };
         overrides.apply(&mut config);
         if !config.listen.may_be_reached() {
-            return Err(ConfigError::new(Place::overrides("listen"), Problem::BeyondLoopback));
+            return Err(ConfigError::new(ConfigPlace::overrides("listen"), Problem::BeyondLoopback));
         }
         Ok(Loaded { config, warnings })
     }
@@ -268,7 +267,7 @@ pub(crate) fn with_foreign(
     text: &str,
     env: &Env<'_>,
     warnings: &mut Vec<Warning>,
-    mut each: impl FnMut(&Document<'_>, &foreign::Server, &mut Vec<Warning>) -> Result<(), ConfigError>,
+    mut each: impl FnMut(&Document<'_>, &foreign::ForeignServer, &mut Vec<Warning>) -> Result<(), ConfigError>,
 ) -> Result<(), ConfigError> {
     let dialect = Dialect::Foreign;
     let document = Document { file, text, dialect, env };

@@ -1,4 +1,4 @@
-//! The address to listen on.
+//! Where the gateway listens: an address, a transport, and whether other machines can reach it.
 
 use super::tls::ListenTls;
 use std::net::{IpAddr, Ipv4Addr};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::error::{ConfigError, Place, Position, Problem};
+use super::error::{ConfigError, ConfigPlace, Position, Problem};
 use super::expand::Env;
 
 /// The name of the configuration file.
@@ -52,7 +52,7 @@ pub(super) fn user_folder(env: &Env<'_>, variable: &str, below_home: &str) -> Op
 
 /// The text of a file, without a byte order mark.
 pub fn read(path: &Path) -> Result<String, ConfigError> {
-    let fail = |problem| ConfigError::new(Place::file(path), problem);
+    let fail = |problem| ConfigError::new(ConfigPlace::file(path), problem);
     let unreadable = |error: std::io::Error| {
         fail(match error.kind() {
             ErrorKind::NotFound => Problem::FileMissing,
@@ -69,7 +69,7 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
         let valid = error.utf8_error().valid_up_to();
         let bytes = error.into_bytes();
         let before = String::from_utf8_lossy(&bytes[..valid]);
-        let mut place = Place::file(path);
+        let mut place = ConfigPlace::file(path);
         place.position = Some(Position::of(&before, valid));
         ConfigError::new(place, Problem::NotUtf8)
     })

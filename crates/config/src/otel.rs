@@ -4,7 +4,7 @@ use http::HeaderMap;
 use http::uri::{PathAndQuery, Uri};
 
 use super::backend::{self, bad};
-use super::error::{ConfigError, Place, Problem};
+use super::error::{ConfigError, ConfigPlace, Problem};
 use super::read::Table;
 
 /// The standard variables of OpenTelemetry that say where a collector is: for traces alone, and for everything.
@@ -75,7 +75,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
 
 fn endpoint_of_environment(table: &Table<'_>) -> Result<Uri, ConfigError> {
     let variable = |name: &str| (table.document.env)(name).filter(|value| !value.is_empty());
-    let at = |name: &'static str| move |problem| ConfigError::new(Place::variable(name), problem);
+    let at = |name: &'static str| move |problem| ConfigError::new(ConfigPlace::variable(name), problem);
     if let Some(address) = variable(TRACES_ENDPOINT) {
         return endpoint(&address).map_err(at(TRACES_ENDPOINT));
     }

@@ -25,7 +25,7 @@ pub(crate) enum Value {
     /// JSON only.
     Null,
     List(Vec<Node>),
-    Table(Vec<Entry>),
+    Table(Vec<RawEntry>),
     /// A part of a client's file that is none of our business.
     Skipped,
 }
@@ -38,8 +38,9 @@ impl Value {
                 one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.value.is_like(&other.value))
             }
             (Self::Table(one), Self::Table(other)) => {
-                let same =
-                    |(one, other): (&Entry, &Entry)| one.key == other.key && one.node.value.is_like(&other.node.value);
+                let same = |(one, other): (&RawEntry, &RawEntry)| {
+                    one.key == other.key && one.node.value.is_like(&other.node.value)
+                };
                 one.len() == other.len() && one.iter().zip(other).all(same)
             }
             _ => self == other,
@@ -64,7 +65,7 @@ impl Value {
 
 /// A key of a table, with its value.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct RawEntry {
     pub(crate) key: String,
     pub(crate) key_at: usize,
     pub(crate) node: Node,
@@ -102,8 +103,8 @@ fn words(error: &toml::de::Error) -> String {
     message.to_owned()
 }
 
-fn entries(table: DeTable<'_>) -> Vec<Entry> {
-    let entry = |(key, value): (toml::Spanned<DeString<'_>>, toml::Spanned<DeValue<'_>>)| Entry {
+fn entries(table: DeTable<'_>) -> Vec<RawEntry> {
+    let entry = |(key, value): (toml::Spanned<DeString<'_>>, toml::Spanned<DeValue<'_>>)| RawEntry {
         key_at: key.span().start,
         node: node(value),
         key: String::from(key.into_inner()),
@@ -155,7 +156,7 @@ fn unquoted(key: &str) -> &str {
 }
 
 /// The path of the table that holds `key`.
-fn find(entries: &[Entry], key: &str, path: &KeyPath) -> Option<KeyPath> {
+fn find(entries: &[RawEntry], key: &str, path: &KeyPath) -> Option<KeyPath> {
     entries.iter().find_map(|entry| match &entry.node.value {
         _ if entry.key == key => Some(path.clone()),
         Value::Table(inner) => find(inner, key, &path.child(&entry.key)),

@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::{self, ConfigError, Origin, Place, Position, Problem};
+use super::check::Faults;
+use super::error::{self, ConfigError, ConfigPlace, Origin, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
-use super::faults::Faults;
-use super::keys::{self, Key, Kind, Known, LEAST_SECONDS, State};
+use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS};
 use super::path::KeyPath;
-use super::raw::{Entry, Node, Value};
+use super::raw::{Node, RawEntry, Value};
 use crate::duration;
 
 /// A file being read.
@@ -22,9 +22,9 @@ pub(crate) struct Document<'a> {
 
 impl Document<'_> {
     /// The place of a key or value.
-    pub(crate) fn place(&self, key: &KeyPath, at: usize) -> Place {
+    pub(crate) fn place(&self, key: &KeyPath, at: usize) -> ConfigPlace {
         let origin = self.file.map_or(Origin::Defaults, |file| Origin::File(file.to_owned()));
-        Place { origin, position: Some(Position::of(self.text, at)), key: Some(key.clone()) }
+        ConfigPlace { origin, position: Some(Position::of(self.text, at)), key: Some(key.clone()) }
     }
 
     /// An error at a key or value.
@@ -39,7 +39,7 @@ impl Document<'_> {
 #[derive(Clone)]
 pub(crate) struct Table<'a> {
     pub(crate) document: &'a Document<'a>,
-    pub(crate) entries: &'a [Entry],
+    pub(crate) entries: &'a [RawEntry],
     pub(crate) path: KeyPath,
     pub(crate) known_as: KeyPath,
     /// Where an error about the table as a whole points.
@@ -72,7 +72,7 @@ impl<'a> Table<'a> {
         at: usize,
     ) -> Result<Self, ConfigError> {
         let Value::Table(entries) = &node.value else {
-            return Err(wrong_type(document, &path, node, Kind::Table.expected()));
+            return Err(wrong_type(document, &path, node, KeyKind::Table.expected()));
         };
         Ok(Self { document, entries, path, known_as, at })
     }
@@ -92,12 +92,12 @@ impl<'a> Table<'a> {
     }
 
     /// The table that is the value of `entry`, one of this table's.
-    pub(crate) fn inside(&self, entry: &'a Entry) -> Result<Self, ConfigError> {
+    pub(crate) fn inside(&self, entry: &'a RawEntry) -> Result<Self, ConfigError> {
         let (path, known_as) = (self.path.child(&entry.key), self.known_as.child(&entry.key));
         Self::new(self.document, &entry.node, path, known_as, entry.key_at)
     }
 
-    pub(crate) fn entry(&self, key: &str) -> Option<&'a Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&'a RawEntry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
 
@@ -122,8 +122,8 @@ impl<'a> Table<'a> {
         match self.entry(key) {
             Some(entry) => self.text_at(&entry.node, self.path.child(key), kind).map(Some),
             None => Ok(match kind {
-                Kind::Text("") => None,
-                Kind::Text(default) | Kind::Choice { default, .. } => {
+                KeyKind::Text("") => None,
+                KeyKind::Text(default) | KeyKind::Choice { default, .. } => {
                     Some(Text { path: self.path.child(key), at: self.at, raw: default, value: default.to_owned() })
                 }
                 _ => None,
@@ -133,7 +133,7 @@ impl<'a> Table<'a> {
 
     /// One of the words that the table of keys allows.
     pub(crate) fn choice(&self, key: &str) -> Result<String, ConfigError> {
-        let Kind::Choice { built, later, default } = self.kind(key)? else {
+        let KeyKind::Choice { built, later, default } = self.kind(key)? else {
             return Err(self.unknown(key));
         };
         let Some(text) = self.text(key)? else {
@@ -156,7 +156,7 @@ impl<'a> Table<'a> {
         match (self.entry(key).map(|entry| &entry.node), self.kind(key)?) {
             (Some(Node { value: Value::Bool(flag), .. }), _) => Ok(*flag),
             (Some(node), kind) => Err(self.wrong_type(key, node, kind)),
-            (None, Kind::Flag(default)) => Ok(default),
+            (None, KeyKind::Flag(default)) => Ok(default),
             (None, _) => Err(self.unknown(key)),
         }
     }
@@ -164,7 +164,7 @@ impl<'a> Table<'a> {
     /// A time, or its default. None only for keys without a default.
     pub(crate) fn seconds(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
         let kind = self.kind(key)?;
-        let Kind::Seconds { default, max } = kind else {
+        let KeyKind::Seconds { default, max } = kind else {
             return Err(self.unknown(key));
         };
         let Some(node) = self.entry(key).map(|entry| &entry.node) else {
@@ -186,7 +186,7 @@ impl<'a> Table<'a> {
     }
 
     /// The seconds of a time with its unit, such as `"30s"`.
-    fn spelled(&self, node: &'a Node, key: &str, kind: Kind) -> Result<f64, ConfigError> {
+    fn spelled(&self, node: &'a Node, key: &str, kind: KeyKind) -> Result<f64, ConfigError> {
         let text = self.text_at(node, self.path.child(key), kind)?;
         let read = duration::read_or(&text.value, Duration::from_secs(1));
         read.map(|time| time.as_secs_f64()).map_err(|_| self.out_of_range(key, node, kind, &error::shown(text.raw)))
@@ -200,7 +200,7 @@ impl<'a> Table<'a> {
     /// A whole number, in whatever type holds its bounds.
     pub(crate) fn count<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ConfigError> {
         let kind = self.kind(key)?;
-        let Kind::Count { default, min, max } = kind else {
+        let KeyKind::Count { default, min, max } = kind else {
             return Err(self.unknown(key));
         };
         let Some(node) = self.entry(key).map(|entry| &entry.node) else {
@@ -219,7 +219,7 @@ impl<'a> Table<'a> {
     /// A part of the whole, or its default.
     pub(crate) fn fraction(&self, key: &str) -> Result<f64, ConfigError> {
         let kind = self.kind(key)?;
-        let Kind::Fraction(default) = kind else {
+        let KeyKind::Fraction(default) = kind else {
             return Err(self.unknown(key));
         };
         let Some(node) = self.entry(key).map(|entry| &entry.node) else {
@@ -245,20 +245,20 @@ impl<'a> Table<'a> {
         };
         let path = self.path.child(key);
         let texts = items.iter().enumerate();
-        texts.map(|(index, item)| self.text_at(item, path.item(index), Kind::Text(""))).collect()
+        texts.map(|(index, item)| self.text_at(item, path.item(index), KeyKind::Text(""))).collect()
     }
 
     /// A table of strings under free names, each with the entry it comes from; an absent one is empty.
-    pub(crate) fn text_table(&self, key: &str) -> Result<Vec<(&'a Entry, Text<'a>)>, ConfigError> {
+    pub(crate) fn text_table(&self, key: &str) -> Result<Vec<(&'a RawEntry, Text<'a>)>, ConfigError> {
         let table = self.table(key)?;
         let texts = table.entries.iter();
         texts
-            .map(|entry| Ok((entry, self.text_at(&entry.node, table.path.child(&entry.key), Kind::Text(""))?)))
+            .map(|entry| Ok((entry, self.text_at(&entry.node, table.path.child(&entry.key), KeyKind::Text(""))?)))
             .collect()
     }
 
     /// The string of a node, with its references replaced.
-    pub(crate) fn text_at(&self, node: &'a Node, path: KeyPath, kind: Kind) -> Result<Text<'a>, ConfigError> {
+    pub(crate) fn text_at(&self, node: &'a Node, path: KeyPath, kind: KeyKind) -> Result<Text<'a>, ConfigError> {
         let Value::Text(raw) = &node.value else {
             return Err(wrong_type(self.document, &path, node, kind.expected()));
         };
@@ -274,11 +274,11 @@ impl<'a> Table<'a> {
     }
 
     /// What the table of keys says about a key. A key that is not there is unknown, whoever asks for it.
-    fn kind(&self, key: &str) -> Result<Kind, ConfigError> {
+    fn kind(&self, key: &str) -> Result<KeyKind, ConfigError> {
         match keys::look_up(self.known_as.child(key).segments()) {
-            Known::Key(known) => Ok(known.kind),
-            Known::Table => Ok(Kind::Table),
-            Known::Unknown => Err(self.unknown(key)),
+            KnownPath::Key(known) => Ok(known.kind),
+            KnownPath::Table => Ok(KeyKind::Table),
+            KnownPath::Unknown => Err(self.unknown(key)),
         }
     }
 
@@ -288,11 +288,11 @@ impl<'a> Table<'a> {
         self.key_error(key, Problem::UnknownKey { suggestion, known })
     }
 
-    fn wrong_type(&self, key: &str, node: &Node, kind: Kind) -> ConfigError {
+    fn wrong_type(&self, key: &str, node: &Node, kind: KeyKind) -> ConfigError {
         wrong_type(self.document, &self.path.child(key), node, kind.expected())
     }
 
-    fn out_of_range(&self, key: &str, node: &Node, kind: Kind, found: &str) -> ConfigError {
+    fn out_of_range(&self, key: &str, node: &Node, kind: KeyKind, found: &str) -> ConfigError {
         let problem = Problem::BadValue { expected: kind.expected(), found: found.to_owned() };
         self.document.error(&self.path.child(key), node.at, problem)
     }
@@ -302,33 +302,33 @@ impl<'a> Table<'a> {
         let mut faults = Faults::default();
         for entry in self.entries {
             let checked = match keys::look_up(self.known_as.child(&entry.key).segments()) {
-                Known::Key(known) => self.check_key(entry, known),
-                Known::Table => self.inside(entry).and_then(|table| table.check_keys()),
-                Known::Unknown => Err(self.unknown(&entry.key)),
+                KnownPath::Key(known) => self.check_key(entry, known),
+                KnownPath::Table => self.inside(entry).and_then(|table| table.check_keys()),
+                KnownPath::Unknown => Err(self.unknown(&entry.key)),
             };
             faults.take(checked);
         }
         faults.none()
     }
 
-    fn check_key(&self, entry: &'a Entry, known: &Key) -> Result<(), ConfigError> {
+    fn check_key(&self, entry: &'a RawEntry, known: &ConfigKey) -> Result<(), ConfigError> {
         let not_built =
             |feature, remedy: String| Err(self.key_error(&entry.key, Problem::NotBuilt { feature, remedy }));
-        if let State::NotYet(feature) = known.state {
+        if let KeyState::NotYet(feature) = known.state {
             // A key inside is a better name for what is asked for than its table.
             if matches!(entry.node.value, Value::Table(_)) {
                 self.inside(entry)?.check_keys()?;
             }
             return not_built(feature, "remove the key".to_owned());
         }
-        if let State::Feature { name: feature, what, built: false } = known.state {
+        if let KeyState::Feature { name: feature, what, built: false } = known.state {
             return Err(self.key_error(&entry.key, Problem::OtherBuild { what, feature }));
         }
         if !fits(&known.kind, &entry.node.value) {
             return Err(self.wrong_type(&entry.key, &entry.node, known.kind));
         }
         match known.state {
-            State::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
+            KeyState::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
                 not_built(feature, "remove the key or set it to false".to_owned())
             }
             _ => self.check_value(&entry.key, known.kind),
@@ -336,27 +336,27 @@ impl<'a> Table<'a> {
     }
 
     /// Refuses a value out of the bounds that the table of keys gives it.
-    fn check_value(&self, key: &str, kind: Kind) -> Result<(), ConfigError> {
+    fn check_value(&self, key: &str, kind: KeyKind) -> Result<(), ConfigError> {
         match kind {
-            Kind::Seconds { .. } => self.seconds(key).map(drop),
-            Kind::Count { .. } => self.count::<u64>(key).map(drop),
-            Kind::Fraction(_) => self.fraction(key).map(drop),
-            Kind::Choice { .. } => self.choice(key).map(drop),
+            KeyKind::Seconds { .. } => self.seconds(key).map(drop),
+            KeyKind::Count { .. } => self.count::<u64>(key).map(drop),
+            KeyKind::Fraction(_) => self.fraction(key).map(drop),
+            KeyKind::Choice { .. } => self.choice(key).map(drop),
             _ => Ok(()),
         }
     }
 }
 
 /// Whether a value has the type a key takes. What it holds is checked when it is read.
-fn fits(kind: &Kind, value: &Value) -> bool {
+fn fits(kind: &KeyKind, value: &Value) -> bool {
     match kind {
-        Kind::Text(_) | Kind::Choice { .. } => matches!(value, Value::Text(_)),
-        Kind::Flag(_) => matches!(value, Value::Bool(_)),
-        Kind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
-        Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
-        Kind::Count { .. } => matches!(value, Value::Integer(_)),
-        Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => matches!(value, Value::List(_)),
-        Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),
+        KeyKind::Text(_) | KeyKind::Choice { .. } => matches!(value, Value::Text(_)),
+        KeyKind::Flag(_) => matches!(value, Value::Bool(_)),
+        KeyKind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
+        KeyKind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
+        KeyKind::Count { .. } => matches!(value, Value::Integer(_)),
+        KeyKind::Texts | KeyKind::Addresses | KeyKind::Tables | KeyKind::Rules => matches!(value, Value::List(_)),
+        KeyKind::TextTable | KeyKind::Table => matches!(value, Value::Table(_)),
     }
 }
 

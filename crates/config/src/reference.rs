@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{FOREIGN_KEYS, KEYS, Key, Kind, State};
+use super::keys::{ConfigKey, FOREIGN_KEYS, KEYS, KeyKind, KeyState};
 
 /// A Markdown table of every key: what it takes, its default, and what it is for.
 pub fn markdown() -> String {
@@ -20,9 +20,9 @@ pub fn markdown() -> String {
     page
 }
 
-fn takes(kind: &Kind) -> String {
+fn takes(kind: &KeyKind) -> String {
     match kind {
-        Kind::Choice { built, .. } => {
+        KeyKind::Choice { built, .. } => {
             let words: Vec<String> = built.iter().map(|word| format!("`\"{word}\"`")).collect();
             words.join(", ")
         }
@@ -30,31 +30,31 @@ fn takes(kind: &Kind) -> String {
     }
 }
 
-fn default(kind: &Kind) -> String {
+fn default(kind: &KeyKind) -> String {
     match kind {
-        Kind::Text("") | Kind::Choice { default: "", .. } | Kind::Table => String::new(),
-        Kind::Text(text) | Kind::Choice { default: text, .. } => format!("`\"{text}\"`"),
-        Kind::Flag(flag) => format!("`{flag}`"),
-        Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`\"{number}s\"`")),
-        Kind::Fraction(default) => format!("`{default}`"),
-        Kind::Count { default, .. } => format!("`{default}`"),
-        Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => "`[]`".to_owned(),
-        Kind::TextTable => "`{}`".to_owned(),
+        KeyKind::Text("") | KeyKind::Choice { default: "", .. } | KeyKind::Table => String::new(),
+        KeyKind::Text(text) | KeyKind::Choice { default: text, .. } => format!("`\"{text}\"`"),
+        KeyKind::Flag(flag) => format!("`{flag}`"),
+        KeyKind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`\"{number}s\"`")),
+        KeyKind::Fraction(default) => format!("`{default}`"),
+        KeyKind::Count { default, .. } => format!("`{default}`"),
+        KeyKind::Texts | KeyKind::Addresses | KeyKind::Tables | KeyKind::Rules => "`[]`".to_owned(),
+        KeyKind::TextTable => "`{}`".to_owned(),
     }
 }
 
-fn meaning(key: &Key) -> String {
+fn meaning(key: &ConfigKey) -> String {
     let later = match key.kind {
-        Kind::Choice { later, .. } if !later.is_empty() => {
+        KeyKind::Choice { later, .. } if !later.is_empty() => {
             format!(" Not in this version yet: {}.", super::error::list(later).replace(" or ", " and "))
         }
         _ => String::new(),
     };
     let state = match key.state {
-        State::Feature { name, .. } => &*format!(" Only in a build with the cargo feature `{name}`."),
-        State::Built => "",
-        State::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
-        State::NotYet(_) => " Not in this version yet; refused.",
+        KeyState::Feature { name, .. } => &*format!(" Only in a build with the cargo feature `{name}`."),
+        KeyState::Built => "",
+        KeyState::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
+        KeyState::NotYet(_) => " Not in this version yet; refused.",
     };
     format!("{}{later}{state}", key.meaning)
 }

@@ -1,7 +1,7 @@
 //! Where rules are: `[[rules]]` in the configuration itself, and files of their own.
 
-use super::error::{ConfigError, Place, Problem};
-use super::faults::Faults;
+use super::check::Faults;
+use super::error::{ConfigError, ConfigPlace, Problem};
 use super::read::Table;
 use signalbox_rules::{FileError, Files, RuleError, RuleSet};
 use std::cell::RefCell;
@@ -90,7 +90,7 @@ pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
     let document = root.document;
     let base = document.file.map_or(Path::new(""), folder_of);
     let texts = root.table("gateway")?.texts("rule_files")?;
-    let own = |error: RuleError| ConfigError::new(Place::rules(), Problem::Rules(error.into()));
+    let own = |error: RuleError| ConfigError::new(ConfigPlace::rules(), Problem::Rules(error.into()));
     let read = RefCell::default();
     let (mut sets, mut faults) = (Vec::new(), Faults::default());
     if root.has("rules") {

@@ -4,15 +4,14 @@ mod bad;
 mod failing;
 mod foreign;
 mod layers;
-mod lifetime;
 mod tls;
 mod traces;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
 use super::*;
 use foreign::{CLAUDE, IMPORTED};
+use signalbox_runtime::{Lifetime, Start};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 fn env(name: &str) -> Option<String> {
     let value = match name {
@@ -159,7 +158,7 @@ fn a_command_backend() {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = BackendConfig {
         name: "zeta".to_owned(),
-        target: Target::Command {
+        target: BackendTarget::Command {
             program: "npx".to_owned(),
             args: texts(&["-y", "server", "--token=s3cret", "$5"]),
             env: vec![("API_KEY".to_owned(), Secret::new("s3cret")), ("MODE".to_owned(), Secret::new("fast"))],
@@ -186,7 +185,7 @@ fn a_command_backend() {
 #[test]
 fn a_remote_backend() {
     let backends = good(FULL).backends;
-    let Target::Url { url, headers, .. } = &backends[1].target else {
+    let BackendTarget::Url { url, headers, .. } = &backends[1].target else {
         panic!("{:?}", backends[1]);
     };
     assert_eq!(url.to_string(), "http://localhost:9000/mcp?key=s3cret");
@@ -243,10 +242,9 @@ fn defaults() {
 fn every_key_of_the_reference_is_known_to_the_parser() {
     for key in keys::KEYS {
         let path = key.path.replace(keys::NAME, "x");
-        let list = key
-            .path
-            .rsplit_once('.')
-            .filter(|(list, _)| keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::Kind::Tables));
+        let list = key.path.rsplit_once('.').filter(|(list, _)| {
+            keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::KeyKind::Tables)
+        });
         let text = match list {
             Some((list, name)) => format!("[[{list}]]\n{name} = 1979-05-27\n"),
             None => format!("{path} = 1979-05-27\n"),
@@ -275,7 +273,7 @@ fn a_websocket_backend() {
     let text = "[backends.a]\nurl = 'ws://localhost:9000/mcp'\nheaders = { Authorization = 'x' }\n\
                 [backends.b]\nurl = 'wss://h/mcp'\ndisabled = true\n";
     let backends = good(text).backends;
-    let Target::Url { url, headers, .. } = &backends[0].target else { panic!("{:?}", backends[0]) };
+    let BackendTarget::Url { url, headers, .. } = &backends[0].target else { panic!("{:?}", backends[0]) };
     assert_eq!((url.scheme_str(), headers.len(), backends[1].disabled), (Some("ws"), 1, true));
 }
 
@@ -321,4 +319,25 @@ fn a_time_has_a_unit_or_is_one_of_seconds() {
     }
     let long = load("a.toml", "[gateway]\ndrain = '2h'\n").expect_err("too long");
     assert!(long.to_string().contains("from 0.001 to 3600 seconds, found `7200`"), "{long}");
+}
+
+/// Issue 13, point 15.
+#[test]
+fn a_process_runs_from_the_start_unless_it_is_said_otherwise() {
+    let of = |more: &str| good(&format!("[backends.a]\ncommand = 'x'\n{more}")).backends.remove(0).lifetime;
+    assert_eq!(of(""), Lifetime { start: Start::Eager, idle_stop: None });
+    assert_eq!(of("start = 'first_use'\n"), Lifetime { start: Start::FirstUse, idle_stop: None });
+    let ten = Some(Duration::from_secs(600));
+    assert_eq!(of("start = 'eager'\nidle_stop = '10m'\n"), Lifetime { start: Start::Eager, idle_stop: ten });
+}
+
+#[test]
+fn a_remote_server_is_neither_started_nor_stopped() {
+    for (key, value) in [("start", "'first_use'"), ("start", "'eager'"), ("idle_stop", "'10m'")] {
+        let text = format!("[backends.a]\nurl = 'http://h/'\n{key} = {value}\n");
+        let error = load("signalbox.toml", &text).unwrap_err().to_string();
+        assert_eq!(error, format!("signalbox.toml:3:1: backends.a.{key}: applies only with `command`; remove it"));
+    }
+    let error = load("signalbox.toml", "[backends.a]\ncommand = 'x'\nidle_stop = 0\n").unwrap_err().to_string();
+    assert!(error.contains("backends.a.idle_stop: expected a time such as \"30s\""), "{error}");
 }

@@ -1,7 +1,7 @@
 //! What `doctor` wants to know of a file even where the file as a whole cannot be used.
 
 use super::import::{looks_secret, variable};
-use super::raw::{Entry, Node, Value, parse_toml};
+use super::raw::{Node, RawEntry, Value, parse_toml};
 
 /// A secret that is written out in a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,19 +38,19 @@ fn parse(text: &str) -> Result<Node, ()> {
     parse_toml(text).map_err(drop)
 }
 
-fn entries(node: &Node) -> &[Entry] {
+fn entries(node: &Node) -> &[RawEntry] {
     match &node.value {
         Value::Table(entries) => entries,
         _ => &[],
     }
 }
 
-fn child<'a>(entries: &'a [Entry], key: &str) -> &'a Node {
+fn child<'a>(entries: &'a [RawEntry], key: &str) -> &'a Node {
     const NOTHING: &Node = &Node { value: Value::Null, at: 0 };
     entries.iter().find(|entry| entry.key == key).map_or(NOTHING, |entry| &entry.node)
 }
 
-fn in_the_clear(list: &str, backend: &str, table: &str, entry: &Entry) -> Option<InTheClear> {
+fn in_the_clear(list: &str, backend: &str, table: &str, entry: &RawEntry) -> Option<InTheClear> {
     let Value::Text(value) = &entry.node.value else { return None };
     if value.contains("${") || !looks_secret(&entry.key, value) {
         return None;

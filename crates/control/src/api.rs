@@ -3,22 +3,19 @@
 mod breakpoints;
 mod holds;
 mod mcp;
-mod probes;
 mod process;
 pub mod routes;
 mod sessions;
-mod tape;
-mod tools;
 pub mod transparent;
 
-use crate::status::{Overview, Place};
+use crate::status::{Overview, ProcessInfo};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
-use signalbox_transport::router::{Answer, Body, Problem, Request};
+use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +31,7 @@ pub struct Served {
 impl Served {
     /// A process that is kept to its configuration by this, at this place. Needs a runtime.
     #[must_use]
-    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Arc<Self> {
+    pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader.gateway());
         Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
     }
@@ -45,8 +42,8 @@ impl Served {
 }
 
 /// What was asked for.
-fn ok(value: &Value) -> Answer {
-    Answer::json(StatusCode::OK, value.to_string())
+fn ok(value: &Value) -> RoutedAnswer {
+    RoutedAnswer::json(StatusCode::OK, value.to_string())
 }
 
 fn bad(why: impl std::fmt::Display) -> Problem {
@@ -54,14 +51,14 @@ fn bad(why: impl std::fmt::Display) -> Problem {
 }
 
 /// The body as JSON; an empty one stands for `{}`.
-async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Problem> {
     let body = body.bytes().await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     serde_json::from_slice(body).map_err(|error| bad(format_args!("the body: {error}")))
 }
 
 /// The number in the path.
-fn id(request: &Request) -> Result<u64, Problem> {
+fn id(request: &RoutedRequest) -> Result<u64, Problem> {
     number(request.segment("id"))
 }
 

@@ -1,18 +1,21 @@
 //! How a running process is reached: HTTP on a Unix socket in the data folder, one per process, for its user only.
 
 mod ask;
-mod socket;
 mod stream;
 
 pub use ask::{AskError, ask, ask_for_long, send, tell};
-pub use socket::{ControlSocket, SocketError, sockets};
 pub use stream::LineStream;
 
-use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::data_dir::{DataDir, DataDirError};
 use signalbox_runtime::Gateway;
 use signalbox_transport::control_front;
 use signalbox_transport::router::Router;
+use std::fs::Permissions;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::net::UnixListener;
 
 /// An open socket and what it answers.
 pub struct Control {
@@ -51,5 +54,139 @@ impl Control {
             }
             None => std::future::pending().await,
         }
+    }
+}
+
+/// How many names are tried: process numbers repeat where containers share a data folder.
+const NAMES: u32 = 16;
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The folder cannot be made.
+    #[error(transparent)]
+    Folder(#[from] DataDirError),
+    /// The socket cannot be made.
+    #[error("the control socket {} cannot be opened: {error}", path.display())]
+    Bind {
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// The socket of this process; its file goes away with it.
+#[derive(Debug)]
+pub struct ControlSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl ControlSocket {
+    /// Opens the socket. Needs a runtime.
+    ///
+    /// # Errors
+    /// If the folder or the socket cannot be made; a path beyond some 100 bytes is too long for one.
+    pub fn open(data_dir: &DataDir) -> Result<Self, SocketError> {
+        let folder = data_dir.run()?;
+        let mut number = 1;
+        loop {
+            let path = folder.join(name(number));
+            match bind(&path) {
+                Ok(listener) => return Ok(Self { listener, path }),
+                Err(error) if error.kind() == ErrorKind::AddrInUse && number < NAMES => number += 1,
+                Err(error) => return Err(SocketError::Bind { path, error }),
+            }
+        }
+    }
+
+    /// Where to accept.
+    #[must_use]
+    pub fn listener(&self) -> &UnixListener {
+        &self.listener
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn name(number: u32) -> String {
+    let pid = std::process::id();
+    if number == 1 { format!("{pid}.sock") } else { format!("{pid}-{number}.sock") }
+}
+
+/// The folder is closed to others, so nobody can get in before the mode is set.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    remove_stale(path);
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Removes a socket that nobody listens on any more. True if somebody does.
+fn remove_stale(path: &Path) -> bool {
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            let _ = std::fs::remove_file(path);
+            false
+        }
+        Err(error) => error.kind() != ErrorKind::NotFound,
+        Ok(_) => true,
+    }
+}
+
+/// The sockets of running processes in this folder, in the order of their names; those left behind are removed.
+///
+/// # Errors
+/// If the folder is there but cannot be read.
+pub fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .filter(|path| remove_stale(path))
+        .collect();
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_is_private_goes_with_its_process_and_stale_ones_are_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let data_dir = DataDir::prepare(root.path()).unwrap();
+        let folder = data_dir.run().unwrap();
+        let stale = folder.join("1.sock");
+        drop(UnixListener::bind(&stale).unwrap());
+        assert!(stale.exists());
+
+        let first = ControlSocket::open(&data_dir).unwrap();
+        let second = ControlSocket::open(&data_dir).unwrap();
+        assert_eq!(first.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let mut expected = [first.path().to_owned(), second.path().to_owned()];
+        expected.sort();
+        assert_eq!(sockets(&folder).unwrap(), expected);
+        assert!(!stale.exists());
+
+        drop((first, second));
+        assert!(sockets(&folder).unwrap().is_empty());
+        assert!(sockets(&root.path().join("none")).unwrap().is_empty());
     }
 }

@@ -9,21 +9,20 @@ mod clock;
 mod configuration;
 mod data_folder;
 pub mod finding;
-mod open_files;
 mod port;
 mod program;
 mod recording;
 pub mod report;
 mod running;
 
-use address::{Address, Seen};
-use backends::Outcome;
+use address::{Address, AddressReport};
+use backends::BackendProbe;
 use finding::{Finding, Severity};
 use program::Start;
 use serde_json::Value;
 use signalbox_assembly::assemble::uses_demo;
 use signalbox_assembly::name_check;
-use signalbox_config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
+use signalbox_config::{BackendConfig, BackendTarget, Config, ConfigError, Env, Loaded, Located};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -88,7 +87,7 @@ fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
 
 async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -> Vec<Finding> {
     let mut findings = data_folder::check(&config.data_dir);
-    findings.push(open_files::check(config.gateway.max_connections));
+    findings.push(crate::open_files::check_limit(config.gateway.max_connections));
     let (running, told) = running::check(&config.data_dir).await;
     findings.extend(told);
     findings.extend(recording::check(config).await);
@@ -108,7 +107,7 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
 
 /// How a local backend is started.
 fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
-    let Target::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
+    let BackendTarget::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
     let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
     let path = path.or_else(|| env("PATH")).map(OsString::from);
     Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
@@ -129,7 +128,7 @@ async fn look_at_backends(
     dates: &mut Vec<(String, SystemTime)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<&str, AddressReport> = BTreeMap::new();
     let mut versions: BTreeMap<&'static str, Option<OsString>> = BTreeMap::new();
     let mut trial = Config { backends: Vec::new(), ..config.clone() };
     for backend in &config.backends {
@@ -138,11 +137,11 @@ async fn look_at_backends(
             continue;
         }
         let fault = match &backend.target {
-            Target::Command { .. } => start(backend, env).and_then(|start| {
+            BackendTarget::Command { .. } => start(backend, env).and_then(|start| {
                 versions.extend(start.runtime().map(|program| (program, start.path.clone())));
                 start.fault()
             }),
-            Target::Url { url, headers, tls, .. } => {
+            BackendTarget::Url { url, headers, tls, .. } => {
                 findings.extend(certificate::of_backend(tls, SystemTime::now()));
                 let address = Address { backend: &backend.name, url, headers };
                 let look = address.look().await;
@@ -150,7 +149,7 @@ async fn look_at_backends(
                 seen.insert(&backend.name, look);
                 None
             }
-            Target::Tape => None,
+            BackendTarget::Tape => None,
         };
         match fault {
             Some(fault) => findings.push(fault),
@@ -166,7 +165,7 @@ async fn look_at_backends(
     findings
 }
 
-async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding> {
+async fn started(trial: &Config, mut seen: BTreeMap<&str, AddressReport>) -> Vec<Finding> {
     let outcomes = match backends::try_out(trial).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
@@ -193,9 +192,9 @@ async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding>
 }
 
 /// Why a backend does not serve; where it is a remote one, perhaps MCP is under another path.
-async fn other_path(outcome: &Outcome, backend: Option<&BackendConfig>) -> Finding {
+async fn other_path(outcome: &BackendProbe, backend: Option<&BackendConfig>) -> Finding {
     let finding = backends::failed(outcome, backend);
-    if let Some(BackendConfig { name, target: Target::Url { url, headers, .. }, .. }) = backend {
+    if let Some(BackendConfig { name, target: BackendTarget::Url { url, headers, .. }, .. }) = backend {
         let address = Address { backend: name, url, headers };
         let finding = finding.at(format!("backends.{name}.url"));
         return match address.likely().await {

@@ -2,9 +2,6 @@
 //!
 //! Every label comes from a closed set: methods of MCP, configured backends, outcomes and reasons of this program.
 
-mod page;
-
-use page::{Family, Page};
 use signalbox_assembly::assemble::App;
 use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
@@ -12,6 +9,7 @@ use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The content type of the page.
@@ -242,6 +240,51 @@ fn requests(page: &mut Page, all: &[(SeriesKey, Series)]) {
 fn seconds_of(us: u64) -> String {
     let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A page under construction.
+#[derive(Debug, Default)]
+struct Page(String);
+
+impl Page {
+    /// Begins a family of samples.
+    fn family(&mut self, name: &str, kind: &'static str, help: &str) -> Family<'_> {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text: &mut self.0, name: name.to_owned() }
+    }
+
+    fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// A family to add samples to.
+struct Family<'a> {
+    text: &'a mut String,
+    name: String,
+}
+
+impl Family<'_> {
+    /// Adds a sample.
+    fn sample(&mut self, labels: &[(&str, &str)], value: u64) {
+        self.part("", labels, &value.to_string());
+    }
+
+    /// Adds a sample of a part of a histogram.
+    fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
+        let _ = write!(self.text, "{}{suffix}", self.name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(value));
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

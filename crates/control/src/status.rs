@@ -12,7 +12,7 @@ mod transparent;
 pub mod trouble;
 pub mod view;
 
-use limits::{Bounds, Limit};
+use limits::{Bounds, ShownLimit};
 use serde::Serialize;
 use signalbox_assembly::name_check;
 use signalbox_assembly::recording::Recording;
@@ -82,7 +82,7 @@ struct Whole<'a> {
     #[serde(flatten)]
     status: Status,
     traffic: Traffic,
-    limits: Vec<Limit>,
+    limits: Vec<ShownLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsStatus>,
     /// Names that several backends have.
@@ -131,7 +131,7 @@ impl TapeStatus {
 }
 
 /// Which process speaks on a control socket.
-pub struct Place {
+pub struct ProcessInfo {
     /// The command that it runs.
     pub command: &'static str,
     /// Where clients connect.
@@ -143,14 +143,14 @@ pub struct Place {
 /// What a process tells about itself.
 pub struct Overview {
     reloader: Arc<Reloader>,
-    place: Place,
+    place: ProcessInfo,
     recent: Arc<Recent>,
 }
 
 impl Overview {
     /// Of this process. Needs a runtime, on which the traffic of the last minute is followed.
     #[must_use]
-    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Self {
+    pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Self {
         Self { reloader: Arc::clone(reloader), recent: Recent::follow(reloader.metrics()), place }
     }
 

@@ -1,4 +1,4 @@
-//! A table of text for people.
+//! Columns of text for people, with what a terminal would act on made harmless.
 
 use signalbox_wire::printable;
 

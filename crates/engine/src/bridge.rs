@@ -153,7 +153,7 @@ pub fn answer(
             None => content::upgrade(method, message, edits),
         },
         (Era::Legacy, Era::Modern) => {
-            let found = content::Found::read(message);
+            let found = content::ResultMembers::read(message);
             match found.result_type(message).as_deref() {
                 None | Some("complete") => *rewritten = content::fit(method, client, message, &found, edits),
                 Some("input_required") => return Ok(Reach::Input),

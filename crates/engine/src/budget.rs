@@ -24,9 +24,10 @@ pub use charge::Charge;
 pub use share::{Holder, Share};
 
 use crate::caller::Principal;
+use crate::lock::LockResultExt;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// The least size of a message that is charged, in bytes.
 pub const WEIGHED: usize = 4 * 1024;
@@ -99,7 +100,7 @@ impl Budget {
     }
 
     fn caller(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
-        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = self.callers.lock().unpoisoned();
         if let Some(share) = callers.get(principal).and_then(Weak::upgrade) {
             return share;
         }

@@ -1,4 +1,4 @@
-//! The commands of the front machine.
+//! All that the front machine asks of its driver: it reaches the outside in no other way.
 
 use crate::back::Draft;
 use crate::bridge::tasks::TaskState;

@@ -16,7 +16,7 @@ pub const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 
 /// A request that waits for its answer.
 #[derive(Clone, Debug)]
-pub struct Pending<T> {
+pub struct PendingRequest<T> {
     /// Who asked.
     pub origin: T,
     /// When it was sent.
@@ -58,7 +58,7 @@ pub struct Strays {
 pub struct Correlator<T> {
     first: u64,
     next: u64,
-    pending: KeyMap<u64, Pending<T>>,
+    pending: KeyMap<u64, PendingRequest<T>>,
     given_up: VecDeque<u64>,
     strays: Strays,
     earliest: Option<Instant>,
@@ -90,7 +90,7 @@ impl<T> Correlator<T> {
         self.next += 1;
         let deadline = now + timeout;
         self.earliest = Some(self.earliest.map_or(deadline, |known| known.min(deadline)));
-        self.pending.insert(id, Pending { origin, sent_at: now, deadline, timeout, held_until: None });
+        self.pending.insert(id, PendingRequest { origin, sent_at: now, deadline, timeout, held_until: None });
         id
     }
 
@@ -98,7 +98,7 @@ impl<T> Correlator<T> {
     ///
     /// # Errors
     /// Why the id is not that of a request in flight.
-    pub fn close(&mut self, id: Option<u64>) -> Result<Pending<T>, Unmatched> {
+    pub fn close(&mut self, id: Option<u64>) -> Result<PendingRequest<T>, Unmatched> {
         if let Some(pending) = id.and_then(|id| self.pending.remove(&id)) {
             return Ok(pending);
         }
@@ -116,7 +116,7 @@ impl<T> Correlator<T> {
     }
 
     /// Abandons a request before its answer, because it was cancelled or the transport refused it.
-    pub fn give_up(&mut self, id: u64) -> Option<Pending<T>> {
+    pub fn give_up(&mut self, id: u64) -> Option<PendingRequest<T>> {
         let pending = self.pending.remove(&id)?;
         if self.given_up.len() == REMEMBERED {
             self.given_up.pop_front();
@@ -127,12 +127,12 @@ impl<T> Correlator<T> {
 
     /// The request in flight under this id.
     #[must_use]
-    pub fn get(&self, id: u64) -> Option<&Pending<T>> {
+    pub fn get(&self, id: u64) -> Option<&PendingRequest<T>> {
         self.pending.get(&id)
     }
 
     /// The request in flight under this id, mutably.
-    pub fn get_mut(&mut self, id: u64) -> Option<&mut Pending<T>> {
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut PendingRequest<T>> {
         self.pending.get_mut(&id)
     }
 
@@ -162,7 +162,7 @@ impl<T> Correlator<T> {
     }
 
     /// Takes out every request whose time is over.
-    pub fn expire(&mut self, now: Instant) -> Vec<(u64, Pending<T>)> {
+    pub fn expire(&mut self, now: Instant) -> Vec<(u64, PendingRequest<T>)> {
         if self.earliest.is_none_or(|earliest| earliest > now) {
             return Vec::new();
         }
@@ -187,12 +187,12 @@ impl<T> Correlator<T> {
     }
 
     /// The requests in flight.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, &Pending<T>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &PendingRequest<T>)> {
         self.pending.iter().map(|(id, one)| (*id, one))
     }
 
     /// Takes everything out, in the order it was sent.
-    pub fn drain(&mut self) -> Vec<(u64, Pending<T>)> {
+    pub fn drain(&mut self) -> Vec<(u64, PendingRequest<T>)> {
         self.earliest = None;
         let mut all: Vec<_> = self.pending.drain().collect();
         all.sort_unstable_by_key(|(id, _)| *id);

@@ -1,4 +1,4 @@
-//! The events of the front machine.
+//! All that a driver can tell the front machine: it learns of the outside in no other way.
 
 use crate::bridge::Reach;
 use crate::catalog::Changed;

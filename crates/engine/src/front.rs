@@ -47,7 +47,6 @@ mod initialize;
 mod input_requests;
 mod inward;
 mod judging;
-mod lifecycle;
 mod listen;
 mod modern;
 mod operations;
@@ -63,7 +62,7 @@ mod task_requests;
 mod task_results;
 
 pub use context::Context;
-pub use lifecycle::Lifecycle;
+pub use initialize::Lifecycle;
 pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;

@@ -6,9 +6,10 @@
 
 use crate::caller::Principal;
 use crate::keys::ExchangeId;
+use crate::lock::LockResultExt;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Maximum number of states remembered; the oldest are dropped beyond it.
 pub const MAX_OPERATIONS: usize = 4096;
@@ -70,7 +71,7 @@ impl Operations {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::caller::Principal;
 use crate::keys::{ExchangeId, SessionKey};
+use crate::lock::LockResultExt;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Maximum number of tasks whose call is remembered; the oldest are dropped beyond it.
 pub const MAX_TASK_CALLS: usize = 16_384;
@@ -69,7 +70,7 @@ impl TaskCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 }
 

@@ -42,12 +42,12 @@ pub struct Trace {
     /// The context sent to the backend.
     pub told: Arc<TraceSent>,
     /// How it ended, once it has.
-    pub ended: Option<Ended>,
+    pub ended: Option<ExchangeEnd>,
 }
 
 /// What is known only at the end of an exchange.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct ExchangeEnd {
     /// The id as the client wrote it.
     pub request: RawId,
     /// The revision of the client.
@@ -112,7 +112,7 @@ pub(crate) fn finished(
         std::str::from_utf8(code).ok().filter(|code| code.len() <= MAX_CODE).map(Box::from)
     });
     let revision = client.map(|client| client.revision);
-    let ended = Ended { request: exchange.client_id.detached(), revision, code };
+    let ended = ExchangeEnd { request: exchange.client_id.detached(), revision, code };
     Some(Box::new(Trace { ended: Some(ended), ..Trace::clone(trace) }))
 }
 

@@ -2,14 +2,14 @@
 
 use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Webhook};
 use crate::damage::damaged;
-use crate::facts::{Root, View};
+use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Slot, Turn, cached_text, input_text};
 use crate::patch;
 use crate::phases::Phases;
 use crate::rule::Rule;
 use crate::template::{JsonTemplate, Template};
-use crate::walk::{Step, Walk};
+use crate::walk::{Walk, WalkStep};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
 use signalbox_engine::bridge;
@@ -20,12 +20,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Walk<'a> {
-    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, number: u8, view: &View<'_>) -> Step {
+    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, number: u8, view: &MessageView<'_>) -> WalkStep {
         let slot = || Slot { rule: Arc::clone(&rule.id), action: number };
         match action {
             Action::Allow => {
                 self.note("allow", "no further rules are checked");
-                Step::Stop
+                WalkStep::Stop
             }
             Action::Block { message, code } => self.block(rule, message, *code, view),
             Action::Set(_) | Action::Remove(_) | Action::Replace(..) => self.change(rule, action, view),
@@ -33,25 +33,25 @@ impl<'a> Walk<'a> {
                 let message = self.text(rule, message, view);
                 let data = data.as_ref().and_then(|data| self.fill(rule, view, |filling| data.render(filling)));
                 self.note("error", format!("{code} {message}"));
-                Step::End(Verdict::Error(error_object(*code, &message, data.as_deref())))
+                WalkStep::End(Verdict::Error(error_object(*code, &message, data.as_deref())))
             }
             Action::Delay { least, most } => self.delay(&slot(), *least, *most),
             Action::Fork { backend } => {
                 self.note("fork", format!("a copy goes to {backend}"));
                 self.effects.push(Effect::Fork { backend: Arc::clone(backend), message: view.message.clone() });
-                Step::Next
+                WalkStep::Next
             }
             Action::Log { level, text } => {
                 let text = one_line(self.text(rule, text, view));
                 self.note("log", format!("logged: {text}"));
                 self.effects.push(Effect::Log { level: *level, text });
-                Step::Next
+                WalkStep::Next
             }
             Action::Webhook(hook) => self.webhook(rule, hook, view),
             Action::Hold { reason, within, .. } => {
                 let reason = one_line(self.text(rule, reason, view));
                 self.note("hold", &reason);
-                Step::Wait(HoldQuestion::Person { reason: reason.into(), within: *within })
+                WalkStep::Wait(HoldQuestion::Person { reason: reason.into(), within: *within })
             }
             Action::Mock(mock, _) => self.mock(rule, mock, &slot(), view),
             Action::Fault(failing) => self.fail(rule, failing, &slot(), view),
@@ -60,29 +60,29 @@ impl<'a> Walk<'a> {
             Action::Count { name } => {
                 self.note("count", "");
                 self.effects.push(Effect::Count { names: [Arc::clone(name)].into() });
-                Step::Next
+                WalkStep::Next
             }
         }
     }
 
-    fn text(&mut self, rule: &Rule, template: &Template, view: &View<'_>) -> String {
+    fn text(&mut self, rule: &Rule, template: &Template, view: &MessageView<'_>) -> String {
         self.fill(rule, view, |filling| template.render(filling, limits::TEXT * 4))
     }
 
-    fn refuse(&mut self, rule: &Rule, kind: FaultKind, message: String) -> Step {
+    fn refuse(&mut self, rule: &Rule, kind: FaultKind, message: String) -> WalkStep {
         self.note("refuse", &message);
-        Step::End(Verdict::Refuse(Fault::new(kind, message).with_str("rule", &rule.id)))
+        WalkStep::End(Verdict::Refuse(Fault::new(kind, message).with_str("rule", &rule.id)))
     }
 
-    fn block(&mut self, rule: &Rule, message: &Template, code: Option<i64>, view: &View<'_>) -> Step {
+    fn block(&mut self, rule: &Rule, message: &Template, code: Option<i64>, view: &MessageView<'_>) -> WalkStep {
         let message = self.text(rule, message, view);
         let Some(code) = code else { return self.refuse(rule, FaultKind::Refused, message) };
         self.note("refuse", &message);
         let data = format!("{{\"reason\":\"refused\",\"rule\":{}}}", json::quote(&rule.id));
-        Step::End(Verdict::Error(error_object(code, &message, Some(data.as_bytes()))))
+        WalkStep::End(Verdict::Error(error_object(code, &message, Some(data.as_bytes()))))
     }
 
-    fn change(&mut self, rule: &Rule, action: &Action, view: &View<'_>) -> Step {
+    fn change(&mut self, rule: &Rule, action: &Action, view: &MessageView<'_>) -> WalkStep {
         let here = if Phases::RESULTS.has(view.facts.phase) { Root::Result } else { Root::Params };
         let mut bytes = view.message.bytes().clone();
         let mut done = Vec::new();
@@ -121,18 +121,18 @@ impl<'a> Walk<'a> {
         self.changed(view, bytes, done, left)
     }
 
-    fn changed(&mut self, view: &View<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> Step {
+    fn changed(&mut self, view: &MessageView<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> WalkStep {
         let word = if done.is_empty() { "pass" } else { "modify" };
         done.extend(left);
         self.note(word, done.join("; "));
         if bytes == *view.message.bytes() {
-            return Step::Next;
+            return WalkStep::Next;
         }
         match Envelope::parse(bytes) {
-            Ok(message) => Step::Change(message),
+            Ok(message) => WalkStep::Change(message),
             Err(error) => {
                 self.note("pass", format!("the changed message is not valid: {error}"));
-                Step::Next
+                WalkStep::Next
             }
         }
     }
@@ -149,29 +149,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn delay(&mut self, slot: &Slot, least: Duration, most: Duration) -> Step {
+    fn delay(&mut self, slot: &Slot, least: Duration, most: Duration) -> WalkStep {
         let mut time = least;
         if most > least {
             let share = unit(self.draw(slot, None));
             time += (most - least).mul_f64(share);
         }
         self.note("delay", format!("for {time:?}"));
-        Step::Wait(HoldQuestion::Pause(time))
+        WalkStep::Wait(HoldQuestion::Pause(time))
     }
 
-    fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &View<'_>) -> Step {
+    fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &MessageView<'_>) -> WalkStep {
         let body = webhook::body(rule, view);
         let (url, within) = (Arc::clone(&hook.url), hook.timeout);
         if hook.wait {
             self.note("hold", format!("asks {}", hook.shown));
-            return Step::Wait(HoldQuestion::Webhook { url, body, within });
+            return WalkStep::Wait(HoldQuestion::Webhook { url, body, within });
         }
         self.note("notify", format!("tells {}", hook.shown));
         self.effects.push(Effect::Notify { url, body, within });
-        Step::Next
+        WalkStep::Next
     }
 
-    fn mock(&mut self, rule: &Rule, mock: &Mock, slot: &Slot, view: &View<'_>) -> Step {
+    fn mock(&mut self, rule: &Rule, mock: &Mock, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let chosen = |list: &'_ [JsonTemplate], number: u64| -> usize {
             usize::try_from(number % (list.len() as u64).max(1)).unwrap_or(0)
         };
@@ -188,43 +188,43 @@ impl<'a> Walk<'a> {
         match template.and_then(|template| self.fill(rule, view, |filling| template.render(filling))) {
             Some(result) => {
                 self.note("reply", "with a mock result");
-                Step::End(Verdict::Reply(result.into()))
+                WalkStep::End(Verdict::Reply(result.into()))
             }
             None => self.refuse(rule, FaultKind::Internal, "the mock result is too large".to_owned()),
         }
     }
 
-    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &View<'_>) -> Step {
+    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
         let draw = if spoils || failing.probability < 1.0 { self.draw(slot, failing.seed) } else { 0 };
         if unit(draw) >= failing.probability {
             self.note("pass", "no failure this time");
-            return Step::Next;
+            return WalkStep::Next;
         }
         let made_up = |what: &str| format!("rule `{}` injects a failure: {what}", rule.id);
         match failing.kind {
             FailKind::Timeout | FailKind::Slow => {
                 self.note("delay", format!("for {:?}", failing.after));
-                Step::Wait(HoldQuestion::Pause(failing.after))
+                WalkStep::Wait(HoldQuestion::Pause(failing.after))
             }
             FailKind::Refused => self.refuse(rule, FaultKind::BackendDown, made_up("the connection was refused")),
             FailKind::Reset => self.refuse(rule, FaultKind::BackendDied, made_up("the connection broke")),
             FailKind::Error => {
                 let message = made_up("internal error");
                 self.note("error", &message);
-                Step::End(Verdict::Error(error_object(codes::INTERNAL_ERROR, &message, None)))
+                WalkStep::End(Verdict::Error(error_object(codes::INTERNAL_ERROR, &message, None)))
             }
             FailKind::Truncate | FailKind::Garble => match damaged(view.message, failing.kind, draw) {
                 Some(bytes) => self.changed(view, bytes, vec!["corrupted the texts of the result".to_owned()], vec![]),
-                None => Step::Next,
+                None => WalkStep::Next,
             },
         }
     }
 
-    fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &View<'_>) -> Step {
+    fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         // All rounds of a call are one call.
         if view.facts.round > 1 {
-            return Step::Next;
+            return WalkStep::Next;
         }
         let key = self.fill(rule, view, |filling| limit.key.render_key(filling, limits::KEY));
         let now = view.facts.now;
@@ -232,20 +232,20 @@ impl<'a> Walk<'a> {
         let InTurn { answer: limited, turn } = self.outside.limit(&ask);
         self.input("limiter", limited.text());
         self.turn(turn);
-        let Limited::Over { wait } = limited else { return Step::Next };
+        let Limited::Over { wait } = limited else { return WalkStep::Next };
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let message = format!("more than {} in {:?}; try again in {seconds} s", limit.limit, limit.per);
         self.note("refuse", &message);
         let fault = Fault::new(FaultKind::Overloaded, message).with_str("rule", &rule.id);
-        Step::End(Verdict::Refuse(fault.with_raw("retryAfterMs", wait.as_millis().to_string())))
+        WalkStep::End(Verdict::Refuse(fault.with_raw("retryAfterMs", wait.as_millis().to_string())))
     }
 
-    fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &View<'_>) -> Step {
+    fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         // A key that had to be cut would meet other keys.
         let key = self.fill(rule, view, |filling| cache.key.render_key(filling, limits::KEY));
         if key.len() > limits::KEY {
             self.note("pass", "the key is too long to cache");
-            return Step::Next;
+            return WalkStep::Next;
         }
         let whose = if cache.shared { "" } else { view.facts.principal };
         let key = format!("{whose}\0{key}");
@@ -257,14 +257,20 @@ impl<'a> Walk<'a> {
         match found {
             Some(result) => {
                 self.note("reply", "with the cached answer");
-                Step::End(Verdict::Reply(result))
+                WalkStep::End(Verdict::Reply(result))
             }
-            None => Step::Next,
+            None => WalkStep::Next,
         }
     }
 
     /// The question of an action is answered.
-    pub fn answered(&mut self, rule: &'a Rule, action: &'a Action, answer: &HoldAnswer, view: &View<'_>) -> Step {
+    pub fn answered(
+        &mut self,
+        rule: &'a Rule,
+        action: &'a Action,
+        answer: &HoldAnswer,
+        view: &MessageView<'_>,
+    ) -> WalkStep {
         match (answer, action) {
             (HoldAnswer::Webhook { status, body }, Action::Webhook(hook)) => {
                 self.input("webhook", format!("{status} {}", input_text(body)));
@@ -292,7 +298,7 @@ impl<'a> Walk<'a> {
                 self.input("person", "expired".to_owned());
                 if *release {
                     self.note("released", format!("nobody answered in {within:?}"));
-                    return Step::Next;
+                    return WalkStep::Next;
                 }
                 let message = format!("rule `{}` held this, and nobody answered in {within:?}", rule.id);
                 self.refuse(rule, FaultKind::HoldExpired, message)
@@ -302,7 +308,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A person may end any wait.
-    fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &View<'_>) -> Step {
+    fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &MessageView<'_>) -> WalkStep {
         let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
         match answer {
             HoldAnswer::GoOn { by } => {
@@ -312,7 +318,7 @@ impl<'a> Walk<'a> {
                 } else {
                     self.note("released", "the wait is over");
                 }
-                Step::Next
+                WalkStep::Next
             }
             HoldAnswer::Edited { by, message } => {
                 self.input("person", format!("edited by {}", name(by)));
@@ -320,7 +326,7 @@ impl<'a> Walk<'a> {
                 match edited(view.message, message.clone(), &Limits::default()) {
                     Ok(message) => {
                         self.note("modify", format!("edited by {}", name(by)));
-                        Step::Change(message)
+                        WalkStep::Change(message)
                     }
                     Err(error) => {
                         self.refuse(rule, FaultKind::Internal, format!("the edited message cannot be used: {error}"))
@@ -332,7 +338,7 @@ impl<'a> Walk<'a> {
                 self.input("result", input_text(result));
                 if result.starts_with(b"{") && scan(result, &Limits::default()).is_ok() {
                     self.note("reply", format!("answered by {}", name(by)));
-                    return Step::End(Verdict::Reply(result.clone()));
+                    return WalkStep::End(Verdict::Reply(result.clone()));
                 }
                 self.refuse(rule, FaultKind::Internal, "the given result is not a JSON object".to_owned())
             }
@@ -341,46 +347,46 @@ impl<'a> Walk<'a> {
                 self.input("reason", reason.clone());
                 self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
             }
-            HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. } => Step::Next,
+            HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. } => WalkStep::Next,
         }
     }
 
-    fn said(&mut self, rule: &Rule, url: &str, said: Said) -> Step {
+    fn said(&mut self, rule: &Rule, url: &str, said: Said) -> WalkStep {
         match said {
             Said::Pass => {
                 self.note("released", format!("{url} let it pass"));
-                Step::Next
+                WalkStep::Next
             }
             Said::Modify(message) => {
                 self.note("modify", format!("by {url}"));
-                Step::Change(message)
+                WalkStep::Change(message)
             }
             Said::Reply(result) => {
                 self.note("reply", format!("by {url}"));
-                Step::End(Verdict::Reply(result))
+                WalkStep::End(Verdict::Reply(result))
             }
             Said::Error(error) => {
                 self.note("error", format!("by {url}"));
-                Step::End(Verdict::Error(error))
+                WalkStep::End(Verdict::Error(error))
             }
             Said::Refuse(reason) => self.refuse(rule, FaultKind::Refused, reason),
         }
     }
 
-    fn hook_failed(&mut self, rule: &Rule, hook: &Webhook, error: &str) -> Step {
+    fn hook_failed(&mut self, rule: &Rule, hook: &Webhook, error: &str) -> WalkStep {
         if hook.block_on_failure {
             // The client is not to know where it is.
             self.note("refuse", format!("{}: {error}", hook.shown));
             let message = format!("the webhook of rule `{}` gave no usable answer", rule.id);
-            return Step::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
+            return WalkStep::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
         }
         self.note("released", format!("{}: {error}; continuing without it", hook.shown));
-        Step::Next
+        WalkStep::Next
     }
 }
 
 /// A result in the place of another, as the revision of the client has it.
-fn fitted(value: Bytes, root: Root, view: &View<'_>) -> Bytes {
+fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
     let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
     match view.method().filter(|_| new && root == Root::Result) {
         Some(method) => bridge::complete_result(method, &value),

@@ -14,8 +14,8 @@ use std::time::Duration;
 pub(crate) enum Action {
     Allow,
     Block { message: Template, code: Option<i64> },
-    Set(Vec<(Target, JsonTemplate)>),
-    Remove(Vec<Target>),
+    Set(Vec<(MessageTarget, JsonTemplate)>),
+    Remove(Vec<MessageTarget>),
     Replace(Root, JsonTemplate),
     Error { code: i64, message: Template, data: Option<JsonTemplate> },
     Delay { least: Duration, most: Duration },
@@ -30,9 +30,9 @@ pub(crate) enum Action {
     Count { name: Arc<str> },
 }
 
-/// A place in a message that can be written to.
+/// A place in a message that a rule can set or remove.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Target {
+pub(crate) struct MessageTarget {
     pub root: Root,
     pub pointer: Pointer,
 }
@@ -187,7 +187,7 @@ impl Action {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for MessageTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "/{}{}", self.root.word(), self.pointer.as_str())
     }
@@ -202,7 +202,7 @@ impl fmt::Display for Action {
                 write!(f, "set {}", targets.join(", "))
             }
             Self::Remove(list) => {
-                let targets: Vec<_> = list.iter().map(Target::to_string).collect();
+                let targets: Vec<_> = list.iter().map(MessageTarget::to_string).collect();
                 write!(f, "remove {}", targets.join(", "))
             }
             Self::Error { code, .. } => write!(f, "error {code}"),

@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
-use crate::facts::View;
+use crate::facts::MessageView;
 use crate::outcomes::Outcomes;
 use crate::rule::Rule;
 use crate::value_test::ValueTest;
@@ -14,7 +14,7 @@ const BYTES: usize = 8;
 
 /// A rule that may match messages of one phase and method. Small, since all of them are looked at for each message.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Candidate {
+pub(crate) struct RuleCandidate {
     /// The condition after those that hold, where it can be told from the beginning of a text: that beginning, and where
     /// the text is.
     beginning: Beginning,
@@ -34,12 +34,12 @@ const NONE: u16 = u16::MAX;
 
 /// The beginning of the text that was last looked at, since rules that follow each other mostly look at the same.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenBeginning {
     slot: u16,
     beginning: Option<Beginning>,
 }
 
-impl Seen {
+impl SeenBeginning {
     /// Nothing yet, or something that may have changed.
     pub const NOTHING: Self = Self { slot: NONE, beginning: None };
 }
@@ -74,7 +74,7 @@ impl Beginning {
     }
 }
 
-impl Candidate {
+impl RuleCandidate {
     /// The candidate for messages of this phase, and of this method where it is known.
     pub fn new(at: u16, rule: &Rule, phase: Phase, method: Option<&str>) -> Self {
         let mut leaves = Vec::new();
@@ -98,12 +98,12 @@ impl Candidate {
 
     /// True if the rule certainly does not match; then the outcomes of what was looked at are noted.
     #[inline]
-    pub fn misses(&self, view: &View<'_>, seen: &mut Seen, outcomes: &mut Outcomes) -> bool {
+    pub fn misses(&self, view: &MessageView<'_>, seen: &mut SeenBeginning, outcomes: &mut Outcomes) -> bool {
         if self.slot == NONE {
             return false;
         }
         if seen.slot != self.slot {
-            *seen = Seen { slot: self.slot, beginning: view.beginning(usize::from(self.slot)) };
+            *seen = SeenBeginning { slot: self.slot, beginning: view.beginning(usize::from(self.slot)) };
         }
         let missed = seen.beginning.is_some_and(|seen| !seen.may_be(self.beginning));
         if missed {

@@ -1,6 +1,6 @@
 //! The condition tree of a rule: how it is evaluated, and how it reads in words.
 
-use crate::facts::{Facts, Root, View};
+use crate::facts::{MessageFacts, MessageView, Root};
 use crate::outcomes::Outcomes;
 use crate::phases::Phases;
 use crate::pointer::Pointer;
@@ -69,7 +69,7 @@ impl Condition {
 
     /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at. `strictly`
     /// where the rule permits something if it holds: then a name has to match however it is written.
-    pub fn holds(&self, view: &View<'_>, slots: usize, strictly: bool, outcomes: &mut Outcomes) -> bool {
+    pub fn holds(&self, view: &MessageView<'_>, slots: usize, strictly: bool, outcomes: &mut Outcomes) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(view, slots, strictly, outcomes)),
             Self::Or(any) => any.iter().any(|one| one.holds(view, slots, strictly, outcomes)),
@@ -155,7 +155,7 @@ impl Leaf {
     }
 
     /// True if it asks for what is not known any more of the call that made a task.
-    fn is_unknown(&self, facts: &Facts<'_>) -> bool {
+    fn is_unknown(&self, facts: &MessageFacts<'_>) -> bool {
         match self {
             Self::Tool(_) | Self::Subject(_) => facts.lacks_subject(),
             Self::Value { root: Root::Params, .. } => facts.lacks_request(),
@@ -163,7 +163,7 @@ impl Leaf {
         }
     }
 
-    fn holds(&self, view: &View<'_>, slots: usize, strictly: bool) -> bool {
+    fn holds(&self, view: &MessageView<'_>, slots: usize, strictly: bool) -> bool {
         let facts = view.facts;
         if facts.by_task && self.is_unknown(facts) {
             // As it stands worse for the message: more is forbidden, and less permitted.
@@ -203,7 +203,7 @@ impl Globs {
     }
 }
 
-fn fit(patterns: &Globs, view: &View<'_>, strictly: bool) -> bool {
+fn fit(patterns: &Globs, view: &MessageView<'_>, strictly: bool) -> bool {
     view.names().is_some_and(|names| names.fit(strictly, &|name| patterns.fit(name)))
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Ends([ArcSwapOption<End>; PLACES]);
 /// Where a walk came to. What conditions and counting decided follows from the rules that were looked at and the outcomes.
 #[derive(Debug)]
 struct End {
-    way: Way,
+    way: RulingPath,
     verdict: &'static str,
     /// The rulings of the walk as a whole.
     ruling: Arc<Ruling>,
@@ -25,7 +25,7 @@ struct End {
 
 /// The way that a message went.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Way {
+pub(crate) struct RulingPath {
     /// The list of rules that were looked at, by where it is.
     pub list: usize,
     pub outcomes: Outcomes,
@@ -40,12 +40,12 @@ pub(crate) struct Plain {
 
 impl Ends {
     /// What is said at the end of this way, if nothing but counting was done on it.
-    pub fn plain(&self, way: &Way) -> Option<Plain> {
+    pub fn plain(&self, way: &RulingPath) -> Option<Plain> {
         self.0[way.place()].load().as_ref().filter(|end| end.way == *way)?.plain.clone()
     }
 
     /// The rulings of a walk; cached, unless it began after a rule.
-    pub fn told(&self, set: &RuleSet, verdict: &'static str, way: Way, after: Option<Arc<str>>) -> Arc<Ruling> {
+    pub fn told(&self, set: &RuleSet, verdict: &'static str, way: RulingPath, after: Option<Arc<str>>) -> Arc<Ruling> {
         let place = &self.0[way.place()];
         let known = |end: &&Arc<End>| after.is_none() && end.verdict == verdict && end.way == way;
         if let Some(end) = place.load().as_ref().filter(known) {
@@ -60,14 +60,14 @@ impl Ends {
     }
 
     /// Remembers what is said at the end of a way on which nothing but counting was done.
-    pub fn keep(&self, way: Way, plain: Plain) {
+    pub fn keep(&self, way: RulingPath, plain: Plain) {
         if let Some(ruling) = plain.rulings.last().cloned() {
             self.0[way.place()].store(Some(Arc::new(End { way, verdict: "pass", ruling, plain: Some(plain) })));
         }
     }
 }
 
-impl Way {
+impl RulingPath {
     /// The version of the rules, the outcome of every condition, and the rule after which the walk began.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
         let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", self.outcomes.text())];

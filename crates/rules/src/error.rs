@@ -7,7 +7,7 @@ use std::fmt;
 #[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct RuleError {
     /// Where it is.
-    pub place: Place,
+    pub place: RulePlace,
     /// What it is.
     pub problem: Box<Problem>,
     /// What else is wrong.
@@ -16,7 +16,7 @@ pub struct RuleError {
 
 impl RuleError {
     /// One thing that is wrong.
-    pub(crate) fn new(place: Place, problem: Problem) -> Self {
+    pub(crate) fn new(place: RulePlace, problem: Problem) -> Self {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 
@@ -31,7 +31,7 @@ impl RuleError {
 
 /// Where something is: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Place {
+pub struct RulePlace {
     /// The file, as the caller named it.
     pub file: String,
     /// Line and column, counted from 1, columns in characters.
@@ -40,7 +40,7 @@ pub struct Place {
     pub key: String,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RulePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if let Some((line, column)) = self.position {
@@ -92,7 +92,7 @@ pub enum Problem {
     Json(String),
     /// A file that a rule names and that cannot be read.
     #[error("cannot be read: {0}")]
-    Unreadable(crate::files::FileError),
+    Unreadable(crate::outside::FileError),
     /// Something in a file that a rule names.
     #[error("`{file}`: {problem}")]
     InFile {
@@ -158,7 +158,7 @@ pub enum Problem {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
     /// Where the rule is.
-    pub place: Place,
+    pub place: RulePlace,
     /// The rule.
     pub rule: String,
     /// What is odd about it.

@@ -37,7 +37,7 @@ impl Root {
 
 /// What is known besides the message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct MessageFacts<'a> {
     pub phase: Phase,
     /// Which round of its call the message belongs to.
     pub round: u32,
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Hidden<'_> {
     }
 }
 
-impl<'a> Facts<'a> {
+impl<'a> MessageFacts<'a> {
     pub fn of(case: &Case<'a>) -> Self {
         // Of a call that is forgotten nothing is known but what its result says.
         let exchange = case.exchange.filter(|exchange| !case.by_task || exchange.subject.is_some());
@@ -147,8 +147,8 @@ enum Looked {
 }
 
 /// One message as the rules see it. Whatever is looked up is looked up once.
-pub(crate) struct View<'a> {
-    pub facts: &'a Facts<'a>,
+pub(crate) struct MessageView<'a> {
+    pub facts: &'a MessageFacts<'a>,
     pub message: &'a Envelope,
     memo: RefCell<SmallVec<[Looked; 8]>>,
     subject: std::cell::OnceCell<Option<Cow<'a, str>>>,
@@ -159,8 +159,8 @@ pub(crate) struct View<'a> {
     guessed: Cell<bool>,
 }
 
-impl<'a> View<'a> {
-    pub fn new(facts: &'a Facts<'a>, message: &'a Envelope, work: usize) -> Self {
+impl<'a> MessageView<'a> {
+    pub fn new(facts: &'a MessageFacts<'a>, message: &'a Envelope, work: usize) -> Self {
         let (subject, names) = Default::default();
         Self {
             facts,

@@ -1,6 +1,6 @@
 //! Which rules can match a message at all, by phase and method: what cannot is not even looked at.
 
-use crate::candidate::Candidate;
+use crate::candidate::RuleCandidate;
 use crate::phases::place;
 use crate::reach::Methods;
 use crate::rule::Rule;
@@ -16,9 +16,9 @@ pub(crate) struct Index {
 
 #[derive(Clone, Default, Debug)]
 struct Lists {
-    named: TextMap<Box<str>, Box<[Candidate]>>,
+    named: TextMap<Box<str>, Box<[RuleCandidate]>>,
     /// For methods that no rule names.
-    others: Box<[Candidate]>,
+    others: Box<[RuleCandidate]>,
 }
 
 impl Index {
@@ -31,7 +31,7 @@ impl Index {
         index
     }
 
-    pub fn list(&self, phase: Phase, method: Option<&str>) -> &[Candidate] {
+    pub fn list(&self, phase: Phase, method: Option<&str>) -> &[RuleCandidate] {
         let lists = &self.phases[place(phase)];
         method.and_then(|method| lists.named.get(method)).unwrap_or(&lists.others)
     }
@@ -47,7 +47,7 @@ fn lists(rules: &[Rule], phase: Phase) -> Lists {
     }
     let chosen = |method: Option<&str>, fits: &dyn Fn(&Rule) -> bool| {
         let fitting = live.iter().filter(|(_, rule)| fits(rule));
-        fitting.map(|(at, rule)| Candidate::new(*at, rule, phase, method)).collect()
+        fitting.map(|(at, rule)| RuleCandidate::new(*at, rule, phase, method)).collect()
     };
     Lists {
         others: chosen(None, &|rule| rule.methods == Methods::Any),

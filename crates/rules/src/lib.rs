@@ -12,7 +12,6 @@ mod damage;
 mod ends;
 pub mod error;
 mod facts;
-pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -50,10 +49,10 @@ mod tests;
 
 pub use error::{RuleError, Warning};
 pub use facts::Hides;
-pub use files::{FileError, Files};
 pub use live::Overflows;
 pub use names::KnownNames;
 pub use outside::Outside;
+pub use outside::{FileError, Files};
 pub use played::Played;
 pub use recorded::{Lack, Recorded, Retried, Use, answer_of};
 pub use rule_set::{Retraced, RuleRow, RuleSet};

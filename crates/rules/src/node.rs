@@ -1,8 +1,8 @@
 //! What a rule file says, as a tree in which every value knows its position, and the words for what does not fit.
 
-use crate::error::{Place, Problem, RuleError, closest, shown};
-use crate::files::Files;
+use crate::error::{Problem, RuleError, RulePlace, closest, shown};
 use crate::limits;
+use crate::outside::Files;
 use serde_json::Value as Json;
 use std::time::Duration;
 use toml::Spanned;
@@ -28,14 +28,14 @@ impl Source<'_> {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    pub fn place(&self, offset: usize, key: &str) -> Place {
-        Place { file: self.file.to_owned(), position: Some(self.position(offset)), key: key.to_owned() }
+    pub fn place(&self, offset: usize, key: &str) -> RulePlace {
+        RulePlace { file: self.file.to_owned(), position: Some(self.position(offset)), key: key.to_owned() }
     }
 }
 
 /// A value of the file, and the key that leads to it.
 #[derive(Clone)]
-pub(crate) struct Node<'a> {
+pub(crate) struct RuleNode<'a> {
     pub source: Source<'a>,
     pub key: String,
     value: &'a DeValue<'a>,
@@ -43,17 +43,17 @@ pub(crate) struct Node<'a> {
 }
 
 /// A table whose keys are all known.
-pub(crate) struct Table<'a> {
-    node: Node<'a>,
+pub(crate) struct RuleTable<'a> {
+    node: RuleNode<'a>,
     table: &'a DeTable<'a>,
 }
 
-impl<'a> Node<'a> {
+impl<'a> RuleNode<'a> {
     pub fn new(source: Source<'a>, key: String, value: &'a Spanned<DeValue<'a>>) -> Self {
         Self { source, key, at: value.span().start, value: value.get_ref() }
     }
 
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> RulePlace {
         self.source.place(self.at, &self.key)
     }
 
@@ -91,14 +91,14 @@ impl<'a> Node<'a> {
     }
 
     /// A table that may hold any keys, with their values.
-    pub fn open_table(&self, expected: &str) -> Result<Vec<(&'a str, Node<'a>)>, RuleError> {
+    pub fn open_table(&self, expected: &str) -> Result<Vec<(&'a str, RuleNode<'a>)>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
         self.bounded(table.len())?;
         Ok(table.iter().map(|(key, value)| (key.get_ref().as_ref(), self.child(key.get_ref(), value))).collect())
     }
 
     /// A table that holds nothing but these keys.
-    pub fn table(&self, expected: &str, known: &[&'static str]) -> Result<Table<'a>, RuleError> {
+    pub fn table(&self, expected: &str, known: &[&'static str]) -> Result<RuleTable<'a>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
         for (key, value) in table {
             let name: &str = key.get_ref();
@@ -109,7 +109,7 @@ impl<'a> Node<'a> {
                 return Err(RuleError::new(place, problem));
             }
         }
-        Ok(Table { node: self.clone(), table })
+        Ok(RuleTable { node: self.clone(), table })
     }
 
     fn child(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Self {
@@ -119,19 +119,19 @@ impl<'a> Node<'a> {
         Self::new(self.source, format!("{}{dot}{key}", self.key), value)
     }
 
-    pub fn list(&self, expected: &str) -> Result<Vec<Node<'a>>, RuleError> {
+    pub fn list(&self, expected: &str) -> Result<Vec<RuleNode<'a>>, RuleError> {
         let items = self.value.as_array().ok_or_else(|| self.expected(expected))?;
         self.bounded(items.len())?;
         Ok(self.items_of(items))
     }
 
     /// The items of a list that has a bound of its own.
-    pub fn long_list(&self, expected: &str) -> Result<Vec<Node<'a>>, RuleError> {
+    pub fn long_list(&self, expected: &str) -> Result<Vec<RuleNode<'a>>, RuleError> {
         let items = self.value.as_array().ok_or_else(|| self.expected(expected))?;
         Ok(self.items_of(items))
     }
 
-    fn items_of(&self, items: &'a [Spanned<DeValue<'a>>]) -> Vec<Node<'a>> {
+    fn items_of(&self, items: &'a [Spanned<DeValue<'a>>]) -> Vec<RuleNode<'a>> {
         let item = |(index, value)| Self::new(self.source, format!("{}[{index}]", self.key), value);
         items.iter().enumerate().map(item).collect()
     }
@@ -209,7 +209,7 @@ impl<'a> Node<'a> {
     }
 
     /// One value of a table that may hold anything.
-    pub fn member(&self, key: &str) -> Option<Node<'a>> {
+    pub fn member(&self, key: &str) -> Option<RuleNode<'a>> {
         self.value.as_table()?.get(key).map(|value| self.child(key, value))
     }
 
@@ -232,21 +232,21 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Table<'a> {
-    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+impl<'a> RuleTable<'a> {
+    pub fn get(&self, key: &str) -> Option<RuleNode<'a>> {
         self.table.get(key).map(|value| self.node.child(key, value))
     }
 
-    pub fn need(&self, key: &'static str) -> Result<Node<'a>, RuleError> {
+    pub fn need(&self, key: &'static str) -> Result<RuleNode<'a>, RuleError> {
         self.get(key).ok_or_else(|| self.node.fail(Problem::Missing(key)))
     }
 
     /// Those of these keys that are there, in this order.
-    pub fn given<'k>(&self, keys: &'k [&'static str]) -> Vec<(&'k str, Node<'a>)> {
+    pub fn given<'k>(&self, keys: &'k [&'static str]) -> Vec<(&'k str, RuleNode<'a>)> {
         keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect()
     }
 
-    pub fn node(&self) -> &Node<'a> {
+    pub fn node(&self) -> &RuleNode<'a> {
         &self.node
     }
 }

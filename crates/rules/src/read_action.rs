@@ -1,10 +1,10 @@
 //! Reading the `then` of a rule.
 
-use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, RateLimit, Target, Webhook};
+use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, MessageTarget, RateLimit, Webhook};
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::Root;
 use crate::limits;
-use crate::node::{Node, Table};
+use crate::node::{RuleNode, RuleTable};
 use crate::read_mock::mock;
 use crate::template::{JsonTemplate, Template, rooted};
 use signalbox_engine::log_level::LogLevel;
@@ -32,7 +32,7 @@ pub(crate) const KEYS: [&str; 17] = [
 const CODE: &str = "a whole number of 32 bits";
 
 /// One action: a table with one key, or `"allow"` or `"block"` alone.
-pub(crate) fn action(node: &Node<'_>) -> Result<Action, RuleError> {
+pub(crate) fn action(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     match node.as_str() {
         Some("allow") => return Ok(Action::Allow),
         Some("block") => return Ok(blocked(default_template(node, BLOCKED)?)),
@@ -76,7 +76,7 @@ fn blocked(message: Template) -> Action {
     Action::Block { message, code: None }
 }
 
-fn block(node: &Node<'_>) -> Result<Action, RuleError> {
+fn block(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     if node.flag().is_ok_and(|yes| yes) {
         return Ok(blocked(default_template(node, BLOCKED)?));
     }
@@ -91,26 +91,26 @@ fn block(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Block { message, code: table.get("code").map(|code| code_of(&code)).transpose()? })
 }
 
-fn code_of(node: &Node<'_>) -> Result<i64, RuleError> {
+fn code_of(node: &RuleNode<'_>) -> Result<i64, RuleError> {
     node.integer(CODE, i64::from(i32::MIN)..=i64::from(i32::MAX))
 }
 
-fn set(node: &Node<'_>) -> Result<Action, RuleError> {
+fn set(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let expected = "a table such as { \"/params/arguments/limit\" = 10 }";
     let entries = node.open_table(expected)?;
     if entries.is_empty() {
         return Err(node.expected(expected));
     }
-    let one = |(name, entry): &(&str, Node<'_>)| Ok((target(entry, name)?, JsonTemplate::of(entry)?));
+    let one = |(name, entry): &(&str, RuleNode<'_>)| Ok((target(entry, name)?, JsonTemplate::of(entry)?));
     Ok(Action::Set(entries.iter().map(one).collect::<Result<_, RuleError>>()?))
 }
 
-fn remove(node: &Node<'_>) -> Result<Action, RuleError> {
+fn remove(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let pointers = node.texts("a pointer such as \"/params/arguments/limit\", or a list of them", limits::POINTER)?;
     Ok(Action::Remove(pointers.into_iter().map(|pointer| target(node, pointer)).collect::<Result<_, _>>()?))
 }
 
-fn target(node: &Node<'_>, pointer: &str) -> Result<Target, RuleError> {
+fn target(node: &RuleNode<'_>, pointer: &str) -> Result<MessageTarget, RuleError> {
     let read = rooted(pointer).filter(|(root, pointer)| *root != Root::Error && !pointer.segments().is_empty());
     let (root, pointer) = read.ok_or_else(|| {
         let expected = "a pointer that starts with /params/ or /result/, such as \"/params/arguments/limit\"; \
@@ -118,14 +118,14 @@ fn target(node: &Node<'_>, pointer: &str) -> Result<Target, RuleError> {
             .to_owned();
         node.fail(Problem::Expected { expected, found: crate::error::shown(pointer) })
     })?;
-    Ok(Target { root, pointer })
+    Ok(MessageTarget { root, pointer })
 }
 
-pub(crate) fn object(node: &Node<'_>) -> Result<JsonTemplate, RuleError> {
+pub(crate) fn object(node: &RuleNode<'_>) -> Result<JsonTemplate, RuleError> {
     if node.is_table() { JsonTemplate::of(node) } else { Err(node.expected("a table")) }
 }
 
-fn error(node: &Node<'_>) -> Result<Action, RuleError> {
+fn error(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let table = node.table("a table such as { code = -32000, message = \"down\" }", &["code", "message", "data"])?;
     Ok(Action::Error {
         code: code_of(&table.need("code")?)?,
@@ -134,7 +134,7 @@ fn error(node: &Node<'_>) -> Result<Action, RuleError> {
     })
 }
 
-fn delay(node: &Node<'_>) -> Result<Action, RuleError> {
+fn delay(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     if !node.is_table() {
         let time = node.duration(limits::WAIT)?;
         return Ok(Action::Delay { least: time, most: time });
@@ -149,7 +149,7 @@ fn delay(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Delay { least, most })
 }
 
-fn fork(node: &Node<'_>) -> Result<Action, RuleError> {
+fn fork(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let backend = match node.is_table() {
         true => node.table("a backend", &["backend"])?.need("backend")?,
         false => node.clone(),
@@ -157,7 +157,7 @@ fn fork(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Fork { backend: backend.text("the name of a backend", limits::NAME)?.into() })
 }
 
-fn log(node: &Node<'_>) -> Result<Action, RuleError> {
+fn log(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     if !node.is_table() {
         return Ok(Action::Log { level: LogLevel::Info, text: template(node, "a text, or a table with `text`")? });
     }
@@ -170,7 +170,7 @@ fn log(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Log { level: level.transpose()?.unwrap_or(LogLevel::Info), text })
 }
 
-fn webhook(node: &Node<'_>) -> Result<Action, RuleError> {
+fn webhook(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let keys = ["url", "timeout", "wait", "on_failure"];
     let expected = "a URL, or a table such as { url = \"https://…\", wait = true }";
     let table = if node.is_table() { Some(node.table(expected, &keys)?) } else { None };
@@ -209,7 +209,7 @@ fn without_secrets(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-fn hold(node: &Node<'_>) -> Result<Action, RuleError> {
+fn hold(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let default = "rule `${rule}` holds ${method} ${tool}";
     if node.flag().is_ok_and(|yes| yes) {
         let reason = default_template(node, default)?;
@@ -234,12 +234,12 @@ fn hold(node: &Node<'_>) -> Result<Action, RuleError> {
     })
 }
 
-pub(crate) fn seed(table: &Table<'_>) -> Result<Option<u64>, RuleError> {
-    let read = |node: Node<'_>| node.integer("a whole number that is not negative", 0..=i64::MAX);
+pub(crate) fn seed(table: &RuleTable<'_>) -> Result<Option<u64>, RuleError> {
+    let read = |node: RuleNode<'_>| node.integer("a whole number that is not negative", 0..=i64::MAX);
     Ok(table.get("seed").map(read).transpose()?.and_then(|seed| u64::try_from(seed).ok()))
 }
 
-fn fault(node: &Node<'_>) -> Result<Action, RuleError> {
+fn fault(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let keys = ["kind", "probability", "seed", "after"];
     let table = node.table("a table such as { kind = \"timeout\", probability = 0.1 }", &keys)?;
     let kind_node = table.need("kind")?;
@@ -264,7 +264,7 @@ fn fault(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Fault(Failing { kind, probability, seed: seed(&table)?, after }))
 }
 
-fn rate_limit(node: &Node<'_>) -> Result<Action, RuleError> {
+fn rate_limit(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let table = node.table("a table such as { limit = 10, per = \"1m\" }", &["key", "limit", "per"])?;
     let most = i64::try_from(limits::USES).unwrap_or(i64::MAX);
     let limit = table.need("limit")?.integer(&format!("a whole number from 1 to {most}"), 1..=most)?;
@@ -276,7 +276,7 @@ fn rate_limit(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::RateLimit(RateLimit { key, limit: limit.unsigned_abs(), per }))
 }
 
-fn cache(node: &Node<'_>) -> Result<Action, RuleError> {
+fn cache(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let table = node.table("a table such as { ttl = \"5m\" }", &["key", "ttl", "max_entries", "shared"])?;
     let key = match table.get("key") {
         Some(key) => template(&key, "a text such as \"${tool}:{{/params/arguments}}\"")?,
@@ -291,7 +291,7 @@ fn cache(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Cache(Cache { key, ttl: table.need("ttl")?.duration(limits::SPAN)?, max_entries, shared }))
 }
 
-fn metric(node: &Node<'_>) -> Result<std::sync::Arc<str>, RuleError> {
+fn metric(node: &RuleNode<'_>) -> Result<std::sync::Arc<str>, RuleError> {
     let expected = "a name of letters, digits, `_`, `.` and `-`";
     let name = match node.is_table() {
         true => node.table(expected, &["name"])?.need("name")?,
@@ -302,16 +302,16 @@ fn metric(node: &Node<'_>) -> Result<std::sync::Arc<str>, RuleError> {
     if plain { Ok(text.into()) } else { Err(name.expected(expected)) }
 }
 
-fn template(node: &Node<'_>, expected: &str) -> Result<Template, RuleError> {
+fn template(node: &RuleNode<'_>, expected: &str) -> Result<Template, RuleError> {
     Template::parse(node, node.text(expected, limits::TEXT)?)
 }
 
-fn default_template(node: &Node<'_>, text: &str) -> Result<Template, RuleError> {
+fn default_template(node: &RuleNode<'_>, text: &str) -> Result<Template, RuleError> {
     Template::parse(node, text)
 }
 
 /// One of some words.
-fn word<T: Copy>(node: &Node<'_>, known: &[(&'static str, T)]) -> Result<T, RuleError> {
+fn word<T: Copy>(node: &RuleNode<'_>, known: &[(&'static str, T)]) -> Result<T, RuleError> {
     let found = node.as_str().and_then(|text| known.iter().find(|(word, _)| *word == text));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();

@@ -4,7 +4,7 @@ use crate::condition::{Condition, Globs, Leaf, MethodTest};
 use crate::error::{Problem, RuleError};
 use crate::facts::Root;
 use crate::limits;
-use crate::node::Node;
+use crate::node::RuleNode;
 use crate::phases::Phases;
 use crate::pointer::Pointer;
 use crate::template::rooted;
@@ -46,7 +46,7 @@ const VALUE_TESTS: [&str; 11] = [
 ];
 
 /// A condition tree. All keys of a table have to hold.
-pub(crate) fn condition(node: &Node<'_>, depth: usize) -> Result<Condition, RuleError> {
+pub(crate) fn condition(node: &RuleNode<'_>, depth: usize) -> Result<Condition, RuleError> {
     if depth > limits::DEPTH {
         let remedy = "split the tree into several rules";
         return Err(node.fail(Problem::TooMany {
@@ -72,7 +72,7 @@ pub(crate) fn condition(node: &Node<'_>, depth: usize) -> Result<Condition, Rule
     Ok(if all.len() == 1 { all.remove(0) } else { Condition::And(all) })
 }
 
-fn branches(node: &Node<'_>, depth: usize) -> Result<Vec<Condition>, RuleError> {
+fn branches(node: &RuleNode<'_>, depth: usize) -> Result<Vec<Condition>, RuleError> {
     let items = node.list("a list of conditions, such as [{ tool = \"a\" }, { tool = \"b\" }]")?;
     if items.is_empty() {
         return Err(node.expected("a list of at least one condition; the list is empty"));
@@ -81,7 +81,7 @@ fn branches(node: &Node<'_>, depth: usize) -> Result<Vec<Condition>, RuleError> 
 }
 
 /// Questions about what is known of a message.
-fn known(key: &str, node: &Node<'_>) -> Result<Leaf, RuleError> {
+fn known(key: &str, node: &RuleNode<'_>) -> Result<Leaf, RuleError> {
     let names = || node.texts("a name, with `*` and `?` as wildcards, or a list of names", limits::NAME * 4);
     Ok(match key {
         "tool" => Leaf::Tool(Globs::new(&names()?)),
@@ -109,7 +109,7 @@ fn known(key: &str, node: &Node<'_>) -> Result<Leaf, RuleError> {
 const DIRECTIONS: &str = "\"from_client\" or \"from_backend\"";
 const PHASES: &str = "\"request\", \"response\", \"notification\", \"question\", \"answer\", \"gateway_request\" or \"gateway_response\", or a list of them";
 
-fn phase(node: &Node<'_>) -> Result<Phases, RuleError> {
+fn phase(node: &RuleNode<'_>) -> Result<Phases, RuleError> {
     node.texts(PHASES, 32)?.into_iter().try_fold(Phases::NONE, |phases, word| {
         Ok(phases.or(match word {
             "request" => Phases::REQUEST,
@@ -124,7 +124,7 @@ fn phase(node: &Node<'_>) -> Result<Phases, RuleError> {
     })
 }
 
-fn method(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
+fn method(node: &RuleNode<'_>) -> Result<Vec<Condition>, RuleError> {
     let expected = "a method such as \"tools/call\", or a table of tests";
     if !node.is_table() {
         let one = node.texts(expected, limits::NAME)?;
@@ -135,7 +135,7 @@ fn method(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
     if given.is_empty() {
         return Err(node.expected(expected));
     }
-    let test = |(key, node): (&str, Node<'_>)| -> Result<Condition, RuleError> {
+    let test = |(key, node): (&str, RuleNode<'_>)| -> Result<Condition, RuleError> {
         Ok(leaf(Leaf::Method(match key {
             "equals" => MethodTest::In(Box::new([node.text("a method", limits::NAME)?.into()])),
             "in" => {
@@ -156,7 +156,7 @@ fn method(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
 
 /// Tests of values by their pointers, which begin at the message: `"/params/arguments/path" = { starts_with = "/etc" }`. Those
 /// that begin inside the params or the result are read too, and warned of.
-fn values(node: &Node<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
+fn values(node: &RuleNode<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
     let expected = format!("a table such as {{ \"{}\" = {{ starts_with = \"/etc\" }} }}", example(root));
     let entries = node.open_table(&expected)?;
     if entries.is_empty() {
@@ -182,7 +182,7 @@ fn example(root: Root) -> &'static str {
     if root == Root::Result { "/result/content/0/text" } else { "/params/arguments/path" }
 }
 
-fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {
+fn value_tests(node: &RuleNode<'_>) -> Result<Vec<ValueTest>, RuleError> {
     if !node.is_table() {
         return Ok(vec![ValueTest::Equals(node.json()?)]);
     }
@@ -191,7 +191,7 @@ fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {
     if given.is_empty() {
         return Err(node.expected("a value, or a table of tests such as { exists = true }; the table is empty"));
     }
-    let test = |(key, node): (&str, Node<'_>)| -> Result<ValueTest, RuleError> {
+    let test = |(key, node): (&str, RuleNode<'_>)| -> Result<ValueTest, RuleError> {
         Ok(match key {
             "exists" => ValueTest::Exists(node.flag()?),
             "is_null" => ValueTest::IsNull(node.flag()?),
@@ -199,7 +199,7 @@ fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {
             "equals" => ValueTest::Equals(node.json()?),
             "in" => {
                 let list = node.list("a list of values")?;
-                ValueTest::In(list.iter().map(Node::json).collect::<Result<_, _>>()?)
+                ValueTest::In(list.iter().map(RuleNode::json).collect::<Result<_, _>>()?)
             }
             "greater" => ValueTest::Greater(node.number("a number")?),
             "less" => ValueTest::Less(node.number("a number")?),
@@ -212,7 +212,7 @@ fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {
     given.into_iter().map(test).collect()
 }
 
-fn error(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
+fn error(node: &RuleNode<'_>) -> Result<Vec<Condition>, RuleError> {
     let keys = ["code", "contains", "matches"];
     let expected = "a table such as { code = -32602, contains = \"timeout\" }";
     let table = node.table(expected, &keys)?;
@@ -220,7 +220,7 @@ fn error(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
     if given.is_empty() {
         return Err(node.expected(expected));
     }
-    let test = |(key, node): (&str, Node<'_>)| -> Result<Condition, RuleError> {
+    let test = |(key, node): (&str, RuleNode<'_>)| -> Result<Condition, RuleError> {
         Ok(leaf(match key {
             "code" => {
                 let items = if node.is_list() { node.list("a list of codes")? } else { vec![node] };
@@ -234,7 +234,7 @@ fn error(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
     given.into_iter().map(test).collect()
 }
 
-fn regex(node: &Node<'_>) -> Result<Regex, RuleError> {
+fn regex(node: &RuleNode<'_>) -> Result<Regex, RuleError> {
     let pattern = node.text("a regular expression", limits::PATTERN)?;
     let built = RegexBuilder::new(pattern).size_limit(limits::COMPILED).dfa_size_limit(limits::COMPILED).build();
     built.map_err(|error| {

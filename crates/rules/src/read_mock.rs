@@ -3,7 +3,7 @@
 use crate::action::{Action, Mock, MockFile};
 use crate::error::{Problem, RuleError};
 use crate::limits;
-use crate::node::Node;
+use crate::node::RuleNode;
 use crate::read_action::{object, seed};
 use crate::rule_set::{FNV_START, fnv};
 use crate::template::JsonTemplate;
@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 
 const WAYS: [&str; 4] = ["result", "json", "list", "random"];
 
-pub(crate) fn mock(node: &Node<'_>) -> Result<Action, RuleError> {
+pub(crate) fn mock(node: &RuleNode<'_>) -> Result<Action, RuleError> {
     let expected = "a table with one of `result`, `json`, `list`, `random` or `file`";
     let table = node.table(expected, &["result", "json", "list", "random", "file", "seed"])?;
     if let Some(file) = table.get("file") {
@@ -55,7 +55,7 @@ pub(crate) fn mock(node: &Node<'_>) -> Result<Action, RuleError> {
 }
 
 /// One JSON object, a JSON array of them, or one after the other as in JSON lines.
-fn from_file(node: &Node<'_>, random: bool, seed: Option<u64>) -> Result<Action, RuleError> {
+fn from_file(node: &RuleNode<'_>, random: bool, seed: Option<u64>) -> Result<Action, RuleError> {
     let name = node.text("the name of a JSON file beside this one", limits::TEXT)?;
     let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     if !plain || name.contains('\0') {

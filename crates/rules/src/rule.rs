@@ -1,10 +1,8 @@
-//! One rule, and how it is read.
-
 use crate::action::{Action, MockFile};
 use crate::condition::Condition;
-use crate::error::{Place, Problem, RuleError};
+use crate::error::{Problem, RuleError, RulePlace};
 use crate::limits;
-use crate::node::Node;
+use crate::node::RuleNode;
 use crate::phases::Phases;
 use crate::reach::{Methods, reach, reads_request};
 use crate::read_action::action;
@@ -35,13 +33,13 @@ pub(crate) struct Rule {
     pub patterns: usize,
     /// How many bytes of files it holds.
     pub read_bytes: usize,
-    pub place: Place,
+    pub place: RulePlace,
     /// The whole rule as JSON, from which the version of the set is made.
     pub canonical: String,
 }
 
 impl Rule {
-    pub fn read(node: &Node<'_>) -> Result<Self, RuleError> {
+    pub fn read(node: &RuleNode<'_>) -> Result<Self, RuleError> {
         let table = node.table("a rule", &KEYS)?;
         let id = id(&table.need("id")?)?;
         let name = match table.get("name") {
@@ -105,7 +103,7 @@ fn files(then: &[Action]) -> impl Iterator<Item = &MockFile> {
 }
 
 /// The rule as JSON, and what stands for the files it was read from.
-fn canonical(node: &Node<'_>, then: &[Action]) -> Result<String, RuleError> {
+fn canonical(node: &RuleNode<'_>, then: &[Action]) -> Result<String, RuleError> {
     let mut text = node.json_unbounded()?.to_string();
     for file in files(then) {
         text.push_str(&format!("\n{:016x}", file.digest));
@@ -113,7 +111,7 @@ fn canonical(node: &Node<'_>, then: &[Action]) -> Result<String, RuleError> {
     Ok(text)
 }
 
-fn id<'a>(node: &Node<'a>) -> Result<&'a str, RuleError> {
+fn id<'a>(node: &RuleNode<'a>) -> Result<&'a str, RuleError> {
     let expected = "a short id of letters, digits, `_`, `.`, `:`, `/` and `-`";
     let id = node.text(expected, limits::NAME)?;
     let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte));
@@ -121,7 +119,7 @@ fn id<'a>(node: &Node<'a>) -> Result<&'a str, RuleError> {
 }
 
 /// How many regular expressions there are, where there are not too many conditions.
-fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
+fn bounded(node: &RuleNode<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
@@ -131,7 +129,7 @@ fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
     Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
 }
 
-fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {
+fn actions(node: &RuleNode<'_>) -> Result<Vec<Action>, RuleError> {
     // A single action may stand without its list.
     if !node.is_list() {
         return Ok(vec![action(node)?]);
@@ -148,7 +146,7 @@ fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {
 }
 
 /// An action that could never run is a mistake.
-fn misplaced(node: &Node<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
+fn misplaced(node: &RuleNode<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
     let Some(action) = then.iter().find(|action| phases != Phases::NONE && !action.fits().meets(phases)) else {
         return Ok(());
     };

@@ -1,15 +1,15 @@
 //! All rules together, in their order.
 
 use crate::action::Action;
-use crate::candidate::Candidate;
+use crate::candidate::RuleCandidate;
 use crate::condition::Leaf;
 use crate::error::{Problem, RuleError, Warning};
-use crate::files::{Files, NoFiles};
 use crate::index::Index;
 use crate::limits;
 use crate::names::KnownNames;
-use crate::node::{Node, Source};
+use crate::node::{RuleNode, Source};
 use crate::outcomes::Outcomes;
+use crate::outside::{Files, NoFiles};
 use crate::phases::Phases;
 use crate::reach::Methods;
 use crate::rule::Rule;
@@ -111,7 +111,7 @@ impl RuleSet {
             fail(at, Problem::Toml(error.message().lines().next().unwrap_or_default().to_owned()))
         })?;
         let root = toml::Spanned::new(table.span(), toml::de::DeValue::Table(table.into_inner()));
-        let root = Node::new(source, String::new(), &root);
+        let root = RuleNode::new(source, String::new(), &root);
         let rules = match alone {
             true => root.table("a table", &["rules"])?.get("rules"),
             false => root.member("rules"),
@@ -256,7 +256,7 @@ impl RuleSet {
         self.phases.has(phase)
     }
 
-    pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[Candidate] {
+    pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[RuleCandidate] {
         self.index.list(phase, method)
     }
 

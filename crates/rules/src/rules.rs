@@ -1,7 +1,7 @@
 //! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
 
 use crate::ends::Ends;
-use crate::facts::{Facts, Hidden};
+use crate::facts::{Hidden, MessageFacts};
 use crate::limits;
 use crate::live::{Live, Overflows, Stored};
 use crate::outside::Outside;
@@ -115,7 +115,7 @@ impl Rules {
         outside: &dyn Outside,
         hidden: Option<&Hidden<'_>>,
     ) -> Judgement {
-        let mut facts = Facts { hidden, ..Facts::of(case) };
+        let mut facts = MessageFacts { hidden, ..MessageFacts::of(case) };
         let method = facts.method(case.message);
         let set = &*version.set;
         let remembers = method.is_some_and(|method| set.remembers(method));
@@ -147,7 +147,13 @@ impl Rules {
 
     /// Keeps what the answer needs of a request, and what a cache wants of an answer, and tells what caches took. `None` if
     /// a request cannot be kept without which no rule could judge its answer.
-    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> Option<Vec<Stored>> {
+    fn remember(
+        &self,
+        case: &Case<'_>,
+        facts: &MessageFacts<'_>,
+        verdict: &Verdict,
+        remembers: bool,
+    ) -> Option<Vec<Stored>> {
         let Some(exchange) = facts.exchange else { return Some(vec![]) };
         let message: &Envelope = match verdict {
             Verdict::Pass => case.message,

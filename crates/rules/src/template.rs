@@ -1,9 +1,9 @@
 //! Texts and JSON values with holes: `{{/params/arguments/city}}` for a value of the message, `${tool}` for what is known of it.
 
 use crate::error::{Problem, RuleError, closest};
-use crate::facts::{Root, View};
+use crate::facts::{MessageView, Root};
 use crate::limits;
-use crate::node::Node;
+use crate::node::RuleNode;
 use crate::pointer::Pointer;
 use serde_json::Value as Json;
 use signalbox_wire::json;
@@ -74,13 +74,13 @@ enum Part {
 
 /// What templates are filled from.
 pub(crate) struct Filling<'a, 'v> {
-    pub view: &'a View<'v>,
+    pub view: &'a MessageView<'v>,
     pub rule: &'a str,
     pub unix_ms: &'a dyn Fn() -> u64,
 }
 
 impl Template {
-    pub fn parse(node: &Node<'_>, text: &str) -> Result<Self, RuleError> {
+    pub fn parse(node: &RuleNode<'_>, text: &str) -> Result<Self, RuleError> {
         Ok(Self { pieces: pieces(node, text)?.into() })
     }
 
@@ -128,11 +128,11 @@ impl Template {
 }
 
 impl JsonTemplate {
-    pub fn of(node: &Node<'_>) -> Result<Self, RuleError> {
+    pub fn of(node: &RuleNode<'_>) -> Result<Self, RuleError> {
         Self::compile(node, &node.json()?)
     }
 
-    pub fn compile(node: &Node<'_>, value: &Json) -> Result<Self, RuleError> {
+    pub fn compile(node: &RuleNode<'_>, value: &Json) -> Result<Self, RuleError> {
         let mut writer = Writer { node, parts: vec![], literal: vec![] };
         writer.value(value)?;
         writer.flush();
@@ -214,7 +214,7 @@ impl Filling<'_, '_> {
 }
 
 struct Writer<'a> {
-    node: &'a Node<'a>,
+    node: &'a RuleNode<'a>,
     parts: Vec<Part>,
     literal: Vec<u8>,
 }
@@ -283,7 +283,7 @@ impl Writer<'_> {
     }
 }
 
-fn pieces(node: &Node<'_>, text: &str) -> Result<Vec<Piece>, RuleError> {
+fn pieces(node: &RuleNode<'_>, text: &str) -> Result<Vec<Piece>, RuleError> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
     let mut rest = text;
@@ -316,7 +316,7 @@ fn pieces(node: &Node<'_>, text: &str) -> Result<Vec<Piece>, RuleError> {
     Ok(pieces)
 }
 
-fn name(node: &Node<'_>, name: &str) -> Result<Hole, RuleError> {
+fn name(node: &RuleNode<'_>, name: &str) -> Result<Hole, RuleError> {
     if let Some((_, known)) = NAMES.iter().find(|(known, _)| *known == name) {
         return Ok(Hole::Name(*known));
     }
@@ -327,7 +327,7 @@ fn name(node: &Node<'_>, name: &str) -> Result<Hole, RuleError> {
 }
 
 /// `inner` is the pointer without its first slash.
-fn value(node: &Node<'_>, inner: &str) -> Result<Hole, RuleError> {
+fn value(node: &RuleNode<'_>, inner: &str) -> Result<Hole, RuleError> {
     rooted(&format!("/{inner}"))
         .map(|(root, pointer)| Hole::Value(root, pointer))
         .ok_or_else(|| node.expected("`{{/params/…}}`, `{{/result/…}}` or `{{/error/…}}` in the text"))

@@ -1,7 +1,7 @@
 //! What the rules would do with one message, without a gateway: `signalbox rules test`.
 
 use crate::ends::Ends;
-use crate::facts::Facts;
+use crate::facts::MessageFacts;
 use crate::outside::Outside;
 use crate::played::Fresh;
 use crate::rule_set::RuleSet;
@@ -90,7 +90,7 @@ pub fn try_with(
     let request = supposed.request.as_ref().map(|bytes| read(bytes)).transpose()?;
     let asked = request.as_ref().and_then(Envelope::method).or(supposed.method.as_deref());
     let of_request = request.as_ref().and_then(crate::facts::subject_of);
-    let facts = Facts {
+    let facts = MessageFacts {
         phase: supposed.phase.unwrap_or(match message.kind() {
             Kind::Request => Phase::Request,
             Kind::Notification => Phase::FromClient,

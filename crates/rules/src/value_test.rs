@@ -1,6 +1,6 @@
 //! Tests of one JSON value, on its raw bytes.
 
-use crate::facts::View;
+use crate::facts::MessageView;
 use regex::bytes::Regex;
 use serde_json::Value as Json;
 use signalbox_wire::json;
@@ -24,7 +24,7 @@ pub(crate) enum ValueTest {
 
 impl ValueTest {
     /// Whether the value passes. A value that is not there passes only if that is asked for.
-    pub fn holds(&self, value: Option<&[u8]>, view: &View<'_>) -> bool {
+    pub fn holds(&self, value: Option<&[u8]>, view: &MessageView<'_>) -> bool {
         let Some(token) = value else { return matches!(self, Self::Exists(false)) };
         match self {
             Self::Exists(wanted) => *wanted,

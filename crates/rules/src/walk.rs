@@ -1,9 +1,9 @@
 //! One message on its way past the rules, from the first that can match it to the end, or from where it was held.
 
 use crate::action::Action;
-use crate::candidate::Seen;
-use crate::ends::{Ends, Plain, Way};
-use crate::facts::{Facts, View};
+use crate::candidate::SeenBeginning;
+use crate::ends::{Ends, Plain, RulingPath};
+use crate::facts::{MessageFacts, MessageView};
 use crate::limits;
 use crate::open_ruling::OpenRuling;
 use crate::outside::Outside;
@@ -23,13 +23,13 @@ const MANY: usize = 16;
 
 /// An action of a rule.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Position {
+pub(crate) struct ActionPosition {
     pub rule: u16,
     pub action: u8,
 }
 
 /// What became of a message with one action.
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// The next action.
     Next,
     /// The next action, with another message.
@@ -50,19 +50,19 @@ struct Tally {
 
 /// What became of it on the way to a change or to the end.
 enum Leg {
-    Changed(Position),
+    Changed(ActionPosition),
     End(Verdict),
 }
 
 pub(crate) struct Walk<'a> {
     pub set: &'a RuleSet,
-    pub facts: Facts<'a>,
+    pub facts: MessageFacts<'a>,
     pub outside: &'a dyn Outside,
     message: &'a Envelope,
     generation: u16,
     ends: &'a Ends,
     changed: Option<Envelope>,
-    way: Way,
+    way: RulingPath,
     looked: bool,
     /// True if a rule could not be found to match or not.
     guessed: bool,
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         set: &'a RuleSet,
         generation: u16,
         ends: &'a Ends,
-        facts: Facts<'a>,
+        facts: MessageFacts<'a>,
         message: &'a Envelope,
         outside: &'a dyn Outside,
     ) -> Self {
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
             generation,
             ends,
             changed: None,
-            way: Way::default(),
+            way: RulingPath::default(),
             looked: false,
             guessed: false,
             tallied: SmallVec::new(),
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks the rules after the action that held the message.
-    pub fn resume(mut self, at: Position, answer: &HoldAnswer) -> Judgement {
+    pub fn resume(mut self, at: ActionPosition, answer: &HoldAnswer) -> Judgement {
         let set = self.set;
         let held = set.rule(at.rule).and_then(|rule| Some((rule, rule.then.get(usize::from(at.action))?)));
         let Some((rule, action)) = held else {
@@ -125,19 +125,19 @@ impl<'a> Walk<'a> {
         self.after = Some(Arc::clone(&rule.id));
         self.open = Some(OpenRuling::new(rule, Some(Arc::default())));
         let (facts, message) = (self.facts, self.message);
-        let view = View::new(&facts, message, 0);
+        let view = MessageView::new(&facts, message, 0);
         let step = self.answered(rule, action, answer, &view);
         match self.stepped(step, at) {
             Some(Leg::End(verdict)) => self.close(verdict),
-            _ => self.go_on(Some(Position { rule: at.rule, action: at.action.saturating_add(1) })),
+            _ => self.go_on(Some(ActionPosition { rule: at.rule, action: at.action.saturating_add(1) })),
         }
     }
 
-    fn go_on(mut self, mut inside: Option<Position>) -> Judgement {
+    fn go_on(mut self, mut inside: Option<ActionPosition>) -> Judgement {
         let facts = self.facts;
         loop {
             let changed = self.changed.clone();
-            let view = View::new(&facts, changed.as_ref().unwrap_or(self.message), self.work);
+            let view = MessageView::new(&facts, changed.as_ref().unwrap_or(self.message), self.work);
             let leg = self.leg(inside, &view);
             self.work = view.work();
             match leg {
@@ -148,7 +148,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The rest of the rule that the walk stands in, and all rules after it, for as long as the message stays what it is.
-    fn leg(&mut self, inside: Option<Position>, view: &View<'_>) -> Leg {
+    fn leg(&mut self, inside: Option<ActionPosition>, view: &MessageView<'_>) -> Leg {
         let set = self.set;
         let mut first = 0;
         if let Some(at) = inside {
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
         let candidates = set.candidates(view.facts.phase, view.method());
         self.way.list = candidates.as_ptr() as usize;
         let behind = candidates.partition_point(|one| one.rule < first);
-        let mut seen = Seen::NOTHING;
+        let mut seen = SeenBeginning::NOTHING;
         for candidate in &candidates[behind..] {
             self.looked = true;
             if candidate.misses(view, &mut seen, &mut self.way.outcomes) {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
             let held = candidate.fits(&mut self.way.outcomes)
                 || rule.when.holds(view, set.slots(), rule.permits(), &mut self.way.outcomes);
             // A text may have been looked at for the first time.
-            seen = Seen::NOTHING;
+            seen = SeenBeginning::NOTHING;
             if view.tired() {
                 return Leg::End(self.too_much());
             }
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
             } else if held {
                 self.catch_up();
                 self.matched(rule, outcomes);
-                if let Some(leg) = self.actions(rule, Position { rule: candidate.rule, action: 0 }, view) {
+                if let Some(leg) = self.actions(rule, ActionPosition { rule: candidate.rule, action: 0 }, view) {
                     return leg;
                 }
             }
@@ -200,12 +200,12 @@ impl<'a> Walk<'a> {
     }
 
     /// The actions of a rule from one on; something where the walk does not simply continue after them.
-    fn actions(&mut self, rule: &'a Rule, from: Position, view: &View<'_>) -> Option<Leg> {
+    fn actions(&mut self, rule: &'a Rule, from: ActionPosition, view: &MessageView<'_>) -> Option<Leg> {
         for (number, action) in (0_u8..).zip(&rule.then).skip(usize::from(from.action)) {
             if !action.fits().has(view.facts.phase) {
                 continue;
             }
-            let at = Position { rule: from.rule, action: number };
+            let at = ActionPosition { rule: from.rule, action: number };
             let step = self.act(rule, action, number, view);
             if let Some(leg) = self.stepped(step, at) {
                 return Some(leg);
@@ -215,16 +215,16 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn stepped(&mut self, step: Step, at: Position) -> Option<Leg> {
+    fn stepped(&mut self, step: WalkStep, at: ActionPosition) -> Option<Leg> {
         match step {
-            Step::Next => None,
-            Step::Stop => Some(Leg::End(self.passed())),
-            Step::End(verdict) => Some(Leg::End(verdict)),
-            Step::Change(message) => {
+            WalkStep::Next => None,
+            WalkStep::Stop => Some(Leg::End(self.passed())),
+            WalkStep::End(verdict) => Some(Leg::End(verdict)),
+            WalkStep::Change(message) => {
                 self.changed = Some(message);
-                Some(Leg::Changed(Position { rule: at.rule, action: at.action.saturating_add(1) }))
+                Some(Leg::Changed(ActionPosition { rule: at.rule, action: at.action.saturating_add(1) }))
             }
-            Step::Wait(question) => {
+            WalkStep::Wait(question) => {
                 let cursor = cursor(self.generation, at);
                 Some(Leg::End(Verdict::Hold(Hold { question, cursor, message: self.changed.take() })))
             }
@@ -277,7 +277,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Fills templates.
-    pub fn fill<T>(&mut self, rule: &Rule, view: &View<'_>, render: impl FnOnce(&Filling<'_, '_>) -> T) -> T {
+    pub fn fill<T>(&mut self, rule: &Rule, view: &MessageView<'_>, render: impl FnOnce(&Filling<'_, '_>) -> T) -> T {
         let clock = || match self.clock.get() {
             Some(known) => known,
             None => {
@@ -345,16 +345,16 @@ pub(crate) fn word(verdict: &Verdict) -> &'static str {
 }
 
 /// Where a message is held, and under which version of the rules.
-fn cursor(generation: u16, at: Position) -> u32 {
+fn cursor(generation: u16, at: ActionPosition) -> u32 {
     u32::from(generation) << 16 | u32::from(at.rule) << 5 | u32::from(at.action)
 }
 
 /// Reads such a number.
-pub(crate) fn place_of(cursor: u32) -> (u16, Position) {
+pub(crate) fn place_of(cursor: u32) -> (u16, ActionPosition) {
     let low = cursor & 0xffff;
     let rule = u16::try_from(low >> 5).unwrap_or(u16::MAX);
     let action = u8::try_from(low & 31).unwrap_or(u8::MAX);
-    (u16::try_from(cursor >> 16).unwrap_or(0), Position { rule, action })
+    (u16::try_from(cursor >> 16).unwrap_or(0), ActionPosition { rule, action })
 }
 
 // Both have to fit into their bits of the cursor.

@@ -1,6 +1,6 @@
 //! The JSON that a webhook gets, and the JSON that it may answer. `docs/rules.md` describes both for whoever writes one.
 
-use crate::facts::View;
+use crate::facts::MessageView;
 use crate::limits;
 use crate::rule::Rule;
 use bytes::Bytes;
@@ -21,7 +21,7 @@ pub(crate) enum Said {
 }
 
 /// What a webhook is sent.
-pub(crate) fn body(rule: &Rule, view: &View<'_>) -> Bytes {
+pub(crate) fn body(rule: &Rule, view: &MessageView<'_>) -> Bytes {
     let facts = view.facts;
     let mut out = Vec::with_capacity(512 + view.message.bytes().len());
     out.extend_from_slice(format!("{{\"version\":{VERSION},\"rule\":{{").as_bytes());

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 /// Allows a fixed number in each second.
 #[derive(Debug)]
-pub struct Allowance {
+pub struct PerSecond {
     each: u32,
     state: Mutex<Option<(Instant, u32)>>,
 }
 
-impl Allowance {
+impl PerSecond {
     /// Allows `each` in each second.
     #[must_use]
     pub fn new(each: u32) -> Self {
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn so_many_in_a_second_and_as_many_in_the_next() {
-        let (allowance, start) = (Allowance::new(2), Instant::now());
+        let (allowance, start) = (PerSecond::new(2), Instant::now());
         let takes = |after: u64| allowance.take(start + Duration::from_millis(after));
         assert_eq!([takes(0), takes(10), takes(20), takes(999)], [true, true, false, false]);
         assert_eq!([takes(1_000), takes(1_001), takes(1_002)], [true, true, false]);

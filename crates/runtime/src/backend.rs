@@ -69,7 +69,7 @@ mod supervisor;
 mod waiting_calls;
 mod watches;
 
-pub(crate) use connections::{PoolKey, Role};
+pub(crate) use connections::{ConnectionRole, PoolKey};
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;

@@ -6,7 +6,7 @@ use crate::origin::Party;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;
-use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand, Ended};
+use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand, BridgedCallEnd};
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
@@ -122,13 +122,13 @@ impl BridgedCallDriver {
         if self.shown_urls(&message) {
             return self.over();
         }
-        self.drive(|bridged_call, _, out| bridged_call.ended(Ended::Answer { message, edits, status }, out));
+        self.drive(|bridged_call, _, out| bridged_call.ended(BridgedCallEnd::Answer { message, edits, status }, out));
     }
 
     /// No answer will come.
     pub fn failed(self: &Arc<Self>, fault: Fault) {
         self.give_back();
-        self.drive(|bridged_call, _, out| bridged_call.ended(Ended::Fault(fault), out));
+        self.drive(|bridged_call, _, out| bridged_call.ended(BridgedCallEnd::Fault(fault), out));
     }
 
     /// Ends the call without an answer to anybody.
@@ -199,8 +199,10 @@ impl BridgedCallDriver {
                     gateway.parks.take(self.park);
                 }
                 session.handle(match *ended {
-                    Ended::Answer { message, edits, status } => Event::Answered { exchange, message, edits, status },
-                    Ended::Fault(fault) => Event::Failed { exchange, fault },
+                    BridgedCallEnd::Answer { message, edits, status } => {
+                        Event::Answered { exchange, message, edits, status }
+                    }
+                    BridgedCallEnd::Fault(fault) => Event::Failed { exchange, fault },
                 });
             }
             (BridgedCallCommand::Hold(until), Some(peer), _) => peer.hold(self, until),

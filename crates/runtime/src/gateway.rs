@@ -1,6 +1,6 @@
 //! The gateway as a whole: all backends, all sessions, the catalog, and everything that they share.
 
-use crate::allowance::Allowance;
+use crate::allowance::PerSecond;
 use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
@@ -90,7 +90,7 @@ pub struct Gateway {
     pub(crate) operations: Operations,
     pub(crate) unwritten: Unwritten,
     pub(crate) task_calls: TaskCalls,
-    refusals: Allowance,
+    refusals: PerSecond,
     next_session: AtomicU64,
     draining: AtomicBool,
 }
@@ -150,7 +150,7 @@ impl Gateway {
             operations: Operations::default(),
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
-            refusals: Allowance::new(MAX_REFUSALS),
+            refusals: PerSecond::new(MAX_REFUSALS),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         });

@@ -2,7 +2,6 @@
 
 mod allowance;
 pub mod backend;
-mod backend_callers;
 pub mod backends;
 pub mod batch;
 pub mod breakpoints;
@@ -36,7 +35,6 @@ mod unwritten;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, Start};
-pub use backend_callers::BackendCallers;
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
@@ -46,5 +44,6 @@ pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;
 pub use session::{CallInFlight, Session, StreamReader};
+pub use settings::BackendCallers;
 pub use settings::Settings;
 pub use webhooks::{Post, Posted, WebhookError, Webhooks};

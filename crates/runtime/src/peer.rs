@@ -13,7 +13,7 @@ mod tasks;
 mod watching;
 
 use crate::backend::ExclusiveUse;
-use crate::backend::{Backend, Guard, Role};
+use crate::backend::{Backend, ConnectionRole, Guard};
 use crate::link::Link;
 use crate::origin::{Origin, OwnAnswer, OwnReply, Party};
 use crate::session::Session;
@@ -76,8 +76,8 @@ pub struct Peer {
     /// The principal that it was opened for.
     pub principal: Principal,
     /// What it is for, and with that whose calls it carries.
-    pub(crate) role: Role,
-    /// The session that it belongs to, if its role is [`Role::Owned`].
+    pub(crate) role: ConnectionRole,
+    /// The session that it belongs to, if its role is [`ConnectionRole::Owned`].
     owner: Option<Arc<Session>>,
     /// The capabilities it was opened with.
     pub caps: CapSet,

@@ -137,7 +137,7 @@ impl Drop for AdHocFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_config::{Config, Overrides, Target};
+    use signalbox_config::{BackendTarget, Config, Overrides};
 
     /// The configuration without its rules, which are read elsewhere.
     fn read(text: &str) -> Config {
@@ -152,7 +152,9 @@ mod tests {
         let command = ["npx", "-y", "a b", "${HOME}", "\"q\"\n", "$5"].map(OsString::from);
         let text = wrapped(&command, &["PATH".into(), "TOKEN".into()], Path::new("/etc/rules.toml")).unwrap();
         let config = read(&text);
-        let Target::Command { program, args, env_pass, .. } = &config.backends[0].target else { panic!("{config:?}") };
+        let BackendTarget::Command { program, args, env_pass, .. } = &config.backends[0].target else {
+            panic!("{config:?}")
+        };
         assert_eq!(program, "npx");
         assert_eq!(args, &["-y", "a b", "${HOME}", "\"q\"\n", "$5"]);
         assert_eq!(env_pass, &["PATH", "TOKEN"]);
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn an_address_comes_through_as_it_was_written() {
         let config = read(&proxied("http://127.0.0.1:1/mcp?k=$x", Path::new("/etc/rules.toml")).unwrap());
-        let Target::Url { url, .. } = &config.backends[0].target else { panic!("{config:?}") };
+        let BackendTarget::Url { url, .. } = &config.backends[0].target else { panic!("{config:?}") };
         assert_eq!(url.to_string(), "http://127.0.0.1:1/mcp?k=$x");
     }
 

@@ -33,7 +33,7 @@ pub(crate) const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point
 
 /// The columns of a content that can be asked for.
 #[derive(Copy, Clone, Default, Debug)]
-pub struct Names<'a> {
+pub struct ContentNames<'a> {
     /// The method.
     pub method: Option<&'a str>,
     /// The tool, prompt or URI.
@@ -45,22 +45,22 @@ pub struct Names<'a> {
 }
 
 /// The columns that are asked for.
-pub fn names(content: &Content) -> Names<'_> {
+pub fn names(content: &Content) -> ContentNames<'_> {
     match content {
-        Content::Message(message) => Names {
+        Content::Message(message) => ContentNames {
             method: message.method.as_deref(),
             subject: message.subject.as_deref(),
             backend: message.backend.as_deref(),
             error_code: message.error_code,
         },
-        Content::Finished(finished) => Names {
+        Content::Finished(finished) => ContentNames {
             method: Some(&finished.method),
             subject: finished.subject.as_deref(),
             backend: finished.backend.as_deref(),
             error_code: None,
         },
-        Content::Backend(seen) => Names { backend: Some(&seen.backend), ..Names::default() },
-        _ => Names::default(),
+        Content::Backend(seen) => ContentNames { backend: Some(&seen.backend), ..ContentNames::default() },
+        _ => ContentNames::default(),
     }
 }
 

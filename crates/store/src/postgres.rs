@@ -2,14 +2,13 @@
 //!
 //! All calls block; they are made from threads that are not part of an async runtime.
 
-mod convert;
+mod address;
 mod copy;
-mod escape;
+mod filter;
 mod find;
 mod forget;
 mod link;
 mod notifications;
-mod place;
 mod prune;
 mod row;
 mod schema;
@@ -22,7 +21,7 @@ mod writer;
 
 use crate::room::Room;
 use ::postgres::Client;
-use place::Place;
+use address::PostgresAddress;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
@@ -63,7 +62,7 @@ impl Failure {
 
 /// Tapes in a PostgreSQL database.
 pub struct PostgresStore {
-    place: Place,
+    place: PostgresAddress,
     most: Option<u64>,
     client: Mutex<Option<Client>>,
 }
@@ -75,7 +74,7 @@ impl PostgresStore {
     /// If the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
-        let place = Place::read(url).map_err(bad)?;
+        let place = PostgresAddress::read(url).map_err(bad)?;
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
@@ -93,7 +92,7 @@ impl PostgresStore {
     /// # Errors
     /// What is wrong; never quotes the URL, which may contain the password.
     pub fn check(url: &str) -> Result<(), BadAddress> {
-        Place::read(url).map(|_| ())
+        PostgresAddress::read(url).map(|_| ())
     }
 
     /// Runs a question on the connection, which is reopened at the next question if it was lost.

@@ -10,7 +10,7 @@ const MIN_CUT: u64 = 100;
 const PRUNED: &str = "pruned";
 
 /// One thing to forget.
-pub struct Step {
+pub struct Removal {
     /// Of this tape.
     pub tape: TapeRow,
     /// Everything below this place; none for the whole tape.
@@ -54,17 +54,23 @@ impl Scale {
         (u128::from(self.used) * u128::from(weight) / u128::from(self.weight.max(1))) as u64
     }
 
-    fn whole(&self, tape: TapeRow) -> Step {
-        Step { below: None, marked: false, entries: tape.entries, bytes: self.bytes(tape.bytes()), tape }
+    fn whole(&self, tape: TapeRow) -> Removal {
+        Removal { below: None, marked: false, entries: tape.entries, bytes: self.bytes(tape.bytes()), tape }
     }
 
-    fn below<M: Measure>(&self, measure: &mut M, tape: TapeRow, place: u64) -> Result<Step, M::Error> {
+    fn below<M: Measure>(&self, measure: &mut M, tape: TapeRow, place: u64) -> Result<Removal, M::Error> {
         let (entries, kept) = measure.below(&tape, place)?;
-        Ok(Step { below: Some(place), marked: false, entries, bytes: self.bytes(kept + ENTRY_BYTES * entries), tape })
+        Ok(Removal {
+            below: Some(place),
+            marked: false,
+            entries,
+            bytes: self.bytes(kept + ENTRY_BYTES * entries),
+            tape,
+        })
     }
 }
 
-/// The marks of earlier cuts among entries that are forgotten; see [`Step::marked`].
+/// The marks of earlier cuts among entries that are forgotten; see [`Removal::marked`].
 #[derive(Default, Debug)]
 pub struct Marks {
     /// How many.
@@ -103,7 +109,7 @@ pub fn by_age<M: Measure>(
     tapes: Vec<TapeRow>,
     cutoff: u64,
     now: u64,
-) -> Result<Vec<Step>, M::Error> {
+) -> Result<Vec<Removal>, M::Error> {
     let mut steps = Vec::new();
     for tape in tapes.into_iter().rev() {
         let all_old = tape.last_at < cutoff;
@@ -129,7 +135,7 @@ pub fn by_size<M: Measure>(
     excess: u64,
     now: u64,
     gone: &[String],
-) -> Result<Vec<Step>, M::Error> {
+) -> Result<Vec<Removal>, M::Error> {
     tapes.retain(|tape| tape.entries > 0 && !gone.contains(&tape.info.id));
     let mut left = excess;
     let mut steps = Vec::new();
@@ -150,7 +156,7 @@ pub fn by_size<M: Measure>(
             let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, least, part)? };
             // Where a part is less than it seemed, the next round takes more of it, before anything newer goes.
             left = if all { left } else { 0 };
-            Step { marked: true, ..scale.below(measure, tape, end)? }
+            Removal { marked: true, ..scale.below(measure, tape, end)? }
         };
         left = left.saturating_sub(step.bytes.max(1));
         steps.push(step);

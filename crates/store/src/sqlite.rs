@@ -1,27 +1,24 @@
 //! Tapes in one SQLite file, which several processes may read and write at once.
 
 mod connection;
-mod convert;
 mod exchanges;
-mod failure;
+mod filter;
 mod find;
 mod forget;
 mod index;
-mod key;
 mod names;
 mod notifications;
 mod prune;
-mod reader;
 mod row;
 mod schema;
 mod stats;
 mod tapes;
 mod writer;
 
+use crate::pack::Torn;
 use crate::room::Room;
-use connection::Place;
-use failure::Failure;
-use reader::Reader;
+use connection::{Reader, SqliteFile};
+use rusqlite::{ErrorCode, ffi};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
@@ -42,7 +39,7 @@ const IMPORT_BATCH: usize = 500;
 
 /// Tapes in a SQLite file. Only its owner can read the file.
 pub struct SqliteStore {
-    place: Place,
+    place: SqliteFile,
     most: Option<u64>,
     readers: Mutex<Vec<Reader>>,
 }
@@ -61,7 +58,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
-        let place = Place::new(path.as_ref(), wait);
+        let place = SqliteFile::new(path.as_ref(), wait);
         let reader = place.told(connection::create(&place).map(Reader::new))?;
         Ok(Self { place, most: None, readers: Mutex::new(vec![reader]) })
     }
@@ -160,4 +157,54 @@ impl TapeStore for SqliteStore {
     fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
         self.ask(|reader| prune::prune(reader, retention, now))
     }
+}
+
+/// Why something could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// SQLite said so.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// The stored data is damaged.
+    #[error(transparent)]
+    Torn(#[from] Torn),
+    /// The error is already in its final form.
+    #[error(transparent)]
+    Said(#[from] StoreError),
+}
+
+impl Failure {
+    /// In the words of the port.
+    pub fn told(self, place: &str) -> StoreError {
+        match self {
+            Self::Said(error) => error,
+            Self::Torn(torn) => damaged(place, &torn.to_string()),
+            Self::Sqlite(error) => told(&error, place),
+        }
+    }
+}
+
+fn told(error: &rusqlite::Error, place: &str) -> StoreError {
+    let rusqlite::Error::SqliteFailure(failure, _) = error else {
+        return StoreError::Other(format!("{place}: {error}"));
+    };
+    match failure.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+            StoreError::Locked(place.to_owned())
+        }
+        ErrorCode::DiskFull => StoreError::Full(place.to_owned()),
+        // The shared memory beside the file could not grow.
+        _ if failure.extended_code == ffi::SQLITE_IOERR_SHMSIZE => StoreError::Full(place.to_owned()),
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => damaged(place, &error.to_string()),
+        ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
+            StoreError::Open { place: place.to_owned(), why: error.to_string() }
+        }
+        _ => StoreError::Other(format!("{place}: {error}")),
+    }
+}
+
+fn damaged(place: &str, why: &str) -> StoreError {
+    let todo =
+        "`signalbox tape export` saves the tapes that can still be read; then move the file away; a new one is created";
+    StoreError::Damaged { place: place.to_owned(), why: format!("{why}. {todo}") }
 }

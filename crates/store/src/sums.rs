@@ -1,7 +1,8 @@
-//! The sums that a batch of entries adds to the head of its tape.
+//! What a batch of entries adds to the head of its tape, and what it says about exchanges.
 
 use crate::limits::SEQ_BITS;
-use signalbox_engine::record::{Content, Entry, MessageKind, StoreError};
+use foldhash::HashMap;
+use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageKind, StoreError};
 
 /// Sums over a batch.
 #[derive(Default, Debug)]
@@ -63,4 +64,38 @@ pub fn check_order(tape: &str, mut before: u64, entries: &[Entry]) -> Result<(),
         before = entry.seq;
     }
     Ok(())
+}
+
+/// The exchanges of a batch.
+#[derive(Default, Debug)]
+pub struct BatchExchanges<'a>(HashMap<u64, ExchangePart<'a>>);
+
+/// What a batch holds of one exchange.
+#[derive(Debug)]
+pub struct ExchangePart<'a> {
+    /// Its first place in the batch.
+    pub first: u64,
+    /// Its last place in the batch.
+    pub last: u64,
+    /// Its end, where that is in the batch.
+    pub finished: Option<&'a FinishedEntry>,
+}
+
+impl<'a> BatchExchanges<'a> {
+    /// One more entry.
+    pub fn add(&mut self, entry: &'a Entry) {
+        let Some(exchange) = entry.exchange else { return };
+        let part = self.0.entry(exchange).or_insert(ExchangePart { first: entry.seq, last: entry.seq, finished: None });
+        part.last = entry.seq;
+        if let Content::Finished(finished) = &entry.content {
+            part.finished = Some(finished);
+        }
+    }
+
+    /// All of them, by their number.
+    pub fn parts(self) -> Vec<(u64, ExchangePart<'a>)> {
+        let mut parts: Vec<_> = self.0.into_iter().collect();
+        parts.sort_unstable_by_key(|(exchange, _)| *exchange);
+        parts
+    }
 }

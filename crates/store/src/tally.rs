@@ -1,6 +1,6 @@
 //! Numbers over exchanges, gathered one exchange at a time.
 
-use crate::percentiles::Percentiles;
+use crate::percentiles::DurationPercentiles;
 use signalbox_engine::record::{MethodStats, Stats};
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub const SUCCESS: &str = "success";
 
 /// One exchange that is over.
 #[derive(Copy, Clone, Debug)]
-pub struct Finished<'a> {
+pub struct FinishedExchange<'a> {
     /// The method.
     pub method: &'a str,
     /// The tool, prompt or URI.
@@ -39,14 +39,14 @@ pub struct Tally {
 #[derive(Default, Debug)]
 struct Line {
     stats: MethodStats,
-    took: Percentiles,
+    took: DurationPercentiles,
     /// All together, in nanoseconds.
     sum: u128,
 }
 
 impl Tally {
     /// One more exchange.
-    pub fn add(&mut self, finished: &Finished<'_>) {
+    pub fn add(&mut self, finished: &FinishedExchange<'_>) {
         self.total.add(finished);
         line(&mut self.methods, finished.method).add(finished);
         if let ("tools/call", Some(tool)) = (finished.method, finished.subject) {
@@ -64,7 +64,7 @@ impl Tally {
 }
 
 impl Line {
-    fn add(&mut self, finished: &Finished<'_>) {
+    fn add(&mut self, finished: &FinishedExchange<'_>) {
         self.stats.count += 1;
         self.stats.errors += u64::from(!finished.well);
         self.stats.bytes_in = self.stats.bytes_in.saturating_add(finished.bytes.0);

@@ -168,59 +168,33 @@ fn import(data: &[u8], format: ImportFormat) {
 mod tests {
     use super::*;
     use crate::sample;
+    use signalbox_wire::fuzzing::run_mutated;
 
-    /// A deterministic source of numbers, so that a failure can be run again.
-    struct Xorshift(u64);
-
-    impl Xorshift {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % bound.max(1) as u64) as usize
-        }
-
-        fn mutate(&mut self, input: &mut Vec<u8>) {
-            const PIECES: &[&[u8]] = &[
-                b"\"",
-                b"\\",
-                b"{",
-                b"}",
-                b"[",
-                b"]",
-                b",",
-                b":",
-                b"\\u0061",
-                b"\"a\":",
-                b"\"token\":\"x\"",
-                b"null",
-                b" ",
-                b"AKIAABCDEFGHIJKLMNOP",
-                b"Bearer abcdefghijk",
-                b"\\u0041KIA",
-                b"\\ud83d\\ude00",
-                b"\xff",
-                b"\0",
-                b"\x80",
-                b"\"password\":{\"type\":\"string\"}",
-                b"\"properties\":{",
-            ];
-            let at = self.below(input.len() + 1);
-            match self.below(4) {
-                0 => input.truncate(at),
-                1 if at < input.len() => input[at] = self.below(256) as u8,
-                2 => {
-                    let end = at + self.below(input.len() - at).min(40);
-                    let copy = input[at..end].to_vec();
-                    input.splice(at..at, copy);
-                }
-                _ => {
-                    let piece = PIECES[self.below(PIECES.len())];
-                    input.splice(at..at, piece.iter().copied());
-                }
-            }
-        }
-    }
+    /// Pieces that matter to some parser, to be put anywhere.
+    const PIECES: &[&[u8]] = &[
+        b"\"",
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\\u0061",
+        b"\"a\":",
+        b"\"token\":\"x\"",
+        b"null",
+        b" ",
+        b"AKIAABCDEFGHIJKLMNOP",
+        b"Bearer abcdefghijk",
+        b"\\u0041KIA",
+        b"\\ud83d\\ude00",
+        b"\xff",
+        b"\0",
+        b"\x80",
+        b"\"password\":{\"type\":\"string\"}",
+        b"\"properties\":{",
+    ];
 
     fn seeds() -> Vec<Vec<u8>> {
         let mut writer = TapeFileWriter::new(vec![], &sample::info(), &sample::sessions()).unwrap();
@@ -253,19 +227,7 @@ mod tests {
 
     #[test]
     fn s_66_all_targets_hold_on_seeds_and_mutations() {
-        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
-        let runs = asked.unwrap_or(4_000);
         let seeds = seeds();
-        let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
-        for (_, target) in TARGETS {
-            seeds.iter().for_each(|seed| target(seed));
-            for round in 0..runs {
-                let mut input = seeds[round % seeds.len()].clone();
-                for _ in 0..=random.below(6) {
-                    random.mutate(&mut input);
-                }
-                target(&input);
-            }
-        }
+        run_mutated(TARGETS, &seeds, PIECES, 4_000);
     }
 }

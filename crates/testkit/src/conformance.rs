@@ -3,20 +3,17 @@
 //! The runner is the npm package `@modelcontextprotocol/conformance`; it needs Node 22. Nothing of it is kept here: a
 //! test gives the path of `node` and of the runner's `dist/index.js`.
 
-mod as_client;
 mod known;
 
-pub use as_client::ClientVerdict;
 pub use known::Known;
 
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
-
-use anyhow::{Context as _, bail};
-use serde::Deserialize;
 use tokio::process::Command;
 
 /// How long one run may take.
@@ -81,14 +78,14 @@ impl fmt::Display for CheckKey {
 
 /// What the runner said in one run.
 #[derive(Clone, Debug, Default)]
-pub struct Verdict {
+pub struct RunnerVerdict {
     /// Every check, in a fixed order.
     pub checks: BTreeMap<CheckKey, Status>,
     /// What the runner said about the checks that it said something about.
     pub messages: BTreeMap<CheckKey, String>,
 }
 
-impl Verdict {
+impl RunnerVerdict {
     /// How many checks have this status.
     pub fn count(&self, status: Status) -> usize {
         self.checks.values().filter(|own| **own == status).count()
@@ -162,7 +159,7 @@ impl fmt::Display for Difference {
 }
 
 /// The checks that came out differently, apart from those the runner chose to skip on either side and from its notes.
-pub fn compare(direct: &Verdict, through: &Verdict) -> Vec<Difference> {
+pub fn compare(direct: &RunnerVerdict, through: &RunnerVerdict) -> Vec<Difference> {
     differences(direct, through, |direct, through| {
         let skipped = [direct, through].contains(&Some(Status::Skipped));
         let only_noted = matches!((direct, through), (None, Some(Status::Info)) | (Some(Status::Info), None));
@@ -171,15 +168,15 @@ pub fn compare(direct: &Verdict, through: &Verdict) -> Vec<Difference> {
 }
 
 /// The checks that were made directly and skipped through the gateway: what [`compare`] does not look at.
-pub fn lost_to_skips(direct: &Verdict, through: &Verdict) -> Vec<Difference> {
+pub fn lost_to_skips(direct: &RunnerVerdict, through: &RunnerVerdict) -> Vec<Difference> {
     differences(direct, through, |direct, through| {
         through == Some(Status::Skipped) && matches!(direct, Some(Status::Success | Status::Failure | Status::Warning))
     })
 }
 
 fn differences(
-    direct: &Verdict,
-    through: &Verdict,
+    direct: &RunnerVerdict,
+    through: &RunnerVerdict,
     counts: impl Fn(Option<Status>, Option<Status>) -> bool,
 ) -> Vec<Difference> {
     let only_through = through.checks.keys().filter(|key| !direct.checks.contains_key(*key));
@@ -232,7 +229,7 @@ impl Runner {
     ///
     /// # Errors
     /// When the runner cannot be run, takes too long or leaves no results. A server that fails is not an error.
-    pub async fn judge(&self, url: &str, selection: &Selection) -> anyhow::Result<Verdict> {
+    pub async fn judge(&self, url: &str, selection: &Selection) -> anyhow::Result<RunnerVerdict> {
         let results = tempfile::tempdir()?;
         let mut command = self.command();
         command.args(["server", "--url", url]).args(selection.arguments()).arg("-o").arg(results.path());
@@ -257,7 +254,11 @@ impl Runner {
     ///
     /// # Errors
     /// As [`Self::judge`].
-    pub async fn judge_all(&self, url: &str, selections: &[Selection]) -> anyhow::Result<BTreeMap<Selection, Verdict>> {
+    pub async fn judge_all(
+        &self,
+        url: &str,
+        selections: &[Selection],
+    ) -> anyhow::Result<BTreeMap<Selection, RunnerVerdict>> {
         let mut all = BTreeMap::new();
         for selection in selections {
             all.insert(selection.clone(), self.judge(url, selection).await?);
@@ -285,8 +286,8 @@ struct Check {
 
 /// Reads the results of one run: a folder for each scenario, with a `checks.json` in it. The checks of a client come in the
 /// order in which it did things, which says nothing: those are `named`.
-fn read(results: &Path, named: bool) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::default();
+fn read(results: &Path, named: bool) -> anyhow::Result<RunnerVerdict> {
+    let mut verdict = RunnerVerdict::default();
     for entry in std::fs::read_dir(results)? {
         let folder = entry?.path();
         let file = folder.join("checks.json");
@@ -319,12 +320,41 @@ fn scenario(folder: &str) -> &str {
     }
 }
 
+/// What the runner said about a client, and what the client itself says.
+#[derive(Clone, Debug, Default)]
+pub struct ClientVerdict {
+    /// The runner's own checks.
+    pub verdict: RunnerVerdict,
+    /// What the client and the runner said, where the client did not end well.
+    pub complaint: Option<String>,
+}
+
+impl Runner {
+    /// Has the client judged that this command line starts, in every scenario of a revision but those of authorization. The
+    /// runner appends the URL of its server.
+    ///
+    /// # Errors
+    /// When the runner cannot be run, takes too long or leaves no results. A client that fails is not an error.
+    pub async fn judge_client(&self, client: &str, revision: &str) -> anyhow::Result<ClientVerdict> {
+        let results = tempfile::tempdir()?;
+        let mut command = self.command();
+        command.args(["client", "--command", client, "--suite", "all", "--spec-version", revision]);
+        command.arg("-o").arg(results.path());
+        let output = self.output(command).await?;
+        // The folders of authorization lie one deeper and are not read.
+        let verdict = read(results.path(), true).with_context(|| told(&output))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let ended_badly = said.contains("Client exited with code") || said.contains("Client timed out");
+        Ok(ClientVerdict { verdict, complaint: ended_badly.then_some(said) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn verdict(checks: &[(&str, Status)]) -> Verdict {
-        let mut verdict = Verdict::default();
+    fn verdict(checks: &[(&str, Status)]) -> RunnerVerdict {
+        let mut verdict = RunnerVerdict::default();
         let checks = checks.iter().map(|(id, status)| Check {
             id: (*id).to_owned(),
             name: String::new(),

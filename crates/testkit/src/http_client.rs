@@ -28,7 +28,7 @@ pub struct HttpClient {
 
 /// A whole answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// The status.
     pub status: u16,
     /// The headers.
@@ -37,7 +37,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The JSON messages in the body: the body itself, or the data of each event.
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// When there is no answer.
-    pub async fn modern(&self, id: u64, method: &str, mut params: Value) -> anyhow::Result<Answer> {
+    pub async fn modern(&self, id: u64, method: &str, mut params: Value) -> anyhow::Result<HttpAnswer> {
         let name = ["name", "uri"].iter().find_map(|key| params[*key].as_str()).map(str::to_owned);
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
@@ -130,7 +130,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// When the connection fails.
-    pub async fn post(&self, body: &str) -> anyhow::Result<Answer> {
+    pub async fn post(&self, body: &str) -> anyhow::Result<HttpAnswer> {
         self.send(Method::POST, "/mcp", Bytes::copy_from_slice(body.as_bytes())).await
     }
 
@@ -138,7 +138,7 @@ impl HttpClient {
     ///
     /// # Errors
     /// When the connection fails.
-    pub async fn get(&self, path: &str) -> anyhow::Result<Answer> {
+    pub async fn get(&self, path: &str) -> anyhow::Result<HttpAnswer> {
         self.send(Method::GET, path, Bytes::new()).await
     }
 
@@ -146,12 +146,12 @@ impl HttpClient {
     ///
     /// # Errors
     /// When the connection fails or the answer takes too long.
-    pub async fn send(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    pub async fn send(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<HttpAnswer> {
         let whole = async {
             let response = self.open(method, path, body).await?;
             let (head, body) = response.into_parts();
             let body = body.collect().await?.to_bytes();
-            Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+            Ok(HttpAnswer { status: head.status.as_u16(), headers: head.headers, body })
         };
         tokio::time::timeout(PATIENCE, whole).await.context("no whole answer in time")?
     }

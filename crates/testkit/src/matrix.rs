@@ -4,21 +4,18 @@
 //! [`Feature`] is tried with the strict parts of [`crate::revision_client`] and [`crate::revision_server`].
 
 mod cell;
-mod expected;
 mod feature;
 mod journal;
 mod measure;
 mod page;
 mod places;
 mod plan;
-mod questions;
-mod stage;
 
-pub use cell::{Cell, Verdict, try_all};
-pub use expected::{Expected, expected};
+pub use cell::{CellVerdict, MatrixCell, try_all};
 pub use feature::Feature;
+pub use feature::{Expected, expected};
 pub use journal::Journal;
 pub use page::page;
-pub use places::{Back, Front};
+pub use places::backend;
+pub use places::{BackTransport, FrontTransport};
 pub use plan::{Measured, cells, run};
-pub use stage::backend;

@@ -182,7 +182,7 @@ async fn run(folder: &Path, arguments: &[&str]) -> anyhow::Result<Output> {
 
 /// What `openssl s_client` saw.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ClientReport {
     /// Whether it ended well.
     pub ok: bool,
     /// What came from the other side, or what is known of the connection.
@@ -196,7 +196,7 @@ pub struct Seen {
 ///
 /// # Errors
 /// When the program cannot be run or does not end.
-pub async fn s_client(address: SocketAddr, options: &[&str], input: &str) -> anyhow::Result<Seen> {
+pub async fn s_client(address: SocketAddr, options: &[&str], input: &str) -> anyhow::Result<ClientReport> {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-connect", &address.to_string()]).args(options).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -207,14 +207,14 @@ pub async fn s_client(address: SocketAddr, options: &[&str], input: &str) -> any
     drop(stdin);
     let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.context("s_client does not end")??;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Seen { ok: output.status.success(), text: text(&output.stdout), errors: text(&output.stderr) })
+    Ok(ClientReport { ok: output.status.success(), text: text(&output.stdout), errors: text(&output.stderr) })
 }
 
 /// Sends one HTTP request through `openssl s_client` and returns the whole answer, head and body.
 ///
 /// # Errors
 /// When the program cannot be run or does not end.
-pub async fn https(address: SocketAddr, options: &[&str], head: &str, body: &str) -> anyhow::Result<Seen> {
+pub async fn https(address: SocketAddr, options: &[&str], head: &str, body: &str) -> anyhow::Result<ClientReport> {
     let quiet = ["-quiet", "-ign_eof", "-verify_return_error", "-verify_hostname", "localhost"];
     let request =
         format!("{head}\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len());

@@ -29,7 +29,7 @@ enum Wire {
 
 /// How a connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum End {
+pub enum PipeEnd {
     /// With a closing frame of this code and reason.
     Closed(u16, String),
     /// Without a word.
@@ -112,7 +112,7 @@ impl PipeClient {
     ///
     /// # Errors
     /// When it does not come in time.
-    pub async fn end(&mut self) -> anyhow::Result<(Vec<Value>, End)> {
+    pub async fn end(&mut self) -> anyhow::Result<(Vec<Value>, PipeEnd)> {
         let mut before = Vec::new();
         loop {
             match self.heard().await? {
@@ -123,7 +123,7 @@ impl PipeClient {
     }
 
     /// The next text, or how it ended instead.
-    async fn heard(&mut self) -> anyhow::Result<Result<String, End>> {
+    async fn heard(&mut self) -> anyhow::Result<Result<String, PipeEnd>> {
         tokio::time::timeout(PATIENCE, self.wire.heard()).await.context("nothing was heard")
     }
 
@@ -175,24 +175,24 @@ impl PipeClient {
 }
 
 impl Wire {
-    async fn heard(&mut self) -> Result<String, End> {
+    async fn heard(&mut self) -> Result<String, PipeEnd> {
         match self {
             Self::WebSocket(socket) => loop {
                 match socket.next().await {
                     Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
                     Some(Ok(Message::Close(Some(frame)))) => {
                         let _ = socket.flush().await;
-                        return Err(End::Closed(frame.code.into(), frame.reason.as_str().to_owned()));
+                        return Err(PipeEnd::Closed(frame.code.into(), frame.reason.as_str().to_owned()));
                     }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    _ => return Err(End::Dropped),
+                    _ => return Err(PipeEnd::Dropped),
                 }
             },
             Self::Tcp(socket) => {
                 let mut line = String::new();
                 match socket.read_line(&mut line).await {
                     Ok(1..) if line.ends_with('\n') => Ok(line),
-                    _ => Err(End::Dropped),
+                    _ => Err(PipeEnd::Dropped),
                 }
             }
         }

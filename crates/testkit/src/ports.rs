@@ -1,4 +1,4 @@
-//! Free ports.
+//! Loopback addresses that nobody listens on at the moment.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

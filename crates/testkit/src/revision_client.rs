@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::revision::Revision;
 use crate::wire_log::Logged;
 use ears::{Ears, Wanted};
-use wire::{Sent, Wire};
+use wire::{ClientWire, Sent};
 
 pub use answers::Answers;
 pub use ears::Reply;
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Client {
     revision: Revision,
     ears: Arc<Ears>,
-    wire: Wire,
+    wire: ClientWire,
     next: AtomicU64,
     level: Mutex<Option<&'static str>>,
     patience: Duration,
@@ -78,7 +78,8 @@ impl Client {
     ) -> anyhow::Result<Self> {
         reach.fits(revision)?;
         let ears = Arc::new(Ears::new(revision, answers));
-        let wire = tokio::time::timeout(patience, Wire::open(reach, ears.clone())).await.context("no connection")??;
+        let wire =
+            tokio::time::timeout(patience, ClientWire::open(reach, ears.clone())).await.context("no connection")??;
         let client = Self {
             revision,
             ears,

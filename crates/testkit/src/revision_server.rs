@@ -32,7 +32,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::revision::Revision;
-use shared::Shared;
+use shared::ServerShared;
 
 pub use pipe::stdio;
 
@@ -71,13 +71,13 @@ pub enum Network {
 
 /// A server that runs in this process until it is dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningServer {
     url: String,
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     task: JoinHandle<()>,
 }
 
-impl Running {
+impl RunningServer {
     /// The address a client is given.
     pub fn url(&self) -> &str {
         &self.url
@@ -95,7 +95,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -105,11 +105,11 @@ impl Drop for Running {
 ///
 /// # Errors
 /// When the address cannot be bound, or the revision has no such transport.
-pub async fn start(options: &Options, network: Network, address: SocketAddr) -> anyhow::Result<Running> {
+pub async fn start(options: &Options, network: Network, address: SocketAddr) -> anyhow::Result<RunningServer> {
     let revision = options.revision;
     ensure!(network != Network::Http || revision.streams(), "{revision} has no Streamable HTTP; use HTTP+SSE");
     ensure!(network != Network::Sse || !revision.modern(), "{revision} has no HTTP+SSE");
-    let shared = Shared::new(options)?;
+    let shared = ServerShared::new(options)?;
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.local_addr()?;
     let (url, task) = match network {
@@ -118,5 +118,5 @@ pub async fn start(options: &Options, network: Network, address: SocketAddr) -> 
         Network::Ws => (format!("ws://{address}/mcp"), tokio::spawn(ws::accept(listener, shared.clone()))),
         Network::Tcp => (format!("tcp://{address}"), tokio::spawn(pipe::accept(listener, shared.clone()))),
     };
-    Ok(Running { url, shared, task })
+    Ok(RunningServer { url, shared, task })
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::fixture::Era;
+use crate::fixture::ServedEra;
 use crate::http_client::HttpClient;
 use crate::process::{Spawned, built};
 
@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// When the fixture is not built.
-pub fn child(name: &str, era: Era, more: &str) -> anyhow::Result<String> {
+pub fn child(name: &str, era: ServedEra, more: &str) -> anyhow::Result<String> {
     let program = json!(built("fixture-server")?.to_str().context("a path that is no text")?);
     let era = json!(era_name(era));
     Ok(format!(
@@ -37,7 +37,7 @@ pub fn remote(name: &str, address: &str, more: &str) -> String {
 ///
 /// # Errors
 /// When it does not start.
-pub async fn web_fixture(address: &str, era: Era) -> anyhow::Result<(Spawned, String)> {
+pub async fn web_fixture(address: &str, era: ServedEra) -> anyhow::Result<(Spawned, String)> {
     let mut command = Command::new(built("fixture-server")?);
     command.args(["--http", address, "--era", era_name(era)]);
     let process = Spawned::start(command)?;
@@ -46,11 +46,11 @@ pub async fn web_fixture(address: &str, era: Era) -> anyhow::Result<(Spawned, St
     Ok((process, address))
 }
 
-fn era_name(era: Era) -> &'static str {
+fn era_name(era: ServedEra) -> &'static str {
     match era {
-        Era::Both => "both",
-        Era::Old => "old",
-        Era::New => "new",
+        ServedEra::Both => "both",
+        ServedEra::Old => "old",
+        ServedEra::New => "new",
     }
 }
 

@@ -11,7 +11,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use crate::http_client::{Answer, HttpClient};
+use crate::http_client::{HttpAnswer, HttpClient};
 
 /// How long an event may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ impl SseClient {
     ///
     /// # Errors
     /// When the connection fails.
-    pub async fn post(&self, body: &str) -> anyhow::Result<Answer> {
+    pub async fn post(&self, body: &str) -> anyhow::Result<HttpAnswer> {
         self.client.send(Method::POST, &self.post_to, Bytes::copy_from_slice(body.as_bytes())).await
     }
 

@@ -19,7 +19,7 @@ const MAX_KEPT: usize = 1_000_000;
 /// Which way a message went, as its witness sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum MessageDirection {
     /// The witness sent it.
     Sent,
     /// The witness received it.
@@ -34,7 +34,7 @@ pub struct Logged {
     /// Its place among the messages of its connection, from 0 on.
     pub sequence: u64,
     /// Which way it went.
-    pub way: Way,
+    pub way: MessageDirection,
     /// When, in nanoseconds since 1970.
     pub at: u64,
     /// Its bytes, without line end, event fields, or the brackets and commas of a batch.
@@ -83,7 +83,7 @@ impl WireLog {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).messages.clone()
     }
 
-    fn keep(&self, tap: &Tap, way: Way, text: &str) {
+    fn keep(&self, tap: &Tap, way: MessageDirection, text: &str) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sequence = tap.next.lock().unwrap_or_else(PoisonError::into_inner);
         for one in split(text) {
@@ -150,15 +150,15 @@ impl Tap {
 
     /// A message or a batch was sent.
     pub fn sent(&self, text: &str) {
-        self.keep(Way::Sent, text);
+        self.keep(MessageDirection::Sent, text);
     }
 
     /// A message or a batch came.
     pub fn received(&self, text: &str) {
-        self.keep(Way::Received, text);
+        self.keep(MessageDirection::Received, text);
     }
 
-    fn keep(&self, way: Way, text: &str) {
+    fn keep(&self, way: MessageDirection, text: &str) {
         if let Some(log) = &self.log {
             log.keep(self, way, text);
         }
@@ -195,7 +195,7 @@ mod tests {
         let kept = read(&path).unwrap();
         assert_eq!(
             kept.iter().map(|one| (one.way, one.text.as_str())).collect::<Vec<_>>(),
-            [(Way::Sent, "{\"a\":\"\\n\u{1f600}\"}"), (Way::Received, "{}")]
+            [(MessageDirection::Sent, "{\"a\":\"\\n\u{1f600}\"}"), (MessageDirection::Received, "{}")]
         );
     }
 }

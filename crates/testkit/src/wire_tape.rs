@@ -7,7 +7,7 @@
 //! - [`decisions`]: which messages on the tape nobody decided about.
 //! - [`refusing`]: what passed although a rule refuses it.
 //!
-//! Tapes come as [`Tape`], so that this knows no store.
+//! Tapes come as [`ReadTape`], so that this knows no store.
 
 pub mod compare;
 pub mod decisions;
@@ -89,7 +89,7 @@ pub struct Decided {
 
 /// A tape, as far as it is held against the wire.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Tape {
+pub struct ReadTape {
     /// All messages, in order.
     pub messages: Vec<Taped>,
     /// All decisions, in order.

@@ -5,21 +5,21 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::http::{Running, start};
-use signalbox_testkit::fixture::{Era, Options};
+use signalbox_testkit::fixture::http::{RunningFixture, start};
+use signalbox_testkit::fixture::{Options, ServedEra};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-async fn fixture(era: Era) -> Running {
+async fn fixture(era: ServedEra) -> RunningFixture {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     start(anywhere, Options { era, ..Options::default() }).await.unwrap()
 }
 
-fn authority(server: &Running) -> String {
+fn authority(server: &RunningFixture) -> String {
     server.url().trim_start_matches("http://").trim_end_matches("/mcp").to_owned()
 }
 
-async fn open(server: &Running, headers: &str, body: &Value) -> TcpStream {
+async fn open(server: &RunningFixture, headers: &str, body: &Value) -> TcpStream {
     let host = authority(server);
     let body = body.to_string();
     let length = body.len();
@@ -33,7 +33,7 @@ async fn open(server: &Running, headers: &str, body: &Value) -> TcpStream {
 }
 
 /// The whole answer, from the status line on.
-async fn post(server: &Running, headers: &str, body: &Value) -> String {
+async fn post(server: &RunningFixture, headers: &str, body: &Value) -> String {
     let mut stream = open(server, headers, body).await;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
@@ -58,7 +58,7 @@ fn initialize() -> Value {
 
 #[tokio::test]
 async fn an_old_server_refuses_the_new_wire_in_old_words() {
-    let server = fixture(Era::Old).await;
+    let server = fixture(ServedEra::Old).await;
     let (headers, body) = modern("count", json!({}));
     let answer = post(&server, &headers, &body).await;
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
@@ -70,7 +70,7 @@ async fn an_old_server_refuses_the_new_wire_in_old_words() {
 
 #[tokio::test]
 async fn a_new_server_refuses_the_old_wire() {
-    let server = fixture(Era::New).await;
+    let server = fixture(ServedEra::New).await;
     let answer = post(&server, "", &initialize()).await;
     assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
     assert!(answer.contains("-32601"), "{answer}");
@@ -81,7 +81,7 @@ async fn a_new_server_refuses_the_old_wire() {
 
 #[tokio::test]
 async fn a_server_of_both_eras_takes_both() {
-    let server = fixture(Era::Both).await;
+    let server = fixture(ServedEra::Both).await;
     let (headers, body) = modern("whoami", json!({}));
     let answer = post(&server, &headers, &body).await;
     assert!(answer.contains(r#"\"protocol\":\"2026-07-28\""#), "{answer}");
@@ -91,14 +91,14 @@ async fn a_server_of_both_eras_takes_both() {
 
 #[tokio::test]
 async fn a_strange_page_is_turned_away() {
-    let server = fixture(Era::Both).await;
+    let server = fixture(ServedEra::Both).await;
     let answer = post(&server, "origin: http://evil.example\r\n", &initialize()).await;
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
 }
 
 #[tokio::test]
 async fn a_client_that_hangs_up_has_cancelled() {
-    let server = fixture(Era::New).await;
+    let server = fixture(ServedEra::New).await;
     let (headers, body) = modern("slow", json!({ "ms": 60_000 }));
     let stream = open(&server, &headers, &body).await;
     tokio::time::sleep(Duration::from_millis(200)).await;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{
@@ -17,7 +17,7 @@ async fn session(gateway: &GatewayProcess, capabilities: Value) -> HttpClient {
 }
 
 fn servers(more: &str) -> String {
-    (0..MANY).map(|number| child(&format!("s{number}"), Era::Old, more).unwrap()).collect()
+    (0..MANY).map(|number| child(&format!("s{number}"), ServedEra::Old, more).unwrap()).collect()
 }
 
 async fn states(data_dir: &Path) -> Vec<(String, usize)> {
@@ -69,7 +69,7 @@ async fn of_twenty_servers_only_the_one_that_is_called_runs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idle_process_is_stopped_and_what_is_lost_is_told() {
-    let config = child("one", Era::Old, "idle_stop = \"300ms\"\n").unwrap();
+    let config = child("one", ServedEra::Old, "idle_stop = \"300ms\"\n").unwrap();
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let (plain, askable) = (session(&gateway, json!({})).await, session(&gateway, json!({"elicitation": {}})).await);
     let first = process_of(&plain, "whoami").await.unwrap();
@@ -102,7 +102,7 @@ async fn the_keys_are_taken_over_by_a_reload() {
         let begin = text.find("# lifetime").unwrap();
         std::fs::write(gateway.config_file(), format!("{}# lifetime\n{more}", &text[..begin])).unwrap();
     };
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "# lifetime\n").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "# lifetime\n").unwrap()).await.unwrap();
     let pid = pids(&state(&gateway, "one", "up").await)[0];
     write(&gateway, "start = \"first_use\"\n");
     signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();

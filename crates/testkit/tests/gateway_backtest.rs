@@ -1,9 +1,9 @@
 //! Rules tried on a tape that a real gateway recorded with rules of every kind: the same rules give the same verdicts, and
 //! another threshold changes exactly the calls that arithmetic says.
-#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
@@ -56,9 +56,7 @@ fn rules(url: &str, limit: usize) -> String {
         on("block", "blocked", r#"{ block = "not this" }"#.into()),
         on("fail", "failing", r#"{ error = { code = -32050, message = "no" } }"#.into()),
         on("polite", "rude", r#"{ set = { "/params/arguments/name" = "kind ${unix_ms}" } }"#.into()),
-        format!(
-            "[[rules]]\nid = \"rewrite\"\nwhen = {{ phase = \"response\", tool = \"greet\", params = {{ \"/arguments/name\" = {{ starts_with = \"rewritten\" }} }} }}\nthen = {{ set = {{ \"/result/content/0/text\" = \"rewritten for {{{{/params/arguments/name}}}}\" }} }}\n"
-        ),
+        "[[rules]]\nid = \"rewrite\"\nwhen = { phase = \"response\", tool = \"greet\", params = { \"/arguments/name\" = { starts_with = \"rewritten\" } } }\nthen = { set = { \"/result/content/0/text\" = \"rewritten for {{/params/arguments/name}}\" } }\n".to_owned(),
         on("list", "listed", format!("{{ mock = {{ list = [{}, {}, {}] }} }}", text("one"), text("two"), text("three"))),
         on("random", "random", format!("{{ mock = {{ random = [{}, {}, {}] }} }}", text("a"), text("b"), text("c"))),
         on("seeded", "seeded", fault(r#"kind = "error", probability = 0.5, seed = 7"#)),
@@ -210,7 +208,7 @@ async fn held_calls(gateway: &GatewayProcess) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rules_that_recorded_a_tape_decide_the_same_and_another_threshold_changes_what_it_must() {
     let url = judge().await;
-    let backend = child("only", Era::Old, "").unwrap();
+    let backend = child("only", ServedEra::Old, "").unwrap();
     let with = |limit: usize| format!("{backend}{}", rules(&url, limit));
     let gateway = GatewayProcess::serve(&with(LIMIT)).await.unwrap();
     gateway.ready().await.unwrap();

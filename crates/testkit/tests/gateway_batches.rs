@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::Spawned;
@@ -16,7 +16,7 @@ const VERSION: &str = "2025-03-26";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn gateway() -> GatewayProcess {
-    GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap()
+    GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap()
 }
 
 /// A session that has seen the tools, so that no list is waited for.
@@ -217,7 +217,7 @@ async fn hostile_batches_are_refused_and_nothing_breaks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn over_stdio_the_answers_to_a_batch_are_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let argv = stdio_command(folder.path(), &child("one", Era::Old, "").unwrap()).unwrap();
+    let argv = stdio_command(folder.path(), &child("one", ServedEra::Old, "").unwrap()).unwrap();
     let mut command = Command::new(&argv[0]);
     command.args(&argv[1..]);
     let mut pipe = Spawned::start(command).unwrap();

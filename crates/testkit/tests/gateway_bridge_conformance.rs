@@ -11,8 +11,8 @@
 )]
 
 use signalbox_testkit::clients::{everything, run_script};
-use signalbox_testkit::conformance::{ClientVerdict, Known, Runner, Selection, Status, Verdict};
-use signalbox_testkit::fixture::{Era, Options, http};
+use signalbox_testkit::conformance::{ClientVerdict, Known, Runner, RunnerVerdict, Selection, Status};
+use signalbox_testkit::fixture::{Options, ServedEra, http};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::process::built;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -23,7 +23,7 @@ fn page() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-fn as_on_the_page(run: &str, verdict: &Verdict, context: &str) {
+fn as_on_the_page(run: &str, verdict: &RunnerVerdict, context: &str) {
     let counts = [Status::Success, Status::Failure, Status::Warning, Status::Skipped].map(|s| verdict.count(s));
     println!("{run}: success, failure, warning, skipped: {counts:?}");
     let unlike = Known::read(&page(), run).unwrap().unlike(verdict);
@@ -39,7 +39,7 @@ async fn judged(runner: &Runner, run: &str, server: &str, selection: Selection, 
     as_on_the_page(run, &verdict, &gateway.process.error_lines().join("\n"));
 }
 
-async fn fixture(folder: &str, run: &str, era: Era, selection: Selection, least: usize) {
+async fn fixture(folder: &str, run: &str, era: ServedEra, selection: Selection, least: usize) {
     let Some(runner) = Runner::installed(folder).unwrap() else { return };
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = http::start(anywhere, Options { era, ..Options::default() }).await.unwrap();
@@ -53,24 +53,24 @@ fn revision(name: &str) -> Selection {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_server_passes_2026_07_28() {
     let run = "old fixture, 2026-07-28";
-    fixture("conformance-0.2", run, Era::Old, revision("2026-07-28"), 140).await;
+    fixture("conformance-0.2", run, ServedEra::Old, revision("2026-07-28"), 140).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_server_passes_2025_11_25() {
     let run = "new fixture, 2025-11-25";
-    fixture("conformance-0.2", run, Era::New, revision("2025-11-25"), 80).await;
+    fixture("conformance-0.2", run, ServedEra::New, revision("2025-11-25"), 80).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_server_passes_2025_06_18() {
     let run = "new fixture, 2025-06-18";
-    fixture("conformance-0.2", run, Era::New, revision("2025-06-18"), 50).await;
+    fixture("conformance-0.2", run, ServedEra::New, revision("2025-06-18"), 50).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_server_passes_the_old_runner() {
-    fixture("conformance-0.1", "new fixture, runner 0.1.16", Era::New, Selection::Default, 40).await;
+    fixture("conformance-0.1", "new fixture, runner 0.1.16", ServedEra::New, Selection::Default, 40).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{everything, run, run_script};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::process::Spawned;
 use signalbox_testkit::scene::{child, remote, web_fixture};
@@ -263,7 +263,7 @@ fn check_oldest(document: &Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_2024_11_05_uses_a_server_of_2026_07_28() {
-    let (_server, address) = web_fixture("127.0.0.1:0", Era::New).await.unwrap();
+    let (_server, address) = web_fixture("127.0.0.1:0", ServedEra::New).await.unwrap();
     let config = remote("new", &address, "");
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let url = gateway.url();
@@ -271,7 +271,7 @@ async fn a_client_of_2024_11_05_uses_a_server_of_2026_07_28() {
     let Some(document) = client(&by_http).await else { return };
     check_oldest(&document);
     let folder = tempfile::tempdir().unwrap();
-    let config = child("new", Era::New, "").unwrap();
+    let config = child("new", ServedEra::New, "").unwrap();
     let command = stdio_command(folder.path(), &config).unwrap();
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let by_pipe = [&["ts-client2", "--era", "old"], OLDEST, &["--stdio"], &command].concat();

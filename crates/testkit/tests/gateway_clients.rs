@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
@@ -258,7 +258,7 @@ async fn n2_the_list_is_the_same_every_time_and_no_field_is_lost() {
 async fn a_page_in_a_browser_connects_where_its_origin_is_allowed() {
     let (allowed, other) = (free_address().unwrap(), free_address().unwrap());
     let config =
-        format!("gateway.allowed_origins = [\"http://{allowed}\"]\n") + &child("fixture", Era::Old, "").unwrap();
+        format!("gateway.allowed_origins = [\"http://{allowed}\"]\n") + &child("fixture", ServedEra::Old, "").unwrap();
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let url = format!("http://{}/mcp", gateway.address());
     let visit =

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
@@ -22,7 +22,7 @@ async fn session(gateway: &GatewayProcess) -> HttpClient {
 
 /// Two children of the fixture, whose names therefore all collide.
 async fn two_children(more: &str) -> GatewayProcess {
-    let config = child("one", Era::Old, more).unwrap() + &child("two", Era::Old, "").unwrap();
+    let config = child("one", ServedEra::Old, more).unwrap() + &child("two", ServedEra::Old, "").unwrap();
     GatewayProcess::serve(&config).await.unwrap()
 }
 
@@ -105,7 +105,7 @@ async fn s18_a_backend_that_does_not_answer_in_time_delays_nobody_else() {
         "[backends.stubborn]\ncommand = \"sh\"\nargs = [\"-c\", {}]\ntimeout = 1\nera = \"old\"\n",
         json!(STUBBORN)
     );
-    let gateway = GatewayProcess::serve(&(stubborn + &child("free", Era::Old, "").unwrap())).await.unwrap();
+    let gateway = GatewayProcess::serve(&(stubborn + &child("free", ServedEra::Old, "").unwrap())).await.unwrap();
     let (stuck, free) = (session(&gateway).await, session(&gateway).await);
     ask(&stuck, "prompt", json!({})).await.unwrap();
     ask(&free, "count", json!({})).await.unwrap();
@@ -140,7 +140,7 @@ async fn s18_a_backend_that_does_not_answer_in_time_delays_nobody_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backend_that_is_down_at_the_start_is_left_out_and_comes_by_itself() {
     let address = free_address().unwrap().to_string();
-    let config = child("good", Era::Old, "tools.include = [\"count\"]").unwrap()
+    let config = child("good", ServedEra::Old, "tools.include = [\"count\"]").unwrap()
         + &remote("late", &address, "tools.include = [\"greet\"]")
         + "[backends.missing]\ncommand = \"/no/such/program\"\n";
     let gateway = GatewayProcess::serve(&config).await.unwrap();
@@ -156,7 +156,7 @@ async fn a_backend_that_is_down_at_the_start_is_left_out_and_comes_by_itself() {
     assert_eq!(ask(&client, "count", json!({})).await.unwrap(), "1");
 
     let mut general = EventStream::general(&client).await.unwrap();
-    let _web = web_fixture(&address, Era::Old).await.unwrap();
+    let _web = web_fixture(&address, ServedEra::Old).await.unwrap();
     general.notification("notifications/tools/list_changed").await.unwrap();
     let look = async || tool_names(&client).await.ok().filter(|names| *names == ["count", "greet"]);
     eventually("the late backend is listed", look).await.unwrap();
@@ -168,12 +168,12 @@ async fn a_backend_that_is_down_at_the_start_is_left_out_and_comes_by_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_backend_session_is_opened_again_without_the_client_noticing() {
-    let (mut web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (mut web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let gateway = GatewayProcess::serve(&remote("web", &address, "")).await.unwrap();
     let client = session(&gateway).await;
     let before = process_of(&client, "whoami").await.unwrap();
     web.kill().await.unwrap();
-    let _web = web_fixture(&address, Era::Old).await.unwrap();
+    let _web = web_fixture(&address, ServedEra::Old).await.unwrap();
     let after = process_of(&client, "whoami").await.unwrap();
     assert_ne!(before, after);
     assert_eq!(ask(&client, "count", json!({})).await.unwrap(), "1");
@@ -182,13 +182,13 @@ async fn an_expired_backend_session_is_opened_again_without_the_client_noticing(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_calls_on_an_expired_backend_session_are_each_answered_once() {
-    let (mut web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (mut web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let gateway = GatewayProcess::serve(&remote("web", &address, "")).await.unwrap();
     let client = session(&gateway).await;
     let mut general = EventStream::general(&client).await.unwrap();
     ask(&client, "count", json!({})).await.unwrap();
     web.kill().await.unwrap();
-    let _web = web_fixture(&address, Era::Old).await.unwrap();
+    let _web = web_fixture(&address, ServedEra::Old).await.unwrap();
     let calls: Vec<_> = (10..30)
         .map(|id| {
             let client = client.clone();
@@ -211,7 +211,7 @@ async fn many_calls_on_an_expired_backend_session_are_each_answered_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_child_of_one_session_alone_is_replaced_at_its_next_call() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = HttpClient::new(gateway.address());
     let own = client.initialize("2025-06-18", json!({"elicitation": {}})).await.unwrap();
     let bare = session(&gateway).await;
@@ -236,7 +236,7 @@ async fn n20_names_do_not_flip_when_the_gateway_starts_while_one_of_two_is_down(
     lists_saved(&gateway.data_dir()).await.unwrap();
     let folder = gateway.stop().await.unwrap();
 
-    let config = child("one", Era::Old, "").unwrap() + "[backends.two]\ncommand = \"/no/such/program\"\n";
+    let config = child("one", ServedEra::Old, "").unwrap() + "[backends.two]\ncommand = \"/no/such/program\"\n";
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let client = session(&gateway).await;
     let data_dir = gateway.data_dir();

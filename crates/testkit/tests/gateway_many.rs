@@ -12,7 +12,7 @@
 )]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::{Spawned, built};
@@ -41,7 +41,7 @@ fn asked_for(name: &str, default: usize) -> usize {
 /// A gateway before a backend of the new era, whose connections all clients share. It records nothing: what waits to be written
 /// has a bound of its own (`record.queue_bytes`), and would hide what sessions and streams cost.
 async fn gateway(sessions: usize, streams: usize) -> (GatewayProcess, Spawned, String) {
-    let (web, backend) = web_fixture("127.0.0.1:0", Era::New).await.unwrap();
+    let (web, backend) = web_fixture("127.0.0.1:0", ServedEra::New).await.unwrap();
     let config = format!(
         "record.enabled = false\nmcp.protocol.security.max_concurrent_sessions = {}\ngateway.max_connections = {}\n{}",
         sessions + streams + 100,

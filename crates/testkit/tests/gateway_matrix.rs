@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use signalbox_testkit::matrix::{Back, Front, Measured, Verdict, page, run};
+use signalbox_testkit::matrix::{BackTransport, CellVerdict, FrontTransport, Measured, page, run};
 use signalbox_testkit::revision::Revision;
 
 fn page_file() -> PathBuf {
@@ -19,7 +19,7 @@ fn failures(measured: &[Measured]) -> Vec<String> {
     for Measured { client, front, server, back, verdicts } in measured {
         let mut seen = Vec::new();
         for (feature, verdict) in verdicts {
-            if let Verdict::Fails(why) = verdict
+            if let CellVerdict::Fails(why) = verdict
                 && !seen.contains(why)
             {
                 failures.push(format!("{client} {front:?} -> {server} {back:?}: {}: {why}", feature.name()));
@@ -31,7 +31,7 @@ fn failures(measured: &[Measured]) -> Vec<String> {
 }
 
 /// The cells that `MCP_TEST_CELLS` asks for.
-fn wanted(words: &str) -> impl Fn(Revision, Front, Revision, Back) -> bool {
+fn wanted(words: &str) -> impl Fn(Revision, FrontTransport, Revision, BackTransport) -> bool {
     let words: HashMap<String, String> = words
         .split_whitespace()
         .filter_map(|word| word.split_once('='))

@@ -16,7 +16,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::frail_server::{FrailServer, Mood, Speaks};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
@@ -89,7 +89,7 @@ struct World {
 impl World {
     async fn start(more: &str) -> Arc<Self> {
         let sizes = Sizes::asked_for();
-        let (web, good) = web_fixture("127.0.0.1:0", Era::New).await.unwrap();
+        let (web, good) = web_fixture("127.0.0.1:0", ServedEra::New).await.unwrap();
         let silent = FrailServer::start("silent", Speaks::Old).await.unwrap();
         let config = format!(
             "{more}\ngateway.max_message = {}\ngateway.memory = {}\n{}{}",

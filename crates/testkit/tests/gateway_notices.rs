@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::Spawned;
@@ -13,7 +13,7 @@ const WATCHED: &str = "test://watched-resource";
 const VERSION: &str = "2025-06-18";
 
 /// A gateway with one backend, which is a child process or, if there is a second part, a server of its own.
-async fn gateway(over_http: bool, era: Era) -> (GatewayProcess, Option<Spawned>) {
+async fn gateway(over_http: bool, era: ServedEra) -> (GatewayProcess, Option<Spawned>) {
     if !over_http {
         return (GatewayProcess::serve(&child("only", era, "").unwrap()).await.unwrap(), None);
     }
@@ -46,7 +46,7 @@ async fn cancelled(client: &HttpClient) -> String {
 }
 
 async fn old_era_cancels(over_http: bool) {
-    let (gateway, _web) = gateway(over_http, Era::Old).await;
+    let (gateway, _web) = gateway(over_http, ServedEra::Old).await;
     let client = session(&gateway).await;
     let mut stream = running(&client, &slow(77, 5_000)).await;
     let note = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 77}});
@@ -69,7 +69,7 @@ async fn the_old_era_cancels_by_notification_over_http() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_cancels_nothing_in_the_old_era() {
-    let (gateway, _web) = gateway(false, Era::Old).await;
+    let (gateway, _web) = gateway(false, ServedEra::Old).await;
     let client = session(&gateway).await;
     drop(running(&client, &slow(1, 1_500)).await);
     let data_dir = gateway.data_dir();
@@ -80,7 +80,7 @@ async fn a_lost_connection_cancels_nothing_in_the_old_era() {
     assert_eq!(ask(&client, "cancelled_count", json!({})).await.unwrap(), "0");
 }
 
-async fn new_era_cancels(over_http: bool, era: Era) {
+async fn new_era_cancels(over_http: bool, era: ServedEra) {
     let (gateway, _web) = gateway(over_http, era).await;
     let client = HttpClient::new(gateway.address());
     let mut message = slow(1, 5_000);
@@ -97,18 +97,18 @@ async fn new_era_cancels(over_http: bool, era: Era) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_new_era_cancels_by_leaving_over_stdio() {
-    new_era_cancels(false, Era::New).await;
+    new_era_cancels(false, ServedEra::New).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_new_era_cancels_by_leaving_over_http() {
-    new_era_cancels(true, Era::New).await;
+    new_era_cancels(true, ServedEra::New).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_new_era_cancels_at_an_old_backend_too() {
-    new_era_cancels(false, Era::Old).await;
-    new_era_cancels(true, Era::Old).await;
+    new_era_cancels(false, ServedEra::Old).await;
+    new_era_cancels(true, ServedEra::Old).await;
 }
 
 /// Progress comes on the stream of its call, under the client's own token.
@@ -134,7 +134,7 @@ async fn logs(client: &HttpClient, general: &mut EventStream, over_http: bool) {
 }
 
 async fn notices(over_http: bool) {
-    let (gateway, _web) = gateway(over_http, Era::Old).await;
+    let (gateway, _web) = gateway(over_http, ServedEra::Old).await;
     let (client, other) = (session(&gateway).await, session(&gateway).await);
     // The other one has a connection too, and a stream on which it must hear of nothing but the list.
     ask(&other, "count", json!({})).await.unwrap();

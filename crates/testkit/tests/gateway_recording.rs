@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
@@ -52,8 +52,8 @@ fn number(call: &Value) -> String {
 /// Must show 6, S-63: four kinds of trouble, each told by the tape alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collided_a_blocked_a_modified_and_a_timed_out_call_explain_themselves() {
-    let config = child("one", Era::Old, "timeout = 1").unwrap()
-        + &child("two", Era::Old, "").unwrap()
+    let config = child("one", ServedEra::Old, "timeout = 1").unwrap()
+        + &child("two", ServedEra::Old, "").unwrap()
         + r#"
 [[rules]]
 id = "no-secrets"
@@ -92,7 +92,7 @@ then = [{ set = { "/params/arguments/name" = "kind words" } }]
 /// S-31, S-36, SO-10: what was said is found by its words, and secrets are not on the disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
-    let gateway = GatewayProcess::serve(&child("only", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("only", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
     ask(&client, "greet", json!({"name": "the quick brown fox"})).await.unwrap();
     let secret = json!({"name": "x", "password": "hunter2-canary", "note": "Bearer canary0123456789abcdef"});
@@ -118,7 +118,7 @@ async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
 /// which is a credential, is not on the disk.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_found_by_its_id_although_the_id_is_not_on_the_disk() {
-    let config = child("only", Era::Old, "").unwrap()
+    let config = child("only", ServedEra::Old, "").unwrap()
         + r#"
 [[rules]]
 id = "tell"
@@ -171,7 +171,7 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
 async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_answered_call() {
     let rounds: u64 = std::env::var("MCP_TEST_KILLS").ok().map_or(5, |rounds| rounds.parse().unwrap());
     let mut folder = tempfile::tempdir().unwrap();
-    let config = format!("{}\n[record]\ndurability = \"strict\"\n", child("only", Era::Old, "").unwrap());
+    let config = format!("{}\n[record]\ndurability = \"strict\"\n", child("only", ServedEra::Old, "").unwrap());
     let mut answered: Vec<String> = Vec::new();
     for round in 0..rounds {
         let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
@@ -212,7 +212,7 @@ async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
     let folder = tempfile::tempdir().unwrap();
     // A folder where the file should be can never be opened as one.
     std::fs::create_dir_all(folder.path().join("data/tapes.db")).unwrap();
-    let gateway = GatewayProcess::serve_in(folder, &child("only", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &child("only", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
     assert_eq!(ask(&client, "greet", json!({"name": "you"})).await.unwrap(), "Hello, you!");
     let data_dir = gateway.data_dir();
@@ -232,7 +232,7 @@ async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
     std::fs::write(&key, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n").unwrap();
     let redact = "[record.redact]\naction = \"encrypt\"\nkey_file = \"tape.key\"\nkey_id = \"k1\"\nkeys = [\"name\"]\n\
                   paths = [\"/params/arguments/name\"]\n";
-    let config = redact.to_owned() + &child("only", Era::Old, "").unwrap();
+    let config = redact.to_owned() + &child("only", ServedEra::Old, "").unwrap();
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let data_dir = gateway.data_dir();
     ask(&session(&gateway).await, "greet", json!({"name": "Rumpelstiltskin"})).await.unwrap();
@@ -256,7 +256,7 @@ async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
 /// SO-11: what a search fits is counted by its properties, and a tape tells what followed what; so does a file of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_counted_by_what_is_known_of_them() {
-    let gateway = GatewayProcess::serve(&child("only", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("only", ServedEra::Old, "").unwrap()).await.unwrap();
     let data_dir = gateway.data_dir();
     let client = session(&gateway).await;
     for _ in 0..2 {
@@ -289,7 +289,7 @@ async fn a_store_that_cannot_be_written_is_told_of_everywhere() {
     std::fs::create_dir(&data).unwrap();
     std::fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     std::fs::write(data.join("tapes.db"), "this is no database, and long enough to be looked at by anybody").unwrap();
-    let config = "[record]\nreadiness = true\n".to_owned() + &child("one", Era::Old, "").unwrap();
+    let config = "[record]\nreadiness = true\n".to_owned() + &child("one", ServedEra::Old, "").unwrap();
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let data_dir = gateway.data_dir();
     assert_eq!(data_dir, data);

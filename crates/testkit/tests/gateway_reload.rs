@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::{Spawned, built};
@@ -26,7 +26,7 @@ async fn session(gateway: &GatewayProcess) -> HttpClient {
 
 /// A child of the fixture that offers one tool only.
 fn only(name: &str, tool: &str, more: &str) -> String {
-    child(name, Era::Old, &format!("tools.include = [{}]\n{more}", json!(tool))).unwrap()
+    child(name, ServedEra::Old, &format!("tools.include = [{}]\n{more}", json!(tool))).unwrap()
 }
 
 /// Puts a file in the place of the configuration, as editors do.
@@ -149,9 +149,10 @@ async fn a_bad_file_is_refused_and_said_everywhere_while_the_old_configuration_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_go_on_and_only_what_changed_is_started_anew() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
-    let fixed = remote("web", &address, "") + &child("kept", Era::Old, "").unwrap();
-    let moved = |round: u32| child("moved", Era::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
+    let fixed = remote("web", &address, "") + &child("kept", ServedEra::Old, "").unwrap();
+    let moved =
+        |round: u32| child("moved", ServedEra::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
     let config = |round: u32| format!("{UNWATCHED}{fixed}{}", moved(round));
     let gateway = GatewayProcess::serve(&config(1)).await.unwrap();
     let client = session(&gateway).await;
@@ -170,14 +171,14 @@ async fn sessions_go_on_and_only_what_changed_is_started_anew() {
     assert_eq!(ask(&client, "web__whoami", json!({})).await.unwrap(), web);
     assert_eq!(process_of(&client, "kept__whoami").await.unwrap(), kept);
 
-    put(&gateway, &format!("{UNWATCHED}{}", child("kept", Era::Old, "").unwrap()));
+    put(&gateway, &format!("{UNWATCHED}{}", child("kept", ServedEra::Old, "").unwrap()));
     assert!(reload(&gateway).await.contains("removed: web, moved"));
     general.notification(TOOLS_CHANGED).await.unwrap();
     eventually("the removed process is gone", async || (!alive(after)).then_some(())).await.unwrap();
     // Nothing else has a tool of this name any more, so that it is called as its backend calls it.
     assert_eq!(process_of(&client, "whoami").await.unwrap(), kept);
 
-    put(&gateway, &format!("{UNWATCHED}{}{}", child("kept", Era::Old, "").unwrap(), moved(3)));
+    put(&gateway, &format!("{UNWATCHED}{}{}", child("kept", ServedEra::Old, "").unwrap(), moved(3)));
     reload(&gateway).await;
     general.notification(TOOLS_CHANGED).await.unwrap();
     let look = async || tool_names(&client).await.ok()?.contains(&"moved__whoami".to_owned()).then_some(());
@@ -189,11 +190,11 @@ async fn sessions_go_on_and_only_what_changed_is_started_anew() {
 async fn a_reload_under_load_drops_no_call() {
     const CLIENTS: usize = 4;
     const RELOADS: u32 = 20;
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let config = |round: u32| {
-        let moved = child("moved", Era::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
+        let moved = child("moved", ServedEra::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
         let web = remote("web", &address, &format!("headers = {{ X-Round = \"{round}\" }}"));
-        format!("{UNWATCHED}{}{moved}{web}", child("kept", Era::Old, "").unwrap())
+        format!("{UNWATCHED}{}{moved}{web}", child("kept", ServedEra::Old, "").unwrap())
     };
     let gateway = GatewayProcess::serve(&config(0)).await.unwrap();
     let kept = process_of(&session(&gateway).await, "kept__whoami").await.unwrap();
@@ -266,7 +267,7 @@ async fn what_is_fixed_at_the_start_is_refused_by_name_and_nothing_else_is_taken
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_of_the_front_the_sessions_and_the_filter_follow_without_a_restart() {
     let config = |gateway: &str, tools: &str| {
-        format!("[gateway]\nwatch_config = false\n{gateway}{}", child("one", Era::Old, tools).unwrap())
+        format!("[gateway]\nwatch_config = false\n{gateway}{}", child("one", ServedEra::Old, tools).unwrap())
     };
     let few = "tools.include = [\"count\", \"whoami\"]";
     let gateway = GatewayProcess::serve(&config("", few)).await.unwrap();
@@ -311,11 +312,11 @@ fn counted(pid: u32) -> (usize, usize, usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_hundred_reloads_leave_no_process_no_file_and_no_thread_behind() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let config = |round: u32| {
-        let moved = child("moved", Era::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
+        let moved = child("moved", ServedEra::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
         let web = remote("web", &address, &format!("headers = {{ X-Round = \"{round}\" }}"));
-        format!("{UNWATCHED}{}{moved}{web}", child("kept", Era::Old, "").unwrap())
+        format!("{UNWATCHED}{}{moved}{web}", child("kept", ServedEra::Old, "").unwrap())
     };
     let gateway = GatewayProcess::serve(&config(0)).await.unwrap();
     let (pid, data_dir) = (gateway.process.pid().unwrap(), gateway.data_dir());

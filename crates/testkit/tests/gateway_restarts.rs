@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::frail_server::{FrailServer, Mood, Speaks};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
@@ -68,7 +68,7 @@ async fn no10_a_server_that_hangs_is_not_ready_until_it_answers_again() {
 // NO-4, NO-10
 #[tokio::test(flavor = "multi_thread")]
 async fn no10_a_child_that_hangs_is_killed_and_started_again() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, PING).unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, PING).unwrap()).await.unwrap();
     let client = session(&gateway, json!({})).await;
     let pid = process_of(&client, "whoami").await.unwrap();
     let data_dir = gateway.data_dir();
@@ -88,7 +88,8 @@ async fn no10_a_child_that_hangs_is_killed_and_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no4_a_child_that_never_lives_has_failed_after_its_restarts() {
     let config = "[backends.bad]\ncommand = \"sh\"\nargs = [\"-c\", \"exit 3\"]\nmax_restarts = 1\n";
-    let gateway = GatewayProcess::serve(&(config.to_owned() + &child("good", Era::Old, "").unwrap())).await.unwrap();
+    let gateway =
+        GatewayProcess::serve(&(config.to_owned() + &child("good", ServedEra::Old, "").unwrap())).await.unwrap();
     let status = state(&gateway, "bad", "failed").await;
     assert_eq!(status["restarts"], 1, "{status}");
     let why = status["last_error"].as_str().unwrap();
@@ -104,7 +105,7 @@ async fn no4_a_child_that_never_lives_has_failed_after_its_restarts() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_that_wait_for_a_restart_are_bounded() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "max_queue = 1").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "max_queue = 1").unwrap()).await.unwrap();
     let client = session(&gateway, json!({})).await;
     let pid = process_of(&client, "whoami").await.unwrap();
     signal(pid, "KILL").await.unwrap();

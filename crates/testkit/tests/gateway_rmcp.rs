@@ -15,8 +15,8 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
 use serde::Serialize;
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::http::{Running, start};
-use signalbox_testkit::fixture::{Era, Options};
+use signalbox_testkit::fixture::http::{RunningFixture, start};
+use signalbox_testkit::fixture::{Options, ServedEra};
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::scene::child;
 use tokio::process::Command;
@@ -49,11 +49,11 @@ impl ClientHandler for Listener {
 /// The servers behind the gateway, which end when this is dropped.
 struct Servers {
     config: String,
-    _web: Running,
+    _web: RunningFixture,
 }
 
 /// A child process named `left` and a server over HTTP named `right`.
-async fn servers(era: Era) -> Servers {
+async fn servers(era: ServedEra) -> Servers {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let web = start(anywhere, Options { era, name: "right".to_owned() }).await.unwrap();
     let config = format!("{}[backends.right]\nurl = \"{}\"\n", child("left", era, "").unwrap(), web.url());
@@ -188,14 +188,14 @@ async fn check(version: &ProtocolVersion, client: Client) {
     tokio::time::timeout(PATIENCE, checks).await.unwrap_or_else(|_| panic!("{version}: not in time"));
 }
 
-async fn check_http(version: ProtocolVersion, backends: Era) {
+async fn check_http(version: ProtocolVersion, backends: ServedEra) {
     let servers = servers(backends).await;
     let gateway = GatewayProcess::serve(&servers.config).await.unwrap();
     let client = over_http(&gateway, &version).await;
     check(&version, client).await;
 }
 
-async fn check_stdio(version: ProtocolVersion, backends: Era) {
+async fn check_stdio(version: ProtocolVersion, backends: ServedEra) {
     let servers = servers(backends).await;
     let folder = tempfile::tempdir().unwrap();
     let command = stdio_command(folder.path(), &servers.config).unwrap();
@@ -205,30 +205,30 @@ async fn check_stdio(version: ProtocolVersion, backends: Era) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_old_era_over_http() {
-    check_http(ProtocolVersion::V_2025_11_25, Era::Both).await;
+    check_http(ProtocolVersion::V_2025_11_25, ServedEra::Both).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_new_era_over_http() {
-    check_http(ProtocolVersion::V_2026_07_28, Era::Both).await;
+    check_http(ProtocolVersion::V_2026_07_28, ServedEra::Both).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_old_era_over_http_to_servers_of_the_new() {
-    check_http(ProtocolVersion::V_2025_11_25, Era::New).await;
+    check_http(ProtocolVersion::V_2025_11_25, ServedEra::New).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_new_era_over_http_to_servers_of_the_old() {
-    check_http(ProtocolVersion::V_2026_07_28, Era::Old).await;
+    check_http(ProtocolVersion::V_2026_07_28, ServedEra::Old).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_old_era_over_stdio() {
-    check_stdio(ProtocolVersion::V_2025_11_25, Era::Both).await;
+    check_stdio(ProtocolVersion::V_2025_11_25, ServedEra::Both).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rmcp_of_the_new_era_over_stdio() {
-    check_stdio(ProtocolVersion::V_2026_07_28, Era::Both).await;
+    check_stdio(ProtocolVersion::V_2026_07_28, ServedEra::Both).await;
 }

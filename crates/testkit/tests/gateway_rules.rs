@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{ask, call, child, eventually, signalbox, status};
@@ -95,7 +95,7 @@ when = {{ tool = "count" }}
 then = {{ webhook = {{ url = "http://127.0.0.1:1/", timeout = "5s", wait = true, on_failure = "allow" }} }}
 "#
     );
-    let gateway = GatewayProcess::serve(&(child("only", Era::Old, "").unwrap() + &rules)).await.unwrap();
+    let gateway = GatewayProcess::serve(&(child("only", ServedEra::Old, "").unwrap() + &rules)).await.unwrap();
     let client = session(&gateway).await;
     assert_eq!(text(&greet(&client, 1, "Ada").await), "Hello, Ada!");
     assert!(greet(&client, 2, "refuse").await["error"]["message"].as_str().unwrap().contains("the judge says no"));
@@ -126,7 +126,7 @@ async fn rules_follow_their_file_and_a_bad_file_changes_nothing() {
         )
     };
     std::fs::write(&file, rule("first")).unwrap();
-    let config = format!("[gateway]\nrule_files = [\"rules.toml\"]\n{}", child("only", Era::Old, "").unwrap());
+    let config = format!("[gateway]\nrule_files = [\"rules.toml\"]\n{}", child("only", ServedEra::Old, "").unwrap());
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let client = session(&gateway).await;
     assert_eq!(text(&greet(&client, 1, "x").await), "first");
@@ -154,7 +154,7 @@ async fn made_up_results_follow_their_file() {
     std::fs::write(&file, line("first") + &line("second for {{/params/arguments/name}}")).unwrap();
     let rule =
         "[[rules]]\nid = \"mock\"\nwhen = { tool = \"greet\" }\nthen = { mock = { file = \"answers.jsonl\" } }\n";
-    let gateway = GatewayProcess::serve_in(folder, &(child("only", Era::Old, "").unwrap() + rule)).await.unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &(child("only", ServedEra::Old, "").unwrap() + rule)).await.unwrap();
     let client = session(&gateway).await;
     assert_eq!(text(&greet(&client, 1, "x").await), "first");
     assert_eq!(text(&greet(&client, 2, "ann").await), "second for ann");
@@ -188,7 +188,7 @@ priority = 1
 when = { tool = "one__greet" }
 then = { rate_limit = { limit = 2, per = "1h" } }
 "#;
-    let backends = child("one", Era::Old, "").unwrap() + &child("two", Era::Old, "").unwrap();
+    let backends = child("one", ServedEra::Old, "").unwrap() + &child("two", ServedEra::Old, "").unwrap();
     let gateway = GatewayProcess::serve(&(backends + rules)).await.unwrap();
     let client = session(&gateway).await;
     for _ in 0..2 {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{
@@ -61,7 +61,7 @@ async fn a_thousand(gateway: &GatewayProcess) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s69_a_thousand_sessions_share_one_child() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let answers = a_thousand(&gateway).await;
     let processes: HashSet<u64> = answers.iter().map(|answer| answer["process"].as_u64().unwrap()).collect();
     let backend = backend_status(&gateway.data_dir(), "one").await.unwrap();
@@ -72,7 +72,7 @@ async fn s69_a_thousand_sessions_share_one_child() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s69_a_thousand_sessions_have_a_session_each_at_an_http_backend() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let gateway = GatewayProcess::serve(&remote("web", &address, "")).await.unwrap();
     let answers = a_thousand(&gateway).await;
     let sessions: HashSet<&str> = answers.iter().map(|answer| answer["session"].as_str().unwrap()).collect();
@@ -81,7 +81,7 @@ async fn s69_a_thousand_sessions_have_a_session_each_at_an_http_backend() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn s16_the_same_ids_at_the_same_time_are_told_apart() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = HttpClient::new(gateway.address());
     let first = client.initialize(VERSION, json!({})).await.unwrap();
     let second = client.initialize(VERSION, json!({})).await.unwrap();
@@ -122,7 +122,7 @@ async fn last(stream: &mut EventStream) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_sessions_that_can_be_asked_never_see_each_others_questions() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let (ada, bob) = (with_elicitation(&gateway).await, with_elicitation(&gateway).await);
     let bare = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
     let processes = [
@@ -144,7 +144,7 @@ async fn two_sessions_that_can_be_asked_never_see_each_others_questions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_session_too_many_is_refused_by_name() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "max_children = 2").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "max_children = 2").unwrap()).await.unwrap();
     let first = with_elicitation(&gateway).await;
     // Its client stays connected, so that its process cannot make room.
     let _connected = first.open(http::Method::GET, "/mcp", bytes::Bytes::new()).await.unwrap();
@@ -169,7 +169,7 @@ async fn one_session_too_many_is_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_at_its_limit_of_event_streams_still_gets_answers() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let config = format!("[gateway]\nmax_streams = 1\n{}", remote("only", &address, ""));
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::{Spawned, built};
@@ -24,7 +24,7 @@ async fn session(gateway: &GatewayProcess) -> HttpClient {
 fn quick_and_slow(seconds: u32) -> String {
     let fixture = built("fixture-server").unwrap();
     let script = json!(format!("sleep {seconds}; exec '{}' --stdio --era old", fixture.display()));
-    child("quick", Era::Old, "tools.include = [\"count\"]").unwrap()
+    child("quick", ServedEra::Old, "tools.include = [\"count\"]").unwrap()
         + &format!("[backends.slow]\ncommand = \"sh\"\nargs = [\"-c\", {script}]\ntools.include = [\"greet\"]\n")
 }
 
@@ -113,7 +113,7 @@ fn slow(id: u64, ms: u64) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no10_a_signal_lets_calls_in_flight_be_answered_and_leaves_no_child() {
-    let mut gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let mut gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
     let own = HttpClient::new(gateway.address()).initialize(VERSION, json!({"elicitation": {}})).await.unwrap();
     ask(&own, "whoami", json!({})).await.unwrap();
@@ -131,7 +131,7 @@ async fn no10_a_signal_lets_calls_in_flight_be_answered_and_leaves_no_child() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no10_a_call_that_outlasts_the_drain_is_told_so() {
-    let config = format!("[gateway]\ndrain = 1\n{}", child("one", Era::Old, "").unwrap());
+    let config = format!("[gateway]\ndrain = 1\n{}", child("one", ServedEra::Old, "").unwrap());
     let mut gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = session(&gateway).await;
     let mut stream = EventStream::post(&client, &slow(1, 20_000)).await.unwrap();
@@ -170,7 +170,7 @@ fn answer(front: &Spawned, id: u64) -> Option<Value> {
 #[tokio::test(flavor = "multi_thread")]
 async fn n26_at_the_end_of_input_the_call_in_flight_is_still_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let mut front = on_stdio(folder.path(), &child("one", Era::Old, "").unwrap()).await;
+    let mut front = on_stdio(folder.path(), &child("one", ServedEra::Old, "").unwrap()).await;
     front.write_line(&slow(1, 1_500).to_string()).await.unwrap();
     let begun = async || front.lines().iter().any(|line| line.contains("notifications/progress")).then_some(());
     eventually("the call runs", begun).await.unwrap();
@@ -185,7 +185,7 @@ async fn n26_at_the_end_of_input_the_call_in_flight_is_still_answered() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no4_a_gateway_that_is_killed_leaves_no_child_that_reads_its_input() {
     let folder = tempfile::tempdir().unwrap();
-    let mut front = on_stdio(folder.path(), &child("one", Era::Old, "").unwrap()).await;
+    let mut front = on_stdio(folder.path(), &child("one", ServedEra::Old, "").unwrap()).await;
     front.write_line(&call(1, "whoami", &json!({})).to_string()).await.unwrap();
     eventually("the child is there", async || answer(&front, 1)).await.unwrap();
     let children = all_pids(&folder.path().join("data")).await;

@@ -7,7 +7,7 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
 use signalbox_testkit::revision::Revision;
-use signalbox_testkit::revision_server::{Network, Options, Running, start};
+use signalbox_testkit::revision_server::{Network, Options, RunningServer, start};
 use signalbox_testkit::scene::{call, eventually, lists_saved, text};
 
 /// How the gateway reaches its one backend.
@@ -18,7 +18,7 @@ enum Way {
 }
 
 /// A gateway with one backend of this revision; the backend itself where it runs in this process.
-async fn gateway(revision: Revision, way: Way) -> (GatewayProcess, Option<Running>) {
+async fn gateway(revision: Revision, way: Way) -> (GatewayProcess, Option<RunningServer>) {
     let (config, running) = match way {
         Way::Http => {
             let options = Options::of(revision);

@@ -2,10 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::pipe_client::{End, PipeClient};
+use signalbox_testkit::pipe_client::{PipeClient, PipeEnd};
 use signalbox_testkit::scene::{call, child, eventually, signal, status, text};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 const VERSION: &str = "2025-06-18";
 
 async fn gateway(more: &str) -> GatewayProcess {
-    let config = format!("[mcp.protocol.transport]\ntype = \"tcp\"\n{more}\n{}", child("one", Era::Old, "").unwrap());
+    let config =
+        format!("[mcp.protocol.transport]\ntype = \"tcp\"\n{more}\n{}", child("one", ServedEra::Old, "").unwrap());
     GatewayProcess::serve_tcp(&config).await.unwrap()
 }
 
@@ -103,7 +104,7 @@ async fn one_session_or_connection_too_many_is_told_so() {
     let held = session(&gateway).await;
     let mut second = PipeClient::tcp(gateway.address()).await.unwrap();
     let (said, end) = second.end().await.unwrap();
-    assert_eq!((&said[0]["error"]["data"]["reason"], end), (&json!("overloaded"), End::Dropped), "{said:?}");
+    assert_eq!((&said[0]["error"]["data"]["reason"], end), (&json!("overloaded"), PipeEnd::Dropped), "{said:?}");
     drop(held);
 }
 
@@ -141,6 +142,6 @@ async fn draining_finishes_calls_and_then_closes() {
     until(&gateway, "a call in flight", |status| status["in_flight"] == 1).await;
     signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
     assert_eq!(text(&client.answer(1).await.unwrap()).unwrap(), "slept 1000 ms");
-    assert_eq!(client.end().await.unwrap().1, End::Dropped);
+    assert_eq!(client.end().await.unwrap().1, PipeEnd::Dropped);
     assert!(gateway.process.wait(Duration::from_secs(20)).await.unwrap().success());
 }

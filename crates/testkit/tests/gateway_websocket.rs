@@ -3,16 +3,16 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::run;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::pipe_client::{End, PipeClient};
+use signalbox_testkit::pipe_client::{PipeClient, PipeEnd};
 use signalbox_testkit::scene::{ask, call, child, eventually, signal, status, text, tool_names};
 
 const VERSION: &str = "2025-06-18";
 
 async fn gateway(more: &str) -> GatewayProcess {
-    GatewayProcess::serve(&format!("{more}\n{}", child("one", Era::Old, "").unwrap())).await.unwrap()
+    GatewayProcess::serve(&format!("{more}\n{}", child("one", ServedEra::Old, "").unwrap())).await.unwrap()
 }
 
 async fn open(gateway: &GatewayProcess) -> PipeClient {
@@ -176,7 +176,7 @@ async fn a_message_that_is_too_large_closes_this_socket_with_1009_and_no_other()
     // Far more than any buffer on the way holds; that nobody reads it to its end is no error here.
     let _ = greedy.say(&"x".repeat(8 * 1024 * 1024)).await;
     let (rest, end) = greedy.end().await.unwrap();
-    assert!(matches!(&end, End::Closed(1009, reason) if reason.contains("too large")), "{end:?}");
+    assert!(matches!(&end, PipeEnd::Closed(1009, reason) if reason.contains("too large")), "{end:?}");
     assert!(rest.is_empty(), "{rest:?}");
     assert!(other.request(2, "ping", json!({})).await.unwrap()["result"].is_object());
 }
@@ -232,13 +232,13 @@ async fn draining_finishes_calls_and_then_says_1001() {
     busy(&gateway, 1).await;
     signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
     let (rest, end) = idle.end().await.unwrap();
-    assert!(matches!(&end, End::Closed(1001, reason) if reason.contains("shutting down")), "{end:?} {rest:?}");
+    assert!(matches!(&end, PipeEnd::Closed(1001, reason) if reason.contains("shutting down")), "{end:?} {rest:?}");
     // The idle one is gone, so the front has stopped: nothing new is begun, and what was begun is finished.
     let refused = at_work.request(2, "ping", json!({})).await.unwrap();
     assert_eq!(refused["error"]["data"]["reason"], "draining", "{refused}");
     assert_eq!(text(&at_work.answer(1).await.unwrap()).unwrap(), "slept 1500 ms");
     let (_, end) = at_work.end().await.unwrap();
-    assert!(matches!(end, End::Closed(1001, _)), "{end:?}");
+    assert!(matches!(end, PipeEnd::Closed(1001, _)), "{end:?}");
     let status = gateway.process.wait(std::time::Duration::from_secs(20)).await.unwrap();
     assert!(status.success(), "{status}");
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::run_script;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::pipe_client::PipeClient;
@@ -15,7 +15,7 @@ use tokio::process::Command;
 const VERSION: &str = "2025-06-18";
 
 async fn inner() -> (GatewayProcess, String) {
-    let config = child("fixture", Era::Old, "").unwrap();
+    let config = child("fixture", ServedEra::Old, "").unwrap();
     (GatewayProcess::serve(&config).await.unwrap(), config)
 }
 

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use signalbox_testkit::matrix::{Back, Cell, Expected, Journal, Verdict, expected, try_all};
+use signalbox_testkit::matrix::{BackTransport, CellVerdict, Expected, Journal, MatrixCell, expected, try_all};
 use signalbox_testkit::process::built;
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::revision_client::{Answers, Client, Reach, Reply};
-use signalbox_testkit::revision_server::{Network, Options, Running, start};
+use signalbox_testkit::revision_server::{Network, Options, RunningServer, start};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -17,33 +17,33 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Scene {
     _folder: tempfile::TempDir,
     journal: Journal,
-    server: Option<Running>,
+    server: Option<RunningServer>,
     reach: Reach,
 }
 
 impl Scene {
-    async fn set(revision: Revision, back: Back) -> Self {
+    async fn set(revision: Revision, back: BackTransport) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::new(folder.path().join("journal"));
         let options = Options { journal: Some(journal.path().to_owned()), ..Options::of(revision) };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let network = match back {
-            Back::Stdio => {
+            BackTransport::Stdio => {
                 let file = journal.path().to_str().unwrap().to_owned();
                 let program = built("revision-server").unwrap().to_str().unwrap().to_owned();
                 let words = ["--stdio", "--revision", revision.name(), "--journal"].map(str::to_owned);
                 let command = [program].into_iter().chain(words).chain([file]).collect();
                 return Self { _folder: folder, journal, server: None, reach: Reach::Stdio(command) };
             }
-            Back::Http => Network::Http,
-            Back::Sse => Network::Sse,
-            Back::Ws => Network::Ws,
+            BackTransport::Http => Network::Http,
+            BackTransport::Sse => Network::Sse,
+            BackTransport::Ws => Network::Ws,
         };
         let server = start(&options, network, address).await.unwrap();
         let url = server.url().to_owned();
         let reach = match back {
-            Back::Sse => Reach::Sse(url),
-            Back::Ws => Reach::Ws(url),
+            BackTransport::Sse => Reach::Sse(url),
+            BackTransport::Ws => Reach::Ws(url),
             _ => Reach::Http(url),
         };
         Self { _folder: folder, journal, server: Some(server), reach }
@@ -64,14 +64,14 @@ impl Scene {
     }
 }
 
-fn transports(revision: Revision) -> impl Iterator<Item = Back> {
-    Back::ALL.into_iter().filter(move |back| back.fits(revision))
+fn transports(revision: Revision) -> impl Iterator<Item = BackTransport> {
+    BackTransport::ALL.into_iter().filter(move |back| back.fits(revision))
 }
 
 /// Everything over one transport.
 async fn everything_over(scene: &Scene, revision: Revision, over: &str) {
     let client = scene.client(revision, Answers::all("ann")).await;
-    let cell = Cell {
+    let cell = MatrixCell {
         client: &client,
         journal: &scene.journal,
         client_revision: revision,
@@ -80,7 +80,7 @@ async fn everything_over(scene: &Scene, revision: Revision, over: &str) {
         patience: PATIENCE,
     };
     for (feature, verdict) in try_all(&cell).await {
-        let wanted = Verdict::Fits(expected(feature, revision, revision));
+        let wanted = CellVerdict::Fits(expected(feature, revision, revision));
         assert_eq!(verdict, wanted, "{revision} over {over}: {feature:?}\n{:?}", client.error_lines());
     }
     assert_eq!(scene.journal.violations(), Vec::<String>::new());
@@ -153,7 +153,7 @@ async fn an_undeclared_question_is_refused_by_name() {
 #[tokio::test]
 async fn a_user_who_declines_is_told_as_such() {
     for revision in [Revision::R3, Revision::R4, Revision::R5] {
-        let scene = Scene::set(revision, Back::Http).await;
+        let scene = Scene::set(revision, BackTransport::Http).await;
         let answers = Answers { elicitation: Some(json!({"action": "decline"})), ..Answers::default() };
         let client = scene.client(revision, answers).await;
         assert_eq!(client.call("ask_elicitation", json!({})).await.unwrap().text().unwrap(), "declined");
@@ -218,7 +218,7 @@ async fn tasks_come_to_their_end_also_when_they_ask() {
 #[tokio::test]
 async fn a_task_is_a_plain_call_for_those_who_do_not_know_tasks() {
     for revision in [Revision::R4, Revision::R5] {
-        let scene = Scene::set(revision, Back::Http).await;
+        let scene = Scene::set(revision, BackTransport::Http).await;
         let client = scene.client(revision, Answers::default()).await;
         assert_eq!(client.call("task", json!({"ms": 1})).await.unwrap().text().unwrap(), "task done");
     }
@@ -227,7 +227,7 @@ async fn a_task_is_a_plain_call_for_those_who_do_not_know_tasks() {
 #[tokio::test]
 async fn a_task_can_be_cancelled() {
     for revision in [Revision::R4, Revision::R5] {
-        let scene = Scene::set(revision, Back::Ws).await;
+        let scene = Scene::set(revision, BackTransport::Ws).await;
         let client = scene.client(revision, Answers { tasks: true, ..Answers::default() }).await;
         let mut params = json!({"name": "task", "arguments": {"ms": 60_000}});
         if revision == Revision::R4 {
@@ -243,14 +243,14 @@ async fn a_task_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_client_of_another_revision_is_turned_away() {
-    let old = Scene::set(Revision::R3, Back::Ws).await;
+    let old = Scene::set(Revision::R3, BackTransport::Ws).await;
     let error = Client::open(Revision::R5, old.reach.clone(), Answers::default()).await.unwrap_err();
     assert!(error.to_string().contains("-32601"), "{error:#}");
     let error = Client::open(Revision::R2, old.reach.clone(), Answers::default()).await.unwrap_err();
     assert!(error.to_string().contains("another revision"), "{error:#}");
     assert_eq!(old.journal.violations(), Vec::<String>::new());
 
-    let new = Scene::set(Revision::R5, Back::Http).await;
+    let new = Scene::set(Revision::R5, BackTransport::Http).await;
     let error = Client::open(Revision::R4, new.reach.clone(), Answers::default()).await.unwrap_err();
     assert!(error.to_string().contains("-32601"), "{error:#}");
     // Asking is no violation on either side: how else would a client find out.

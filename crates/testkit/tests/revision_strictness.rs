@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::revision_client::{Answers, Client, Reach};
-use signalbox_testkit::revision_server::{Network, Options, Running, start};
+use signalbox_testkit::revision_server::{Network, Options, RunningServer, start};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-async fn server(revision: Revision, network: Network) -> Running {
+async fn server(revision: Revision, network: Network) -> RunningServer {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     start(&Options::of(revision), network, address).await.unwrap()
 }
@@ -52,7 +52,7 @@ struct Raw {
 }
 
 impl Raw {
-    async fn to(server: &Running) -> Self {
+    async fn to(server: &RunningServer) -> Self {
         let stream = TcpStream::connect(server.url().trim_start_matches("tcp://")).await.unwrap();
         let (input, output) = stream.into_split();
         Self { lines: BufReader::new(input).lines(), output }
@@ -187,7 +187,7 @@ async fn a_new_server_checks_what_it_gave_out() {
     assert_eq!((&counts["runs"]["ask_elicitation"], &counts["violation_count"]), (&json!(1), &json!(3)));
 }
 
-fn web(server: &Running) -> HttpClient {
+fn web(server: &RunningServer) -> HttpClient {
     let address = server.url().trim_start_matches("http://").trim_end_matches("/mcp");
     HttpClient::new(address.parse().unwrap())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::{Spawned, built};
@@ -107,7 +107,7 @@ async fn a_wrapped_server_is_seen_by_status_and_watch_and_hold_says_that_it_cann
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxied_server_is_seen_by_status_and_a_gateway_beside_it_is_still_the_one_that_holds() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path();
     let (here, url) = (free_address().unwrap(), format!("http://{address}/mcp"));

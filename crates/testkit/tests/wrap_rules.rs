@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use signalbox_engine::record::TapeKind;
 use signalbox_tape::TapeFile;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::{Spawned, built};
@@ -86,7 +86,7 @@ async fn a_governed_server_is_recorded_where_it_was_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxied_server_is_governed() {
-    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let (_web, address) = web_fixture("127.0.0.1:0", ServedEra::Old).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let here = free_address().unwrap();
     let mut command = signalbox(folder.path(), "proxy");

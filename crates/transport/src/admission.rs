@@ -1,6 +1,6 @@
 //! Who may connect, and how many at a time. Both can change while connections are open.
 
-use crate::http_front::Guard;
+use crate::http_front::OriginGuard;
 use arc_swap::ArcSwap;
 use http::HeaderMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub struct Admission {
     most: AtomicUsize,
     open: AtomicUsize,
-    guard: ArcSwap<Guard>,
+    guard: ArcSwap<OriginGuard>,
 }
 
 impl Admission {
     /// At most so many connections, with these origins and host names besides those of this machine.
     #[must_use]
     pub fn new(most: usize, origins: &[String], hosts: &[String]) -> Arc<Self> {
-        let guard = ArcSwap::from_pointee(Guard::new(origins, hosts));
+        let guard = ArcSwap::from_pointee(OriginGuard::new(origins, hosts));
         Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), guard })
     }
 
     /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new rules.
     pub fn set(&self, most: usize, origins: &[String], hosts: &[String]) {
         self.most.store(most, Ordering::Relaxed);
-        self.guard.store(Arc::new(Guard::new(origins, hosts)));
+        self.guard.store(Arc::new(OriginGuard::new(origins, hosts)));
     }
 
     /// How many connections may be open.
@@ -36,11 +36,11 @@ impl Admission {
 
     /// A place for one more connection, if there is one.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let most = self.most();
         let one_more = |open: usize| (open < most).then_some(open + 1);
         let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
-        entered.then(|| Place(Arc::clone(self)))
+        entered.then(|| ConnectionPermit(Arc::clone(self)))
     }
 
     /// True where a request with these headers, an `Origin` among them or not, may be looked at.
@@ -56,10 +56,10 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// The place of one connection, until it is dropped.
-pub struct Place(Arc<Admission>);
+/// Counts as one connection until it is dropped.
+pub struct ConnectionPermit(Arc<Admission>);
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -3,22 +3,20 @@
 //!
 //! It is found out when a connection is opened, and remembered until opening one fails. HTTP+SSE is only believed where the
 //! backend really opens a stream and names an address to post to; in any other case Streamable HTTP is spoken, whose own
-//! handshake then says what is wrong. A Streamable HTTP backend so gets one request more than it would otherwise, once.
+//! handshake then says what is wrong. This costs a Streamable HTTP backend one extra request, once.
 
-mod question;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
-use crate::http_back::{HttpConnector, HttpSpec};
-use crate::spec_error::SpecError;
+use crate::http_back::{HttpConnector, HttpSpec, headers};
+use crate::http1::{ContentKind, body};
 use crate::sse_back;
-use bytes::Bytes;
-use question::Verdict;
-use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind};
+use crate::watched::{Notice, Watched};
+use signalbox_engine::{Fault, FaultKind, back};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
-use signalbox_wire::{Envelope, Rejected};
+use signalbox_wire::Envelope;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -107,9 +105,9 @@ impl Opening {
     async fn find_out(self) -> Result<Arc<dyn Link>, Fault> {
         let asked_first = self.backend().target.uri.path().trim_end_matches('/').ends_with(SSE_PATH);
         if !asked_first {
-            match tokio::time::timeout(PATIENCE, question::ask(self.backend(), &*self.events)).await {
+            match tokio::time::timeout(PATIENCE, tell_transport(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
-                // Nobody is there: trying another way would bring the same.
+                // Nothing listens there, so that another transport would fail in the same way.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
                 Ok(Ok(Verdict::Other) | Err(_)) | Err(_) => return self.http().await,
             }
@@ -131,8 +129,8 @@ impl Opening {
     }
 
     async fn http(self) -> Result<Arc<dyn Link>, Fault> {
-        let events = Arc::new(Watched { events: self.events, found: self.found, heard: AtomicBool::new(false) });
-        self.http.open(events).await
+        let notice = Finding { found: self.found, heard: AtomicBool::new(false) };
+        self.http.open(Arc::new(Watched { events: self.events, notice })).await
     }
 
     fn backend(&self) -> &Arc<Backend> {
@@ -140,66 +138,68 @@ impl Opening {
     }
 }
 
-/// Passes on what happens on a Streamable HTTP link. Its first message shows that the backend speaks that; if requests fail
-/// before there was any, opening has failed, and what was found out before may be out of date.
-struct Watched {
-    events: Arc<dyn LinkEvents>,
+/// Remembers that the backend speaks Streamable HTTP once a message came on such a link. Where requests fail before there was
+/// any, opening has failed, and what was found out before may be out of date.
+struct Finding {
     found: Arc<AtomicU8>,
     heard: AtomicBool,
 }
 
-impl Watched {
-    fn hear(&self) {
+impl Notice for Finding {
+    fn heard(&self) {
         if !self.heard.load(Ordering::Relaxed) {
             self.heard.store(true, Ordering::Relaxed);
             self.found.store(HTTP, Ordering::Relaxed);
         }
     }
-}
 
-impl LinkEvents for Watched {
-    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
-        self.hear();
-        self.events.received(bytes, about, status);
-    }
-
-    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
-        self.hear();
-        self.events.message(message, about, status);
-    }
-
-    fn room(&self) -> Option<BoxFuture<()>> {
-        self.events.room()
-    }
-
-    fn failed(&self, key: u64, fault: Fault) {
+    fn failed(&self) {
         if !self.heard.load(Ordering::Relaxed) {
             self.found.store(UNKNOWN, Ordering::Relaxed);
         }
-        self.events.failed(key, fault);
     }
+}
 
-    fn is_wanted(&self, key: u64) -> bool {
-        self.events.is_wanted(key)
-    }
+/// Most bytes of the answer that are read.
+const MAX_ANSWER: usize = 64 * 1024;
 
-    fn parted(&self, key: u64, retry: Option<Duration>) {
-        self.events.parted(key, retry);
-    }
+/// How the gateway calls itself.
+const INFO: &str = concat!(r#"{"name":"signalbox","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-    fn expired(&self, message: ToBackend) {
-        self.events.expired(message);
-    }
+/// What the answer means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// It may come from a server that knows no POST at this address.
+    PerhapsSse,
+    /// It comes from Streamable HTTP, or from something that asking for a stream would not explain either.
+    Other,
+}
 
-    fn doubted(&self) {
-        self.events.doubted();
+/// Sends the one request that tells Streamable HTTP from HTTP+SSE: a POST that either era of the former answers in its own way.
+///
+/// # Errors
+/// If there is no answer.
+async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
+    let probe = events.asks(back::probe(INFO));
+    let request = headers::post(backend, &probe, None, Vec::new())?;
+    let kept = backend.pool.take();
+    let (mut conn, head) = backend.exchange(kept, request).await?;
+    let (status, content) = (head.status.as_u16(), head.content);
+    if !matches!(status, 400 | 404 | 405) {
+        // Nobody wants a stream, which may take long to end; a whole answer is recorded.
+        if content != ContentKind::Events
+            && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
+        {
+            events.told(&bytes);
+            backend.pool.put(conn);
+        }
+        return Ok(Verdict::Other);
     }
-
-    fn garbage(&self, why: &Rejected) {
-        self.events.garbage(why);
-    }
-
-    fn lost(&self, why: String) {
-        self.events.lost(why);
-    }
+    let read = body::whole(&mut conn, MAX_ANSWER, || None).await;
+    let speaks = read.is_ok_and(|bytes| {
+        backend.pool.put(conn);
+        events.told(&bytes);
+        Envelope::parse(bytes).is_ok()
+    });
+    Ok(if speaks { Verdict::Other } else { Verdict::PerhapsSse })
 }

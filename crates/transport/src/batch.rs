@@ -1,6 +1,6 @@
 //! Arrays of messages (2025-03-26): what a client's bytes hold, for every front.
 
-use crate::stdio_front::intake::{self, Answer, Unreadable};
+use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use bytes::Bytes;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::counters::Counters;
@@ -21,7 +21,8 @@ pub(crate) fn receive(
     bytes: Bytes,
 ) -> Result<(), Unreadable> {
     if is_array(&bytes) {
-        let batch = read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Answer::ToUnknown })?;
+        let batch =
+            read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Addressee::ToUnknown })?;
         session.receive_batch(stream, batch);
     } else {
         session.receive(stream, intake::read(bytes, &gateway.settings())?);
@@ -90,5 +91,5 @@ fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unrea
     } else {
         return Ok(message);
     };
-    Err(Unreadable { fault, answer: Answer::To(id) })
+    Err(Unreadable { fault, answer: Addressee::To(id) })
 }

@@ -4,35 +4,31 @@
 //! (`life`) owns the process and is the only one that reports its end. A child leads a process group of its own, and
 //! the whole group ends with it.
 
-mod allowance;
-pub(crate) mod closing;
-mod counts;
 pub(crate) mod group;
 mod life;
-mod link;
 mod printable;
 mod reader;
-mod reaper;
 #[cfg(test)]
 pub(crate) mod recorder;
 mod spawn;
 mod stderr;
-mod task;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use counts::ChildCounts;
-pub use reaper::Reaper;
+pub use group::Reaper;
 pub use spawn::SpawnError;
 pub use stderr::LOGGED as STDERR_LINES;
 
-use signalbox_engine::Fault;
+use crate::send_queue::{NotQueued, SendQueue};
+use signalbox_engine::back::ToBackend;
+use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a child may take to end by itself, and again after it was asked to by a signal.
@@ -152,5 +148,75 @@ impl Connector for ChildConnector {
 
     fn kind(&self) -> &'static str {
         "stdio"
+    }
+}
+
+/// Counts over all children of one backend.
+#[derive(Debug, Default)]
+pub struct ChildCounts {
+    /// Lines on standard output that cannot be a message, such as banners.
+    pub not_json: AtomicU64,
+    /// Lines on standard output that were longer than allowed.
+    pub too_long: AtomicU64,
+    /// Lines on standard error that were not logged because too many came at once.
+    pub unlogged: AtomicU64,
+    /// Messages refused because the child does not read fast enough.
+    pub refused: AtomicU64,
+    /// Messages refused because they cannot be put on one line.
+    pub unsendable: AtomicU64,
+}
+
+impl ChildCounts {
+    /// What was dropped or refused, by reason.
+    fn dropped(&self) -> BTreeMap<&'static str, u64> {
+        let all = [
+            ("line_too_long", &self.too_long),
+            ("stderr_unlogged", &self.unlogged),
+            ("queue_full", &self.refused),
+            ("not_one_line", &self.unsendable),
+        ];
+        all.into_iter().map(|(why, count)| (why, count.load(Ordering::Relaxed))).collect()
+    }
+
+    fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An open child. Dropping it closes it.
+#[derive(Debug)]
+struct ChildLink {
+    name: Arc<str>,
+    pid: u32,
+    queue: SendQueue,
+    counts: Arc<ChildCounts>,
+}
+
+impl Link for ChildLink {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        let name = &self.name;
+        self.queue.send(message).map_err(|refused| {
+            let (kind, text) = match refused {
+                NotQueued::Full => {
+                    ChildCounts::add(&self.counts.refused);
+                    let text = "does not read its input fast enough: too many messages already wait for it";
+                    (FaultKind::Overloaded, format!("backend `{name}` {text}"))
+                }
+                // Down rather than died: this message has surely not reached the child.
+                NotQueued::Ended => {
+                    let why = self.queue.why().unwrap_or("is ending");
+                    (FaultKind::BackendDown, format!("backend `{name}` is not running: it {why}"))
+                }
+            };
+            Fault::new(kind, text).with_str("backend", name)
+        })
+    }
+
+    fn close(&self) {
+        self.queue.close();
+    }
+
+    fn pid(&self) -> Option<u32> {
+        Some(self.pid)
     }
 }

@@ -1,7 +1,7 @@
 //! The control socket: the routes that are mounted there, over HTTP, for the user to whom the process belongs.
 
 use crate::admission::Admission;
-use crate::http_front::{ClientConnection, ClientConnections, Front, FrontSpec, TICK, handle_control, speak};
+use crate::http_front::{ClientConnection, ClientConnections, FrontShared, FrontSpec, TICK, handle_control, speak};
 use crate::router::Router;
 use signalbox_engine::authenticator::{Authenticators, LocalUser};
 use signalbox_engine::{Principal, Proof};
@@ -33,7 +33,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
         transport: "control",
         ..FrontSpec::default()
     };
-    let front = Front::new(gateway, Arc::new(spec), router);
+    let front = FrontShared::new(gateway, Arc::new(spec), router);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     let mut lines = ClientConnections::default();

@@ -2,16 +2,16 @@
 //!
 //! They live here so that the ordinary tests run them too, over mutated seeds.
 
-use crate::http1::framing::{Framing, Malformed, Step};
+use crate::http1::framing::{BodyPiece, Framing, MalformedBody};
 use crate::http1::head;
 use crate::tls::der;
 use bytes::BytesMut;
 
-/// Takes any bytes, and panics when something does not hold for them.
-pub type Target = fn(&[u8]);
+/// A name and what is run on each input.
+pub type FuzzTarget = (&'static str, fn(&[u8]));
 
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
+pub const TARGETS: &[FuzzTarget] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
 
 /// Longest input whose every beginning is tried.
 const TRIED_AT_EVERY_BYTE: usize = 400;
@@ -70,7 +70,7 @@ enum Ended {
     Whole(Vec<u8>),
     /// More would have to come.
     Early,
-    Malformed(Malformed),
+    Malformed(MalformedBody),
 }
 
 fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
@@ -78,9 +78,9 @@ fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
     let mut pieces = bytes.chunks(piece.max(1));
     let ended = loop {
         match framing.next(&mut came) {
-            Ok(Step::Data(data)) => body.extend_from_slice(&data),
-            Ok(Step::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
-            Ok(Step::More) => match pieces.next() {
+            Ok(BodyPiece::Data(data)) => body.extend_from_slice(&data),
+            Ok(BodyPiece::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
+            Ok(BodyPiece::More) => match pieces.next() {
                 Some(piece) => came.extend_from_slice(piece),
                 None => break Ended::Early,
             },
@@ -103,57 +103,31 @@ pub fn der(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_wire::fuzzing::run_mutated;
 
-    /// A deterministic source of numbers, so that a failure can be run again.
-    struct Xorshift(u64);
-
-    impl Xorshift {
-        fn below(&mut self, bound: usize) -> usize {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 % bound.max(1) as u64) as usize
-        }
-
-        fn mutate(&mut self, input: &mut Vec<u8>) {
-            const PIECES: &[&[u8]] = &[
-                b"\r\n",
-                b"\n",
-                b"\r",
-                b"\r\n\r\n",
-                b" ",
-                b"\t",
-                b":",
-                b";a=\"b\"",
-                b"0\r\n",
-                b"5\r\n",
-                b"HTTP/1.1 200 OK\r\n",
-                b"Content-Length: 5\r\n",
-                b"Transfer-Encoding: chunked\r\n",
-                b"Connection: close\r\n",
-                b"\0",
-                b"\xff",
-                b"\x30\x80",
-                b"\x30\x82\x01\x00",
-                b"\x17\x0d700101000000Z",
-                b"\x18\x0f19700101000000Z",
-            ];
-            let at = self.below(input.len() + 1);
-            match self.below(4) {
-                0 => input.truncate(at),
-                1 if at < input.len() => input[at] = self.below(256) as u8,
-                2 => {
-                    let end = at + self.below(input.len() - at).min(40);
-                    let copy = input[at..end].to_vec();
-                    input.splice(at..at, copy);
-                }
-                _ => {
-                    let piece = PIECES[self.below(PIECES.len())];
-                    input.splice(at..at, piece.iter().copied());
-                }
-            }
-        }
-    }
+    /// Pieces that matter to some parser, to be put anywhere.
+    const PIECES: &[&[u8]] = &[
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b" ",
+        b"\t",
+        b":",
+        b";a=\"b\"",
+        b"0\r\n",
+        b"5\r\n",
+        b"HTTP/1.1 200 OK\r\n",
+        b"Content-Length: 5\r\n",
+        b"Transfer-Encoding: chunked\r\n",
+        b"Connection: close\r\n",
+        b"\0",
+        b"\xff",
+        b"\x30\x80",
+        b"\x30\x82\x01\x00",
+        b"\x17\x0d700101000000Z",
+        b"\x18\x0f19700101000000Z",
+    ];
 
     fn seeds() -> Vec<Vec<u8>> {
         let texts: [&[u8]; 8] = [
@@ -174,20 +148,8 @@ mod tests {
 
     #[test]
     fn all_targets_hold_on_seeds_and_mutations() {
-        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
-        let runs = asked.unwrap_or(4_000);
         let seeds = seeds();
         assert!(der::validity(&seeds[8]).is_some());
-        let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
-        for (_, target) in TARGETS {
-            seeds.iter().for_each(|seed| target(seed));
-            for round in 0..runs {
-                let mut input = seeds[round % seeds.len()].clone();
-                for _ in 0..=random.below(6) {
-                    random.mutate(&mut input);
-                }
-                target(&input);
-            }
-        }
+        run_mutated(TARGETS, &seeds, PIECES, 4_000);
     }
 }

@@ -10,13 +10,13 @@
 //! # How a connection is used
 //!
 //! A [`Conn`] has no task: whoever uses it drives it, and dropping it closes the socket. It carries one request at a time and
-//! never pipelines. A [`Request`] of which nothing was written can be sent again on another connection; any other may have
+//! never pipelines. A [`HttpRequest`] of which nothing was written can be sent again on another connection; any other may have
 //! been processed. [`Pool`] keeps idle connections for the runtime that opened them.
 //!
 //! # What is accepted and what is refused
 //!
 //! Section numbers are those of RFC 9112 where no other RFC is named. Whatever is refused ends the connection: the caller gets
-//! [`Malformed`], and the connection is not used again.
+//! [`MalformedBody`], and the connection is not used again.
 //!
 //! | what the server sends | what is done | section |
 //! |---|---|---|
@@ -37,10 +37,10 @@
 //! | an empty `Transfer-Encoding`, or one that names `chunked` twice | refused | 6.1 |
 //! | `Transfer-Encoding` that ends in `chunked` | read in chunks; other codings before it are left to the caller | 6.3, rule 4 |
 //! | `Transfer-Encoding` that ends in something else | read until the connection closes | 6.3, rule 4 |
-//! | `Transfer-Encoding` together with `Content-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
-//! | several equal `Content-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
-//! | several different `Content-Length` values | refused | 6.3, rule 5 |
-//! | a `Content-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
+//! | `Transfer-Encoding` together with `ContentKind-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
+//! | several equal `ContentKind-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
+//! | several different `ContentKind-Length` values | refused | 6.3, rule 5 |
+//! | a `ContentKind-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
 //! | neither of the two | read until the connection closes | 6.3, rule 8 |
 //! | a body that ends before its length or its last chunk | an error, never a shorter body | 8 |
 //! | a chunk size that is not 1 to 15 hexadecimal digits | refused | 7.1 |
@@ -65,11 +65,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use conn::{Conn, ConnectError, HttpError, SendError};
+pub(crate) use conn::{Conn, HttpError, SendError};
 #[cfg(doc)]
-use framing::Malformed;
-pub(crate) use head::{Content, Head};
+use framing::MalformedBody;
+pub(crate) use head::{ContentKind, Head};
 pub(crate) use pool::Pool;
-pub(crate) use request::{Draft, Request};
-pub(crate) use target::Target;
+pub(crate) use request::{HttpRequest, RequestDraft};
 pub use target::TargetError;
+pub(crate) use target::{ConnectError, HttpTarget};

@@ -6,8 +6,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod backend;
-mod general;
+pub(crate) mod general;
 pub(crate) mod headers;
+pub(crate) mod in_flight;
 mod link;
 pub(crate) mod post;
 mod stream;
@@ -16,7 +17,7 @@ pub(crate) mod tests;
 
 pub use link::HttpLink;
 
-use crate::spec_error::SpecError;
+use crate::backend_fault::SpecError;
 use crate::tls::BackTlsSpec;
 use backend::Backend;
 use http::header::{self, HeaderName, HeaderValue};

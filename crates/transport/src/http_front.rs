@@ -37,8 +37,6 @@
 
 mod accepts;
 mod answer;
-mod batch;
-mod body;
 mod client_connection;
 mod connection;
 mod cors;
@@ -59,16 +57,16 @@ mod track;
 mod upgrade;
 
 pub(crate) use accepts::Accepts;
-pub(crate) use client_connection::{ClientConnection, ClientConnections, Clock, TICK};
+pub(crate) use client_connection::{ClientConnection, ClientConnections, FrontClock, TICK};
 pub(crate) use connection::speak;
-pub(crate) use guard::Guard;
+pub(crate) use guard::OriginGuard;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
 use crate::router::Router;
-use crate::tls::{FrontTls, Stream};
+use crate::tls::{FrontTls, MaybeTlsStream};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
 use bytes::Bytes;
@@ -133,22 +131,22 @@ impl Default for FrontSpec {
 }
 
 /// What every connection needs.
-pub(crate) struct Front {
+pub(crate) struct FrontShared {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
     /// What is not MCP.
     pub router: Arc<Router>,
     pub resume: Arc<ResumeStore>,
-    pub clock: Clock,
+    pub clock: FrontClock,
     /// No request is begun any more.
     pub stopping: AtomicBool,
 }
 
-impl Front {
+impl FrontShared {
     /// A front to which nobody has come yet.
     pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
         let stopping = AtomicBool::new(false);
-        Arc::new(Self { gateway, spec, router, resume: Arc::default(), clock: Clock::default(), stopping })
+        Arc::new(Self { gateway, spec, router, resume: Arc::default(), clock: FrontClock::default(), stopping })
     }
 }
 
@@ -161,7 +159,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let front = Front::new(gateway, spec, router);
+    let front = FrontShared::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let mut open = ClientConnections::default();
@@ -239,7 +237,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: text/plain\r\n\
     content-length: 30\r\nconnection: close\r\n\r\ntoo many connections are open\n";
 
-async fn serve_connection(socket: Stream, connection: Arc<ClientConnection>) {
+async fn serve_connection(socket: MaybeTlsStream, connection: Arc<ClientConnection>) {
     let _ = socket.set_nodelay();
     let counters = &connection.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
@@ -252,9 +250,9 @@ async fn serve_connection(socket: Stream, connection: Arc<ClientConnection>) {
 }
 
 /// The answer type of this front.
-pub(crate) type Answer = http::Response<body::FrontBody>;
+pub(crate) type FrontAnswer = http::Response<routed::FrontBody>;
 
 /// A body that is there as a whole.
-pub(crate) fn whole(bytes: impl Into<Bytes>) -> body::FrontBody {
-    body::FrontBody::whole(bytes.into())
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> routed::FrontBody {
+    routed::FrontBody::whole(bytes.into())
 }

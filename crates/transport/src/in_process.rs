@@ -1,7 +1,7 @@
 //! Backends that are part of this program, such as the demo server: a task instead of a process, two channels instead
 //! of pipes.
 
-use crate::child::closing::closed;
+use crate::send_queue::closed;
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};

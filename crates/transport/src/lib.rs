@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod auto_back;
+mod backend_fault;
 mod batch;
 pub mod child;
 pub mod control_front;
@@ -18,7 +19,6 @@ pub mod read_body;
 pub mod read_charge;
 pub mod router;
 pub mod send_queue;
-pub mod spec_error;
 pub mod sse_back;
 pub mod stdio_front;
 pub mod tap;
@@ -27,7 +27,10 @@ pub mod tls;
 pub mod transparent_http;
 pub mod transparent_stdio;
 pub mod turned_away;
+mod watched;
 pub mod web_post;
 mod websocket;
 pub mod workers;
 pub mod ws_back;
+
+pub use backend_fault::SpecError;

@@ -12,11 +12,11 @@ mod problem;
 mod query;
 mod request;
 
-pub use answer::{Answer, Broken, Chunks, Content, Event, Events, Streamed};
+pub use answer::{AnswerBody, AnswerEvent, Broken, Chunks, Events, RoutedAnswer, Streamed};
 pub use pattern::PatternError;
 pub use problem::{Allowed, Problem};
 pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
-pub use request::{Body, Request};
+pub use request::{RoutedBody, RoutedRequest};
 
 use http::Method;
 use http::request::Parts;
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub const MAX_BODY: usize = 64 * 1024;
 
 /// What a handler gives: an answer, or why there is none.
-pub type Answered = Result<Answer, Problem>;
+pub type Answered = Result<RoutedAnswer, Problem>;
 
 /// A handler at work.
 type Doing = Pin<Box<dyn Future<Output = Answered> + Send>>;
@@ -80,14 +80,14 @@ pub struct Route {
     path: &'static str,
     mount: Mount,
     max_body: usize,
-    handler: Box<dyn Fn(Request) -> Doing + Send + Sync>,
+    handler: Box<dyn Fn(RoutedRequest) -> Doing + Send + Sync>,
 }
 
 impl Route {
     /// Requests of this method for this path are answered by this handler, which must not block. `GET` is `HEAD` as well.
     pub fn new<H, F>(method: Method, path: &'static str, mount: Mount, handler: H) -> Self
     where
-        H: Fn(Request) -> F + Send + Sync + 'static,
+        H: Fn(RoutedRequest) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
         let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
@@ -205,14 +205,14 @@ impl Router {
     ) -> Answered {
         let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
         let (route, captured) = self.find(door, &method, uri.path())?;
-        let body = Body::new(incoming, route.max_body, within)?;
-        let request = Request::new(method, &uri, headers, &captured, caller, body)?;
+        let body = RoutedBody::new(incoming, route.max_body, within)?;
+        let request = RoutedRequest::new(method, &uri, headers, &captured, caller, body)?;
         unfailing(route, request).await
     }
 }
 
 /// A panic in a handler ends its request, and nothing else.
-async fn unfailing(route: &Route, request: Request) -> Answered {
+async fn unfailing(route: &Route, request: RoutedRequest) -> Answered {
     let failed = |what: &str| {
         tracing::error!(method = %route.method, path = route.path, "a handler panicked while it {what}");
         Err(Problem::Failed)

@@ -65,3 +65,8 @@ impl SendQueue {
         self.ended.get().map(String::as_str)
     }
 }
+
+/// Waits until the link is closed, or dropped with the sender in it. May be cancelled.
+pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
+    let _ = closing.wait_for(|closing| *closing).await;
+}

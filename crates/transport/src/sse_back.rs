@@ -5,21 +5,20 @@
 //! which call caused it, a cancellation is a notification, and the end of the stream is the end of the connection.
 
 mod link;
-mod post;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec};
-use crate::spec_error::SpecError;
 use link::SseLink;
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
 
-/// For people.
+/// How this transport is shown to people.
 pub(crate) const KIND: &str = "sse";
 
 /// Opens links to one HTTP+SSE backend.

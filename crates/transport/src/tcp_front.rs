@@ -3,27 +3,27 @@
 //! A page in a browser can send an HTTP request to any port of this machine, and lines of its body would pass for
 //! messages. So a connection that does not begin with JSON is closed before anything else of it is read.
 
-mod patient;
-
 use crate::admission::Admission;
 use crate::stdio_front::{self, StdioError};
 use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
-use patient::Patient;
 use signalbox_engine::authenticator::{Arrival, Authenticators};
 use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_wire::Era;
+use std::future::Future as _;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 /// How long a client may take for its first byte.
 pub const FIRST_BYTE: Duration = Duration::from_secs(30);
@@ -128,7 +128,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            return tracing::debug!("a connection was closed that had said nothing");
+            return tracing::debug!("closed a connection on which nothing came");
         }
     }
     let (input, output) = tokio::io::split(stream);
@@ -176,7 +176,7 @@ async fn greeted(socket: &mut TcpStream, gateway: &Gateway, within: Duration) ->
         Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            tracing::debug!("a connection was closed that had said nothing");
+            tracing::debug!("closed a connection on which nothing came");
         }
     }
     false
@@ -224,11 +224,54 @@ async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
     let _ = timeout(LAST_WORD, saying).await;
 }
 
+/// The writer. There is a timer only while the reader takes nothing.
+struct Patient<W> {
+    output: W,
+    most: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<W> Patient<W> {
+    /// Waits for the reader for this long at most.
+    fn new(output: W, most: Duration) -> Self {
+        Self { output, most, waiting: None }
+    }
+
+    /// What became of an attempt; one that waits for too long fails.
+    fn judge<T>(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if tried.is_ready() {
+            self.waiting = None;
+            return tried;
+        }
+        let most = self.most;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(most)));
+        ready!(waiting.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for Patient<W> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.output).poll_write(cx, bytes);
+        self.judge(cx, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.output).poll_flush(cx);
+        self.judge(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.output).poll_shutdown(cx)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use signalbox_engine::Chain;
     use signalbox_runtime::{GatewayParts, Settings};
+    use tokio::io::duplex;
 
     #[tokio::test]
     async fn a_connection_that_says_nothing_is_closed_and_counted() {
@@ -247,5 +290,24 @@ mod tests {
         let (mut socket, _) = listener.accept().await.unwrap();
         assert!(!greeted(&mut socket, &gateway, Duration::from_millis(20)).await);
         assert_eq!(gateway.counters.all_refused()["head_time"], 1);
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
+        let (output, mut input) = duplex(4);
+        let mut output = Patient::new(output, Duration::from_millis(50));
+        let error = output.write_all(b"too much").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let reading = async {
+            let mut rest = Vec::new();
+            input.read_to_end(&mut rest).await.unwrap();
+            rest
+        };
+        let writing = async {
+            output.write_all(b"goes on").await.unwrap();
+            drop(output);
+        };
+        let (rest, ()) = tokio::join!(reading, writing);
+        assert_eq!(rest, b"too goes on");
     }
 }

@@ -10,9 +10,7 @@ mod front;
 mod handshake;
 mod inspect;
 mod pair;
-mod resolver;
 mod self_signed;
-mod stamp;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -27,7 +25,7 @@ pub use self_signed::{SelfSigned, SelfSignedError};
 
 pub(crate) use back::BackTlsError;
 pub(crate) use handshake::{Arrived, last_words};
-pub(crate) use stream::Stream;
+pub(crate) use stream::MaybeTlsStream;
 pub(crate) use words::{find, words};
 
 use rustls::SupportedProtocolVersion;

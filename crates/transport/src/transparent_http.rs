@@ -11,7 +11,7 @@ mod tests;
 mod upstream;
 
 use crate::admission::Admission;
-use crate::http1::{Target, TargetError};
+use crate::http1::{HttpTarget, TargetError};
 use crate::tap::{Feed, HttpSeen};
 use crate::tls::BackTlsSpec;
 use hyper::server::conn::http1;
@@ -49,7 +49,7 @@ impl Proxy {
     /// When the address is not a usable one.
     pub fn new(url: &str, tls: BackTlsSpec, feed: Option<Feed<HttpSeen>>) -> Result<Self, TargetError> {
         let name: Arc<str> = "server".into();
-        let target = Target::parse(url, "http")?.with_tls(&name, tls)?;
+        let target = HttpTarget::parse(url, "http")?.with_tls(&name, tls)?;
         let admission = Admission::new(MAX_CONNECTIONS, &[], &[]);
         let upstream = Arc::new(Upstream::new(target));
         Ok(Self(Arc::new(Shared { upstream, admission, feed, calls: AtomicU64::new(1) })))

@@ -6,11 +6,8 @@
 //! other side's end closed, as if both were joined by one pipe.
 
 mod copying;
-mod start;
 #[cfg(test)]
 mod tests;
-
-pub use start::WrapError;
 
 use crate::child::group::Group;
 use crate::tap::{Chunk, Feed, Side};
@@ -18,8 +15,8 @@ use copying::{Pace, copy};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, ExitStatus};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -50,14 +47,14 @@ pub struct WrapSpec {
 
 /// How a server ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum ServerEnd {
     /// With this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl Ended {
+impl ServerEnd {
     fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
@@ -98,12 +95,12 @@ pub async fn run<R, W>(
     output: W,
     feed: Option<Feed<Chunk>>,
     mut signals: mpsc::Receiver<Signal>,
-) -> Result<Ended, WrapError>
+) -> Result<ServerEnd, WrapError>
 where
     R: Read + Send + 'static,
     W: Write + Send + 'static,
 {
-    let mut child = start::start(spec)?;
+    let mut child = start(spec)?;
     let (to_server, from_server) = (child.stdin.take(), child.stdout.take());
     let (tell, mut news) = mpsc::channel(MAX_NEWS);
     let pace = Arc::new(Pace::default());
@@ -187,11 +184,11 @@ async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc:
 }
 
 /// Takes note of how the server ended. Until this, its number cannot become that of a stranger.
-fn reap(child: &mut Child, group: Option<&Group>) -> Result<Ended, WrapError> {
+fn reap(child: &mut Child, group: Option<&Group>) -> Result<ServerEnd, WrapError> {
     if let Some(group) = group {
         group.forget();
     }
-    child.wait().map(Ended::of).map_err(WrapError::Wait)
+    child.wait().map(ServerEnd::of).map_err(WrapError::Wait)
 }
 
 /// Tells when the process has ended, and leaves it to be reaped.
@@ -208,4 +205,56 @@ fn watch(pid: u32, tell: mpsc::Sender<News>) -> Result<(), WrapError> {
 
 fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WrapError> {
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(WrapError::Thread)
+}
+
+/// Why a server could not be wrapped.
+#[derive(Debug, thiserror::Error)]
+pub enum WrapError {
+    /// There is no such program.
+    #[error("there is no program `{0}`; give the path of a program, or the name of one on PATH")]
+    Missing(String),
+    /// It may not be run.
+    #[error("`{0}` may not be run; make it executable (chmod +x), or name the program that runs it, as in `node {0}`")]
+    Permission(String),
+    /// The system could not start it.
+    #[error("`{program}` could not be started: {error}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("no thread could be started: {0}")]
+    Thread(io::Error),
+    /// It cannot be told how it ended.
+    #[error("the end of the server could not be waited for: {0}")]
+    Wait(io::Error),
+}
+
+impl WrapError {
+    /// The exit code that shells and `env` have for it.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Missing(_) => 127,
+            Self::Permission(_) | Self::Start { .. } => 126,
+            Self::Thread(_) | Self::Wait(_) => 1,
+        }
+    }
+}
+
+/// Starts it with our environment, folder and standard error. It leads a process group of its own, so that a Ctrl-C at a
+/// terminal reaches it once, from us, and so that its descendants can be ended with it.
+fn start(spec: &WrapSpec) -> Result<Child, WrapError> {
+    let mut command = Command::new(&spec.program);
+    command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+    command.spawn().map_err(|error| {
+        let program = spec.program.to_string_lossy().into_owned();
+        match error.kind() {
+            io::ErrorKind::NotFound => WrapError::Missing(program),
+            io::ErrorKind::PermissionDenied => WrapError::Permission(program),
+            _ => WrapError::Start { program, error },
+        }
+    })
 }

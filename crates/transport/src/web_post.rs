@@ -1,6 +1,6 @@
 //! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
 
-use crate::http1::{Conn, Draft, Head, Pool, Request, SendError, Target, body};
+use crate::http1::{Conn, Head, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls::BackTlsSpec;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -21,7 +21,7 @@ const IDLE_TIME: Duration = Duration::from_secs(30);
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 struct Place {
-    target: Target,
+    target: HttpTarget,
     pool: Arc<Pool>,
 }
 
@@ -83,13 +83,13 @@ impl Post for WebPost {
 
 fn place(url: &str) -> Result<Place, WebhookError> {
     let name: Arc<str> = "webhook".into();
-    let target = Target::parse(url, "http").and_then(|target| target.with_tls(&name, BackTlsSpec::default()));
+    let target = HttpTarget::parse(url, "http").and_then(|target| target.with_tls(&name, BackTlsSpec::default()));
     let target = target.map_err(|error| WebhookError::Failed(format!("backend `{name}`: {error}")))?;
     Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
 }
 
-fn request(target: &Target, body: Bytes) -> Request {
-    let mut draft = Draft::new(&Method::POST, &target.uri, &target.authority);
+fn request(target: &HttpTarget, body: Bytes) -> HttpRequest {
+    let mut draft = RequestDraft::new(&Method::POST, &target.uri, &target.authority);
     draft.add(&CONTENT_TYPE, &HeaderValue::from_static("application/json"));
     draft.add(&ACCEPT, &HeaderValue::from_static("application/json"));
     draft.with_body(body)

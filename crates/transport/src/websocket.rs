@@ -47,7 +47,7 @@ const BATCH: usize = 64;
 
 /// What happened next.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum SocketEvent {
     /// A message came.
     Message(Bytes),
     /// What was to be written is written, or some of it.
@@ -99,21 +99,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         cx: &mut Context<'_>,
         may_read: bool,
         source: impl FnMut(&mut Context<'_>) -> Poll<Option<Utf8Bytes>>,
-    ) -> Poll<Step> {
+    ) -> Poll<SocketEvent> {
         if let Err(ending) = self.look_after(cx, may_read) {
-            return Poll::Ready(Step::Ended(ending));
+            return Poll::Ready(SocketEvent::Ended(ending));
         }
         let gathered = match self.gather(cx, source) {
-            Ok(Gathered::Ended) => return Poll::Ready(Step::Finished),
+            Ok(Gathered::Ended) => return Poll::Ready(SocketEvent::Finished),
             Ok(gathered) => gathered,
-            Err(ending) => return Poll::Ready(Step::Ended(ending)),
+            Err(ending) => return Poll::Ready(SocketEvent::Ended(ending)),
         };
         let mut written = gathered == Gathered::Batch;
         if self.unflushed
             && let Poll::Ready(flushed) = Pin::new(&mut self.socket).poll_flush(cx)
         {
             if let Err(error) = flushed {
-                return Poll::Ready(Step::Ended(error.into()));
+                return Poll::Ready(SocketEvent::Ended(error.into()));
             }
             self.unflushed = false;
             self.written.clear();
@@ -123,7 +123,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         if may_read && let Poll::Ready(step) = self.read(cx) {
             return Poll::Ready(step);
         }
-        if written { Poll::Ready(Step::Written) } else { Poll::Pending }
+        if written { Poll::Ready(SocketEvent::Written) } else { Poll::Pending }
     }
 
     /// Pings a silent other side; fails once it has kept us waiting for too long.
@@ -174,18 +174,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         Ok(Gathered::Batch)
     }
 
-    fn read(&mut self, cx: &mut Context<'_>) -> Poll<Step> {
+    fn read(&mut self, cx: &mut Context<'_>) -> Poll<SocketEvent> {
         loop {
             let heard = std::task::ready!(Pin::new(&mut self.socket).poll_next(cx));
             self.heard = self.socket.get_ref().reads();
             let step = match heard {
-                Some(Ok(Message::Text(text))) => Step::Message(self.socket.get_mut().give(text.into())),
-                Some(Ok(Message::Binary(bytes))) => Step::Message(self.socket.get_mut().give(bytes)),
+                Some(Ok(Message::Text(text))) => SocketEvent::Message(self.socket.get_mut().give(text.into())),
+                Some(Ok(Message::Binary(bytes))) => SocketEvent::Message(self.socket.get_mut().give(bytes)),
                 // The next reading writes the answer to a ping by itself.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
-                Some(Ok(Message::Close(frame))) => Step::Ended(frame.into()),
-                Some(Err(error)) => Step::Ended(error.into()),
-                None => Step::Ended(None.into()),
+                Some(Ok(Message::Close(frame))) => SocketEvent::Ended(frame.into()),
+                Some(Err(error)) => SocketEvent::Ended(error.into()),
+                None => SocketEvent::Ended(None.into()),
             };
             return Poll::Ready(step);
         }

@@ -54,7 +54,7 @@ impl Workers {
 fn unfailing(idle: impl Fn() + Send + Sync) -> impl Fn() + Send + Sync {
     move || {
         if catch_unwind(AssertUnwindSafe(&idle)).is_err() {
-            tracing::error!("what a worker does when it is idle went wrong");
+            tracing::error!("the idle task of a worker panicked");
         }
     }
 }

@@ -4,13 +4,12 @@
 
 mod connect;
 mod life;
-mod link;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::CONNECT_TIMEOUT;
-use crate::http1::Target;
-use crate::spec_error::SpecError;
+use crate::http1::HttpTarget;
 use crate::tls::BackTlsSpec;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
@@ -70,7 +69,7 @@ pub struct WsConnector {
 /// What all connections to one backend share.
 struct Backend {
     name: Arc<str>,
-    target: Target,
+    target: HttpTarget,
     headers: Vec<(HeaderName, HeaderValue)>,
     max_message: usize,
     connect_timeout: Duration,
@@ -89,7 +88,7 @@ impl WsConnector {
         for (_, value) in &mut headers {
             value.set_sensitive(true);
         }
-        let target = Target::parse(&url, SCHEME).and_then(|target| target.with_tls(&name, tls));
+        let target = HttpTarget::parse(&url, SCHEME).and_then(|target| target.with_tls(&name, tls));
         let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&name), error })?;
         Ok(Self { backend: Arc::new(Backend { name, target, headers, max_message, connect_timeout }) })
     }

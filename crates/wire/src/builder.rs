@@ -1,4 +1,4 @@
-//! Building messages.
+//! Messages that the gateway writes itself. What it only passes on is spliced, never built.
 
 use bytes::Bytes;
 

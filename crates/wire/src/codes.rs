@@ -1,4 +1,4 @@
-//! Error codes.
+//! Error codes of JSON-RPC and of MCP, and those that the gateway has for its own faults.
 
 /// The bytes are not JSON.
 pub const PARSE_ERROR: i64 = -32700;

@@ -10,7 +10,7 @@ use crate::limits::Limits;
 use crate::meta;
 use crate::method;
 use crate::outline::{Notes, Outline, Owner};
-use crate::parts::{Part, Parts};
+use crate::parts::{EnvelopeMember, Parts};
 use crate::scan::ScanError;
 use crate::scanner;
 use crate::span::Span;
@@ -101,7 +101,7 @@ impl Envelope {
     fn of(bytes: Bytes, mut inside: Box<Inside>) -> Result<Self, Rejected> {
         let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
         let kind = inside.parts.kind(&bytes).map_err(reject)?;
-        if let Some(span) = inside.parts.get(Part::Method) {
+        if let Some(span) = inside.parts.get(EnvelopeMember::Method) {
             let name = match json::string(span.of(&bytes)) {
                 None => return Err(reject(EnvelopeError::InvalidMethod)),
                 Some(name) => name,
@@ -190,13 +190,13 @@ impl Envelope {
     /// The id, sharing the message's buffer. An error response may carry the id `null`, or none.
     #[must_use]
     pub fn id(&self) -> Option<RawId> {
-        self.inside.parts.get(Part::Id).map(|span| RawId::from_token(self.bytes.slice(span.range())))
+        self.inside.parts.get(EnvelopeMember::Id).map(|span| RawId::from_token(self.bytes.slice(span.range())))
     }
 
     /// Where the id is.
     #[must_use]
     pub fn id_span(&self) -> Option<Span> {
-        self.inside.parts.get(Part::Id)
+        self.inside.parts.get(EnvelopeMember::Id)
     }
 
     /// The method of a request or notification.
@@ -205,7 +205,7 @@ impl Envelope {
         if let Some(method) = &self.inside.method {
             return Some(method);
         }
-        let [b'"', name @ .., b'"'] = self.inside.parts.get(Part::Method)?.of(&self.bytes) else {
+        let [b'"', name @ .., b'"'] = self.inside.parts.get(EnvelopeMember::Method)?.of(&self.bytes) else {
             return None;
         };
         std::str::from_utf8(name).ok()
@@ -223,7 +223,7 @@ impl Envelope {
     /// The id as it stands in the message.
     #[must_use]
     pub fn id_token(&self) -> Option<&[u8]> {
-        self.inside.parts.get(Part::Id).map(|span| span.of(&self.bytes))
+        self.inside.parts.get(EnvelopeMember::Id).map(|span| span.of(&self.bytes))
     }
 
     /// The id, if it is a plain unsigned integer.
@@ -235,43 +235,43 @@ impl Envelope {
     /// Where the method is, with its quotes.
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
-        self.inside.parts.get(Part::Method)
+        self.inside.parts.get(EnvelopeMember::Method)
     }
 
     /// The raw params.
     #[must_use]
     pub fn params(&self) -> Option<&[u8]> {
-        self.inside.parts.get(Part::Params).map(|span| span.of(&self.bytes))
+        self.inside.parts.get(EnvelopeMember::Params).map(|span| span.of(&self.bytes))
     }
 
     /// Where the params are.
     #[must_use]
     pub fn params_span(&self) -> Option<Span> {
-        self.inside.parts.get(Part::Params)
+        self.inside.parts.get(EnvelopeMember::Params)
     }
 
     /// The raw result.
     #[must_use]
     pub fn result(&self) -> Option<&[u8]> {
-        self.inside.parts.get(Part::Result).map(|span| span.of(&self.bytes))
+        self.inside.parts.get(EnvelopeMember::Result).map(|span| span.of(&self.bytes))
     }
 
     /// Where the result is.
     #[must_use]
     pub fn result_span(&self) -> Option<Span> {
-        self.inside.parts.get(Part::Result)
+        self.inside.parts.get(EnvelopeMember::Result)
     }
 
     /// The raw error object.
     #[must_use]
     pub fn error(&self) -> Option<&[u8]> {
-        self.inside.parts.get(Part::Error).map(|span| span.of(&self.bytes))
+        self.inside.parts.get(EnvelopeMember::Error).map(|span| span.of(&self.bytes))
     }
 
     /// Where the error object is.
     #[must_use]
     pub fn error_span(&self) -> Option<Span> {
-        self.inside.parts.get(Part::Error)
+        self.inside.parts.get(EnvelopeMember::Error)
     }
 
     /// Where the whole object is, without whitespace around it.
@@ -285,7 +285,7 @@ impl Envelope {
     /// The message with another id; every other byte is kept. A message without an id gets one as its first member.
     #[must_use]
     pub fn with_id(&self, token: &[u8]) -> Bytes {
-        if let Some(id) = self.inside.parts.get(Part::Id) {
+        if let Some(id) = self.inside.parts.get(EnvelopeMember::Id) {
             return join3(&self.bytes[..id.start as usize], &[token], &self.bytes[id.end as usize..]);
         }
         let inside = json::skip_whitespace(&self.bytes, 0) + 1;

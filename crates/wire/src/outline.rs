@@ -6,7 +6,7 @@
 use crate::json::{self, Members};
 use crate::limits::Limits;
 use crate::meta;
-use crate::parts::{Part, Parts};
+use crate::parts::{EnvelopeMember, Parts};
 use crate::scanner::Sink;
 use crate::span::Span;
 use std::borrow::Cow;
@@ -155,7 +155,7 @@ pub(crate) fn name(token: &[u8], escaped: bool) -> Option<Cow<'_, [u8]>> {
 pub(crate) struct Notes<'a> {
     parts: &'a mut Parts,
     outline: &'a mut Outline,
-    part: Option<Part>,
+    part: Option<EnvelopeMember>,
     /// The inner object that members at depth 2 belong to, and the one of those at depth 3.
     owners: [Owner; 2],
     last: [Option<usize>; 2],
@@ -174,10 +174,10 @@ impl Sink for Notes<'_> {
     fn member(&mut self, depth: usize, bytes: &[u8], key: Span, escaped: bool, value: usize) {
         let value = Span::new(value, value);
         if depth == 1 {
-            self.part = name(key.of(bytes), escaped).as_deref().and_then(Part::named);
+            self.part = name(key.of(bytes), escaped).as_deref().and_then(EnvelopeMember::named);
             let body = match self.part {
-                Some(Part::Params) => Owner::Params,
-                Some(Part::Result) => Owner::Result,
+                Some(EnvelopeMember::Params) => Owner::Params,
+                Some(EnvelopeMember::Result) => Owner::Result,
                 _ => Owner::Nobody,
             };
             self.owners = [body, Owner::Nobody];

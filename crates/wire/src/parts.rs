@@ -12,7 +12,7 @@ use crate::span::Span;
 
 /// A member of the envelope.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum EnvelopeMember {
     Version,
     Id,
     Method,
@@ -21,7 +21,7 @@ pub(crate) enum Part {
     Error,
 }
 
-impl Part {
+impl EnvelopeMember {
     /// The member of this name.
     #[inline]
     pub fn named(name: &[u8]) -> Option<Self> {
@@ -76,7 +76,7 @@ impl Parts {
         }
         match duplicate {
             // Of two ids neither can be trusted to be the one the sender waits for.
-            Some(Part::Id) => Err(EnvelopeError::DuplicateMember("id").into()),
+            Some(EnvelopeMember::Id) => Err(EnvelopeError::DuplicateMember("id").into()),
             Some(part) => {
                 Err(Rejected { error: EnvelopeError::DuplicateMember(part.name()), id: parts.answerable_id(bytes) })
             }
@@ -86,19 +86,19 @@ impl Parts {
 
     /// Where a member stands.
     #[inline]
-    pub fn get(&self, part: Part) -> Option<Span> {
+    pub fn get(&self, part: EnvelopeMember) -> Option<Span> {
         self.0[part as usize]
     }
 
     /// Notes where a member stands.
     #[inline]
-    pub fn set(&mut self, part: Part, value: Span) {
+    pub fn set(&mut self, part: EnvelopeMember, value: Span) {
         self.0[part as usize] = Some(value);
     }
 
     /// Notes where the value of a member ends.
     #[inline]
-    pub fn end(&mut self, part: Part, at: usize) {
+    pub fn end(&mut self, part: EnvelopeMember, at: usize) {
         if let Some(value) = &mut self.0[part as usize] {
             value.end = at as u32;
         }
@@ -106,10 +106,10 @@ impl Parts {
 
     /// Remembers a member of the envelope; others are skipped. Gives one that was there before.
     #[inline]
-    fn note(&mut self, bytes: &[u8], member: Member) -> Result<(), Part> {
+    fn note(&mut self, bytes: &[u8], member: Member) -> Result<(), EnvelopeMember> {
         let token = member.key.of(bytes);
         let escaped = memchr::memchr(b'\\', token).is_some();
-        let Some(part) = outline::name(token, escaped).as_deref().and_then(Part::named) else {
+        let Some(part) = outline::name(token, escaped).as_deref().and_then(EnvelopeMember::named) else {
             return Ok(());
         };
         match self.0[part as usize].replace(member.value) {
@@ -120,19 +120,19 @@ impl Parts {
 
     /// What these members make of the message.
     pub fn kind(&self, bytes: &[u8]) -> Result<Kind, EnvelopeError> {
-        let version = self.get(Part::Version).ok_or(EnvelopeError::MissingVersion)?;
+        let version = self.get(EnvelopeMember::Version).ok_or(EnvelopeError::MissingVersion)?;
         if version.of(bytes) != b"\"2.0\"" && !json::key_eq(version.of(bytes), "2.0") {
             return Err(EnvelopeError::WrongVersion);
         }
-        let id = self.get(Part::Id).map(|span| IdShape::of(span.of(bytes)));
+        let id = self.get(EnvelopeMember::Id).map(|span| IdShape::of(span.of(bytes)));
         if id == Some(IdShape::Invalid) {
             return Err(EnvelopeError::InvalidId);
         }
         let first = |span: Span| bytes.get(span.start as usize);
-        if self.get(Part::Params).is_some_and(|span| !matches!(first(span), Some(b'{' | b'['))) {
+        if self.get(EnvelopeMember::Params).is_some_and(|span| !matches!(first(span), Some(b'{' | b'['))) {
             return Err(EnvelopeError::InvalidParams);
         }
-        match (self.get(Part::Method), self.get(Part::Result), self.get(Part::Error)) {
+        match (self.get(EnvelopeMember::Method), self.get(EnvelopeMember::Result), self.get(EnvelopeMember::Error)) {
             (Some(_), None, None) => match id {
                 None => Ok(Kind::Notification),
                 Some(IdShape::Usable) => Ok(Kind::Request),
@@ -150,7 +150,7 @@ impl Parts {
 
     /// The id, if an answer can be addressed to it.
     pub fn answerable_id(&self, bytes: &Bytes) -> Option<RawId> {
-        let span = self.get(Part::Id)?;
+        let span = self.get(EnvelopeMember::Id)?;
         (IdShape::of(span.of(bytes)) == IdShape::Usable).then(|| RawId::from_token(bytes.slice(span.range())))
     }
 }

@@ -1,10 +1,8 @@
 //! Posting spans to a collector, from a thread that nothing else waits for.
 
-use super::lost::{Lost, NOT_EXPORTED};
-use super::proto;
 use super::semantics::Places;
-use super::span::Span;
 use super::tracer::Tracer;
+use super::{Span, proto};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -13,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use signalbox_config::{Config, Otel};
 use signalbox_runtime::Gateway;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -54,7 +52,7 @@ impl Telemetry {
     /// If the system gives no thread.
     pub fn start(otel: &Otel, config: &Config, pipe: bool) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(DroppedSpans::default());
         let exporter = Exporter::new(otel.clone(), Arc::clone(&lost));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new()
@@ -118,12 +116,12 @@ impl ExportError {
 struct Exporter {
     otel: Otel,
     instance: String,
-    lost: Arc<Lost>,
+    lost: Arc<DroppedSpans>,
     complained: Option<Instant>,
 }
 
 impl Exporter {
-    fn new(otel: Otel, lost: Arc<Lost>) -> Self {
+    fn new(otel: Otel, lost: Arc<DroppedSpans>) -> Self {
         let mut id = [0_u8; 16];
         // Without randomness the number of the process has to do.
         let instance = match getrandom::fill(&mut id) {
@@ -219,5 +217,27 @@ fn gather(job: Job, batch: &mut Vec<Span>) -> Option<oneshot::Sender<()>> {
             None
         }
         Job::Flush(done) => Some(done),
+    }
+}
+
+/// A span that found the queue full.
+pub(super) const QUEUE_FULL: &str = "span_queue_full";
+/// A span that the collector did not take.
+pub(super) const NOT_EXPORTED: &str = "span_not_exported";
+
+/// Counts among all that the gateway drops, once there is one.
+#[derive(Default)]
+pub(super) struct DroppedSpans(OnceLock<Weak<Gateway>>);
+
+impl DroppedSpans {
+    /// From here on, this gateway's counters are used.
+    pub(super) fn count_at(&self, gateway: Weak<Gateway>) {
+        let _ = self.0.set(gateway);
+    }
+
+    pub(super) fn count(&self, reason: &'static str, spans: usize) {
+        if let Some(gateway) = self.0.get().and_then(Weak::upgrade) {
+            (0..spans).for_each(|_| gateway.counters.dropped(reason));
+        }
     }
 }

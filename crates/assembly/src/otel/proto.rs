@@ -3,7 +3,7 @@
 //! In this form a field is a key (its number and how its value is laid out) and the value; a message inside another is
 //! preceded by its length.
 
-use super::span::{Kind, Span, Value};
+use super::{Span, SpanKind, Value};
 
 /// The name under which the spans say who made them.
 const SCOPE: &str = "signalbox";
@@ -51,7 +51,7 @@ fn span(span: &Span) -> Message {
         message.bytes(4, parent);
     }
     message.text(5, &span.name);
-    message.number(6, if span.kind == Kind::Server { KIND_SERVER } else { KIND_CLIENT });
+    message.number(6, if span.kind == SpanKind::Server { KIND_SERVER } else { KIND_CLIENT });
     message.fixed64(7, span.start);
     message.fixed64(8, span.end.max(span.start));
     for (key, value) in &span.attributes {
@@ -63,7 +63,7 @@ fn span(span: &Span) -> Message {
         status.number(3, STATUS_ERROR);
         message.message(15, &status);
     }
-    let remote = if span.kind == Kind::Server && span.parent.is_some() { PARENT_IS_REMOTE } else { 0 };
+    let remote = if span.kind == SpanKind::Server && span.parent.is_some() { PARENT_IS_REMOTE } else { 0 };
     message.fixed32(16, u32::from(span.own.flags) | PARENT_IS_KNOWN | remote);
     message
 }

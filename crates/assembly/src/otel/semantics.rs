@@ -1,7 +1,7 @@
 //! What the spans of an exchange are called and say, after the semantic conventions of OpenTelemetry for MCP.
 
-use super::span::{Kind, Span, cut};
-use signalbox_config::{Config, Target};
+use super::{Span, SpanKind, cut};
+use signalbox_config::{BackendTarget, Config};
 use signalbox_engine::fact::{Finished, Outcome};
 use signalbox_engine::trace::{Sent, Trace};
 use signalbox_wire::{TraceParent, json, method};
@@ -28,9 +28,9 @@ struct Place {
 impl Places {
     /// The places of a configuration; `pipe` says that clients come by standard input.
     pub(super) fn new(config: &Config, pipe: bool) -> Self {
-        let place = |target: &Target| match target {
-            Target::Command { .. } | Target::Tape => Place { transport: "pipe", host: None },
-            Target::Url { url, .. } => {
+        let place = |target: &BackendTarget| match target {
+            BackendTarget::Command { .. } | BackendTarget::Tape => Place { transport: "pipe", host: None },
+            BackendTarget::Url { url, .. } => {
                 let secure = url.scheme_str().is_some_and(|scheme| matches!(scheme, "https" | "wss"));
                 let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
                 let host = url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -44,12 +44,12 @@ impl Places {
 
 /// The wall clock at a moment of the other one.
 #[derive(Copy, Clone)]
-pub(super) struct Clock {
+pub(super) struct SpanClock {
     wall: u64,
     now: Instant,
 }
 
-impl Clock {
+impl SpanClock {
     pub(super) fn read() -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { wall: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX), now: Instant::now() }
@@ -62,7 +62,7 @@ impl Clock {
 }
 
 /// The spans of an exchange: the request as the client made it, and the call at the backend if there was one.
-pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> Vec<Span> {
+pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Vec<Span> {
     let mut spans = vec![server(finished, trace, places, clock)];
     if let Some(sent) = trace.told.sent.get() {
         spans.push(client(finished, trace, sent, places, clock));
@@ -70,10 +70,10 @@ pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: 
     spans
 }
 
-fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> Span {
+fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Span {
     let start = finished.at.checked_sub(finished.took).unwrap_or(finished.at);
     let ids = (trace.span, trace.parent);
-    let mut span = common(Kind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
+    let mut span = common(SpanKind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
     if let Some(ended) = &trace.ended {
         let id = json::string(ended.request.token());
         span.text("jsonrpc.request.id", &id.unwrap_or_else(|| String::from_utf8_lossy(ended.request.token())));
@@ -90,9 +90,9 @@ fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> 
     span
 }
 
-fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: Clock) -> Span {
+fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: SpanClock) -> Span {
     let ids = (trace.told.call, Some(trace.span.span));
-    let mut span = common(Kind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
+    let mut span = common(SpanKind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
     span.text("jsonrpc.request.id", &sent.id.to_string());
     span.text("mcp.protocol.version", sent.revision.as_str());
     let place = finished.backend.as_deref().and_then(|backend| places.backends.get(backend));
@@ -108,11 +108,11 @@ fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, cloc
 }
 
 fn common(
-    kind: Kind,
+    kind: SpanKind,
     (own, parent): (TraceParent, Option<[u8; 8]>),
     finished: &Finished,
     subject: Option<&str>,
-    (start, clock): (Instant, Clock),
+    (start, clock): (Instant, SpanClock),
 ) -> Span {
     let known = method::intern(&finished.method);
     let mut span = Span {
@@ -167,8 +167,8 @@ fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::span::Value;
     use super::*;
+    use crate::otel::Value;
     use signalbox_engine::trace::{TraceSent, TraceState};
     use signalbox_engine::{Caller, ExchangeId, SessionKey};
     use signalbox_wire::Era;
@@ -198,7 +198,7 @@ mod tests {
         let told = Arc::new(TraceSent { call: own, state: TraceState::Kept, sent: OnceLock::new() });
         let trace = Trace { span: own, parent: None, session: None, told, ended: None };
         let places = Places { clients: "pipe", backends: HashMap::new() };
-        let mut spans = spans(&finished, &trace, &places, Clock::read());
+        let mut spans = spans(&finished, &trace, &places, SpanClock::read());
         assert_eq!(spans.len(), 1, "nothing was sent, so there is no call");
         spans.remove(0)
     }

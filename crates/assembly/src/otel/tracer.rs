@@ -1,8 +1,8 @@
 //! Gives each request its place in a trace, and makes spans of finished ones.
 
 use super::exporter::Job;
-use super::lost::{Lost, QUEUE_FULL};
-use super::semantics::{Clock, Places, spans};
+use super::exporter::{DroppedSpans, QUEUE_FULL};
+use super::semantics::{Places, SpanClock, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
 use signalbox_engine::trace::{self, Trace, TraceSent, TraceState};
@@ -20,7 +20,7 @@ pub struct Tracer {
     pub(super) ratio: Ratio,
     pub(super) places: Places,
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) lost: Arc<Lost>,
+    pub(super) lost: Arc<DroppedSpans>,
 }
 
 /// Where a trace comes from.
@@ -80,7 +80,7 @@ impl FactSink for Tracer {
     fn fact(&self, fact: &Fact) {
         let Fact::Finished(finished) = fact else { return };
         let Some(trace) = finished.trace.as_ref().filter(|trace| trace.span.is_sampled()) else { return };
-        for span in spans(finished, trace, &self.places, Clock::read()) {
+        for span in spans(finished, trace, &self.places, SpanClock::read()) {
             if self.jobs.try_send(Job::Span(Box::new(span))).is_err() {
                 self.lost.count(QUEUE_FULL, 1);
             }
@@ -158,7 +158,7 @@ mod tests {
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
         let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(DroppedSpans::default());
         lost.count_at(Arc::downgrade(&app.gateway));
         let tracer = Tracer { ratio: Ratio::new(1.0), places: Places::new(&config, false), jobs, lost };
         let message = Envelope::parse(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into()).unwrap();

@@ -32,7 +32,7 @@ fn a_claude_file_as_it_is() {
     let backends = &loaded.config.backends;
     let summary: Vec<(&str, bool)> = backends.iter().map(|backend| (backend.name.as_str(), backend.disabled)).collect();
     assert_eq!(summary, [("my-files", false), ("remote", false), ("old", true), ("off", true)]);
-    let Target::Command { args, env, cwd, .. } = &backends[0].target else {
+    let BackendTarget::Command { args, env, cwd, .. } = &backends[0].target else {
         panic!("{:?}", backends[0]);
     };
     assert_eq!(args, &["-y", "server-filesystem", "$HOME", "$s3cret"]);
@@ -64,7 +64,7 @@ fn a_vs_code_file_as_it_is() {
 }"#;
     let loaded = load("mcp.json", text).expect("a good file");
     assert_eq!(loaded.warnings, []);
-    let Target::Command { program, args, .. } = &loaded.config.backends[0].target else {
+    let BackendTarget::Command { program, args, .. } = &loaded.config.backends[0].target else {
         panic!("{:?}", loaded.config.backends[0]);
     };
     assert_eq!((program.as_str(), args.as_slice()), ("s3cret", ["a//b".to_owned()].as_slice()));
@@ -155,8 +155,8 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
     let spoken = |file: &str, text: &str| {
         let backends = load(file, text).expect("a good file").config.backends;
         match backends[0].target {
-            Target::Url { transport, .. } => transport,
-            Target::Command { .. } | Target::Tape => panic!("{:?}", backends[0]),
+            BackendTarget::Url { transport, .. } => transport,
+            BackendTarget::Command { .. } | BackendTarget::Tape => panic!("{:?}", backends[0]),
         }
     };
     let own = |more: &str| spoken("a.toml", &format!("[backends.a]\nurl = 'http://h/x'\n{more}"));
@@ -180,5 +180,5 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
     let both = load("a.toml", "[backends.a]\nurl = 'ws://h/x'\ntransport = 'sse'\n").expect_err("two transports");
     assert!(both.to_string().contains("a `ws://` address says itself"), "{both}");
     let local = load("a.json", r#"{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}"#).expect("a good file");
-    assert!(matches!(local.config.backends[0].target, Target::Command { .. }));
+    assert!(matches!(local.config.backends[0].target, BackendTarget::Command { .. }));
 }

@@ -67,8 +67,8 @@ fn a_backend_with_tls() {
                 [backends.b]\nurl = 'WSS://h/mcp'\n";
     let backends = good(text).backends;
     let tls = |index: usize| match &backends[index].target {
-        Target::Url { tls, .. } => tls.clone(),
-        Target::Command { .. } | Target::Tape => panic!("{:?}", backends[index]),
+        BackendTarget::Url { tls, .. } => tls.clone(),
+        BackendTarget::Command { .. } | BackendTarget::Tape => panic!("{:?}", backends[index]),
     };
     let spec = BackTlsSpec {
         ca_file: Some("/ca.pem".into()),

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Phase;
 use signalbox_runtime::{Breakpoint, BreakpointError, SetBreakpoint};
-use signalbox_transport::router::{Answered, Problem, Request};
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,20 +21,20 @@ struct Wanted {
     within_ms: Option<u64>,
 }
 
-pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
     Ok(ok(&served.app().breakpoints.list().iter().map(shown).collect::<Vec<_>>().into()))
 }
 
-pub(super) async fn clear_all(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn clear_all(served: Arc<Served>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"cleared": served.app().breakpoints.clear_all()})))
 }
 
-pub(super) async fn clear(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn clear(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let cleared = served.app().breakpoints.clear(id(&request)?);
     cleared.map(|cleared| ok(&shown(&cleared))).map_err(|error| refusal(&error))
 }
 
-pub(super) async fn set(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let wanted: Wanted = read(request.body).await?;
     if wanted.next.is_none() && wanted.tool.is_none() && wanted.method.is_none() {
         return Err(bad(r#"specify what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_engine::chain::{self, HoldAnswer};
 use signalbox_runtime::{HeldMessage, HoldError};
-use signalbox_transport::router::{Answered, Problem, Request};
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,27 +29,27 @@ struct Decided {
     reason: Option<String>,
 }
 
-pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let all: Vec<Value> = served.app().gateway.holds.list().iter().map(|held| shown(held, MAX_LISTED)).collect();
     Ok(ok(&all.into()))
 }
 
-pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
     Ok(ok(&shown(&held(&served, &request)?, usize::MAX)))
 }
 
-pub(super) async fn release(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn release(served: Arc<Served>, request: RoutedRequest) -> Answered {
     settle(&served, request, "release", |by, _, _| Ok(HoldAnswer::GoOn { by })).await
 }
 
-pub(super) async fn edit(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn edit(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let limits = served.app().breakpoints.limits();
     let edit =
         |by, held: &HeldMessage, decided| Ok(HoldAnswer::Edited { by, message: edited(held, &decided, limits)? });
     settle(&served, request, "edit", edit).await
 }
 
-pub(super) async fn answer(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn answer(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let answer = |by, _: &HeldMessage, decided: Decided| {
         let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
             return Err(bad(r#"an answer needs {"result":{…}}"#));
@@ -59,7 +59,7 @@ pub(super) async fn answer(served: Arc<Served>, request: Request) -> Answered {
     settle(&served, request, "answer", answer).await
 }
 
-pub(super) async fn refuse(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn refuse(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let refuse = |by, _: &HeldMessage, decided: Decided| {
         let reason = decided.reason.unwrap_or_else(|| "refused by a person".to_owned());
         if reason.len() > MAX_REASON {
@@ -71,7 +71,7 @@ pub(super) async fn refuse(served: Arc<Served>, request: Request) -> Answered {
 }
 
 /// The message of the number in the path.
-fn held(served: &Served, request: &Request) -> Result<HeldMessage, Problem> {
+fn held(served: &Served, request: &RoutedRequest) -> Result<HeldMessage, Problem> {
     served.app().gateway.holds.get(id(request)?).map_err(|error| gone(&error))
 }
 
@@ -82,7 +82,7 @@ fn gone(error: &HoldError) -> Problem {
 /// Lets a message go on as the person decided.
 async fn settle(
     served: &Served,
-    request: Request,
+    request: RoutedRequest,
     what: &str,
     answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<HoldAnswer, Problem>,
 ) -> Answered {

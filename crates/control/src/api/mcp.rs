@@ -4,7 +4,7 @@
 use super::{Served, bad};
 use bytes::Bytes;
 use http::StatusCode;
-use signalbox_transport::router::{Answer, Answered, Broken, Chunks, Problem, Request};
+use signalbox_transport::router::{Answered, Broken, Chunks, Problem, RoutedAnswer, RoutedRequest};
 use signalbox_transport::stdio_front;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const CHUNK: usize = 64 * 1024;
 const LINES: &str = "application/x-ndjson";
 
 /// Opens a session of the caller, which ends with the connection.
-pub(super) async fn speak(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn speak(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let caller = request.caller.clone();
     let messages = request.body.bytes().await?;
     if messages.is_empty() {
@@ -38,7 +38,7 @@ pub(super) async fn speak(served: Arc<Served>, request: Request) -> Answered {
             tracing::debug!(%error, "a session at the control socket ended");
         }
     });
-    Ok(Answer::live(LINES, Lines { pipe: ours }))
+    Ok(RoutedAnswer::live(LINES, Lines { pipe: ours }))
 }
 
 /// What the gateway says. Whoever drops it ends the session, and what that waits for is cancelled.

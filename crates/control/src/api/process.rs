@@ -1,12 +1,18 @@
-//! `/api/v1/status`, `/api/v1/version`, `/api/v1/reload` and `/api/v1/live`: the process as a whole.
+//! The process as a whole: probes and metrics, `/api/v1/status`, `version`, `reload`, `live`, `tools` and `tape/keep`.
 
 use super::{Served, ok};
+use crate::metrics;
+use crate::pipe::Pipe;
+use crate::tool_list::ToolList;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 use signalbox_assembly::live::{Live, Watching};
+use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
-use signalbox_transport::router::{Answer, Answered, Chunks as _, Event, Events, Problem, Request};
+use signalbox_runtime::Gateway;
+use signalbox_runtime::status::BackendStatus;
+use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -14,22 +20,22 @@ use std::task::{Context, Poll, ready};
 /// One line of JSON for each fact.
 const LINES: &str = "application/x-ndjson";
 
-pub(super) async fn status(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn status(served: Arc<Served>, _: RoutedRequest) -> Answered {
     told(served.overview.json())
 }
 
 /// The state of a process, if it could be written.
 pub(super) fn told(state: serde_json::Result<String>) -> Answered {
     state
-        .map(|text| Answer::json(StatusCode::OK, text))
+        .map(|text| RoutedAnswer::json(StatusCode::OK, text))
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
 }
 
-pub(super) async fn version<S>(_: Arc<S>, _: Request) -> Answered {
+pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-pub(super) async fn reload(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let done = served.reloader.reload(Trigger::Command).await;
     let mut answer = json!({"command": served.overview.command(), "pid": std::process::id(), "ok": done.is_ok()});
     match done {
@@ -42,15 +48,17 @@ pub(super) async fn reload(served: Arc<Served>, _: Request) -> Answered {
     Ok(ok(&answer))
 }
 
-pub(super) async fn live(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {
     watch(&served.app().live, &request)
 }
 
 /// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
-pub(super) fn watch(live: &Arc<Live>, request: &Request) -> Answered {
+pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest) -> Answered {
     match live.watch() {
-        Ok(watching) if request.wants_events() => Ok(Answer::events(FactEvents { watching, waiting: VecDeque::new() })),
-        Ok(watching) => Ok(Answer::live(LINES, watching)),
+        Ok(watching) if request.wants_events() => {
+            Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
+        }
+        Ok(watching) => Ok(RoutedAnswer::live(LINES, watching)),
         Err(error) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)),
     }
 }
@@ -63,14 +71,85 @@ struct FactEvents {
 }
 
 impl Events for FactEvents {
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
         loop {
             if let Some(data) = self.waiting.pop_front() {
-                return Poll::Ready(Some(Event { data, ..Event::default() }));
+                return Poll::Ready(Some(AnswerEvent { data, ..AnswerEvent::default() }));
             }
             let Some(Ok(lines)) = ready!(self.watching.poll_chunk(cx)) else { return Poll::Ready(None) };
             let whole = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             self.waiting.extend(whole.map(|line| lines.slice_ref(line)));
         }
     }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+pub(super) async fn alive<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
+    Ok(text(StatusCode::OK, "ok\n".to_owned()))
+}
+
+pub(super) async fn ready(served: Arc<Served>, _: RoutedRequest) -> Answered {
+    let app = served.app();
+    let recording = app.recording.as_ref().filter(|recording| recording.is_required());
+    let failing = recording.and_then(|recording| recording.stats().failing);
+    Ok(readiness(&app.gateway, failing))
+}
+
+pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
+    Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
+}
+
+/// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either
+/// way. None is started for it.
+fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
+    let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
+    let ready = serves && not_recording.is_none();
+    let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
+    if gateway.is_draining() {
+        body.push_str("the gateway is shutting down\n");
+    }
+    if let Some(why) = not_recording {
+        body.push_str(&format!("calls cannot be recorded: {why}\n"));
+    }
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
+        let more = if backend.state == "asleep" { ": it is stopped, and its next use starts it" } else { "" };
+        body.push_str(&format!("backend `{}` is {}{more}\n", backend.name, backend.state));
+    }
+    let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
+        body.push_str(&format!("backend `{}` does not answer pings\n", backend.name));
+    }
+    text(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
+}
+
+fn text(status: StatusCode, body: String) -> RoutedAnswer {
+    RoutedAnswer::whole(status, TEXT, body)
+}
+
+/// Writes down what the ring holds.
+pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let app = served.app();
+    let none = || Problem::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
+    let recording = app.recording.as_ref().ok_or_else(none)?;
+    // What has happened until now belongs to it.
+    app.gateway.settle();
+    let entries = recording.keep().await.map_err(|error| {
+        let status = match error {
+            KeepError::NoRing(_) => StatusCode::CONFLICT,
+            KeepError::NotWritten(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Problem::new(status, error)
+    })?;
+    let tape = &recording.tape().id;
+    tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written to the tape");
+    Ok(ok(&json!({"tape": tape, "entries": entries})))
+}
+
+pub(super) async fn tools(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let failed = |error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error);
+    let gateway = &served.app().gateway;
+    let mut pipe = Pipe::open(gateway, request.caller.clone()).await.map_err(failed)?;
+    let tools = ToolList::ask(&mut pipe, gateway, &served.reloader.current()).await.map_err(failed)?;
+    Ok(ok(&tools.to_json()))
 }

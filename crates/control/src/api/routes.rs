@@ -1,9 +1,9 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
-use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tape, tools};
+use super::{Served, breakpoints, holds, mcp, process, sessions};
 use http::Method;
 pub use signalbox_config::listen::{HEALTH, METRICS, READY};
-use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
+use signalbox_transport::router::{Answered, Mount, Route, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// The state of the process, as JSON.
@@ -44,9 +44,9 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
     use Mount::{Both, Control};
     let to = Bind(served);
     vec![
-        to.route(Method::GET, HEALTH, Both, probes::alive),
-        to.route(Method::GET, READY, Both, probes::ready),
-        to.route(Method::GET, METRICS, Both, probes::counted),
+        to.route(Method::GET, HEALTH, Both, process::alive),
+        to.route(Method::GET, READY, Both, process::ready),
+        to.route(Method::GET, METRICS, Both, process::counted),
 
         to.route(Method::GET, STATUS, Control, process::status),
         to.route(Method::GET, VERSION, Control, process::version),
@@ -69,9 +69,9 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, "/api/v1/sessions/{id}", Control, sessions::show),
         to.route(Method::DELETE, "/api/v1/sessions/{id}", Control, sessions::end),
 
-        to.route(Method::POST, KEEP, Control, tape::keep),
+        to.route(Method::POST, KEEP, Control, process::keep),
 
-        to.route(Method::GET, TOOLS, Control, tools::list),
+        to.route(Method::GET, TOOLS, Control, process::tools),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
     ]
 }
@@ -82,7 +82,7 @@ pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 impl<S: Send + Sync + 'static> Bind<'_, S> {
     pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
     where
-        H: Fn(Arc<S>, Request) -> F + Send + Sync + 'static,
+        H: Fn(Arc<S>, RoutedRequest) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
         let served = Arc::clone(self.0);

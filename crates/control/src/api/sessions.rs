@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 use signalbox_engine::SessionKey;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_runtime::{CallInFlight, Session};
-use signalbox_transport::router::{Answered, Problem, Request};
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let all: Vec<Value> = served.app().gateway.sessions.all().iter().map(|session| shown(session)).collect();
     Ok(ok(&all.into()))
 }
 
-pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
     Ok(ok(&whole(&*found(&served, &request)?)))
 }
 
-pub(super) async fn end(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let session = found(&served, &request)?;
     tracing::info!(session = %session.key, by = %request.caller, "session ended by a person");
     session.close();
@@ -27,7 +27,7 @@ pub(super) async fn end(served: Arc<Served>, request: Request) -> Answered {
 }
 
 /// The session of the number in the path, or with the id that its client holds.
-fn found(served: &Served, request: &Request) -> Result<Arc<Session>, Problem> {
+fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Problem> {
     let (sessions, id) = (&served.app().gateway.sessions, request.segment("id"));
     if let Some(session) = sessions.get(id) {
         return Ok(session);

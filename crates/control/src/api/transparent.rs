@@ -2,12 +2,12 @@
 //! gone on before anybody sees it; requests to do so are refused with the reason.
 
 use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
-use super::{ok, probes, process};
+use super::{ok, process};
 use crate::status::PassageOverview;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use signalbox_assembly::live::Live;
-use signalbox_transport::router::{Answered, Mount, Problem, Request, RouteError, Router};
+use signalbox_transport::router::{Answered, Mount, Problem, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// A process that passes bytes on.
@@ -37,7 +37,7 @@ impl Passing {
 pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
     let to = Bind(passing);
     let list = vec![
-        to.route(Method::GET, HEALTH, Mount::Control, probes::alive),
+        to.route(Method::GET, HEALTH, Mount::Control, process::alive),
         to.route(Method::GET, VERSION, Mount::Control, process::version),
         to.route(Method::GET, STATUS, Mount::Control, status),
         to.route(Method::GET, LIVE, Mount::Control, live),
@@ -57,47 +57,47 @@ pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
     Router::new(list).map(Arc::new)
 }
 
-async fn status(passing: Arc<Passing>, _: Request) -> Answered {
+async fn status(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     process::told(passing.overview.json())
 }
 
-async fn live(passing: Arc<Passing>, request: Request) -> Answered {
+async fn live(passing: Arc<Passing>, request: RoutedRequest) -> Answered {
     process::watch(&passing.live, &request)
 }
 
-async fn reload(passing: Arc<Passing>, _: Request) -> Answered {
+async fn reload(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     let (command, pid) = (passing.overview.command(), std::process::id());
     Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to reload"})))
 }
 
-async fn nothing(_: Arc<Passing>, _: Request) -> Answered {
+async fn nothing(_: Arc<Passing>, _: RoutedRequest) -> Answered {
     Ok(ok(&Value::Array(Vec::new())))
 }
 
-async fn none_cleared(_: Arc<Passing>, _: Request) -> Answered {
+async fn none_cleared(_: Arc<Passing>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"cleared": 0})))
 }
 
-async fn cannot_hold(passing: Arc<Passing>, _: Request) -> Answered {
+async fn cannot_hold(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     Err(Problem::new(StatusCode::CONFLICT, passing.why_nothing_is_held()))
 }
 
-async fn holds_none(passing: Arc<Passing>, _: Request) -> Answered {
+async fn holds_none(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     Err(Problem::new(StatusCode::NOT_FOUND, passing.why_nothing_is_held()))
 }
 
-async fn no_sessions(passing: Arc<Passing>, _: Request) -> Answered {
+async fn no_sessions(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     let command = passing.overview.command();
     let why = format!("`{command}` passes bytes on and keeps no sessions; `signalbox watch` shows what passes");
     Err(Problem::new(StatusCode::NOT_FOUND, why))
 }
 
-async fn no_ring(passing: Arc<Passing>, _: Request) -> Answered {
+async fn no_ring(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     let why = format!("`{}` holds nothing back: all that it records is on the tape", passing.overview.command());
     Err(Problem::new(StatusCode::CONFLICT, why))
 }
 
-async fn no_tools(passing: Arc<Passing>, _: Request) -> Answered {
+async fn no_tools(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
     let command = passing.overview.command();
     let why = format!("`{command}` passes bytes on and asks the server nothing itself; its client knows the tools");
     Err(Problem::new(StatusCode::CONFLICT, why))

@@ -125,7 +125,7 @@ mod tests {
     use signalbox_assembly::data_dir::DataDir;
     use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{Gateway, GatewayParts, Settings};
-    use signalbox_transport::router::{Answer, Answered, Mount, Request as Asked, Route, Router};
+    use signalbox_transport::router::{Answered, Mount, Route, RoutedAnswer, RoutedRequest as Asked, Router};
     use std::path::PathBuf;
     use std::sync::Arc;
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn told(text: &str) -> Answered {
-        Ok(Answer::json(StatusCode::OK, text.to_owned()))
+        Ok(RoutedAnswer::json(StatusCode::OK, text.to_owned()))
     }
 
     fn routes() -> Vec<Route> {

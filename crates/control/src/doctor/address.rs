@@ -34,7 +34,7 @@ pub(super) struct Address<'a> {
 }
 
 /// What was seen at an address.
-pub(super) struct Seen {
+pub(super) struct AddressReport {
     /// What is certainly wrong.
     pub fault: Option<Finding>,
     /// The other side's clock.
@@ -51,8 +51,8 @@ impl Address<'_> {
     }
 
     /// Looks, without opening a session.
-    pub(super) async fn look(&self) -> Seen {
-        let nothing = |fault| Seen { fault, date: None };
+    pub(super) async fn look(&self) -> AddressReport {
+        let nothing = |fault| AddressReport { fault, date: None };
         let (Some(host), Some(port)) = (self.url.host(), self.port()) else { return nothing(None) };
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if let Err(error) = timeout(PATIENCE, lookup_host((bare, port)))
@@ -69,7 +69,7 @@ impl Address<'_> {
         match self.get(self.url.path(), ANY).await {
             Ok(answer) => {
                 let fault = self.judge(answer.status).await;
-                Seen { fault, date: answer.date }
+                AddressReport { fault, date: answer.date }
             }
             Err(error) => nothing(self.unreachable(&error, host, port)),
         }

@@ -17,13 +17,13 @@ const LIST_WAIT: Duration = Duration::from_secs(15);
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What became of a backend.
-pub(super) struct Outcome {
+pub(super) struct BackendProbe {
     pub status: BackendStatus,
     /// From the start until it was up.
     pub took: Option<Duration>,
 }
 
-impl Outcome {
+impl BackendProbe {
     /// True if it serves.
     pub(super) fn is_up(&self) -> bool {
         self.status.state == "up"
@@ -31,7 +31,7 @@ impl Outcome {
 }
 
 /// Starts all of them at once, waits until each is up or has failed, and ends them again.
-pub(super) async fn try_out(config: &Config) -> Result<Vec<Outcome>, AssembleError> {
+pub(super) async fn try_out(config: &Config) -> Result<Vec<BackendProbe>, AssembleError> {
     // Live lists only: what another process knew at its end says nothing about now.
     let mut config = config.clone();
     for backend in &mut config.backends {
@@ -47,7 +47,7 @@ pub(super) async fn try_out(config: &Config) -> Result<Vec<Outcome>, AssembleErr
     Ok(outcomes)
 }
 
-async fn follow(app: &App, config: &Config, started: Instant) -> Vec<Outcome> {
+async fn follow(app: &App, config: &Config, started: Instant) -> Vec<BackendProbe> {
     let patience = |name: &str| {
         let own = config.backends.iter().find(|backend| backend.name == name);
         own.map_or(GRACE, |backend| backend.start_timeout) + GRACE
@@ -65,7 +65,7 @@ async fn follow(app: &App, config: &Config, started: Instant) -> Vec<Outcome> {
             _ => true,
         });
         if settled {
-            let outcome = |status: BackendStatus| Outcome { took: up.get(&status.name).copied(), status };
+            let outcome = |status: BackendStatus| BackendProbe { took: up.get(&status.name).copied(), status };
             return backends.into_iter().map(outcome).collect();
         }
         tokio::time::sleep(LOOK).await;
@@ -73,7 +73,7 @@ async fn follow(app: &App, config: &Config, started: Instant) -> Vec<Outcome> {
 }
 
 /// A backend that serves.
-pub(super) fn served(outcome: &Outcome) -> Finding {
+pub(super) fn served(outcome: &BackendProbe) -> Finding {
     let status = &outcome.status;
     let mut found = match (&status.server, &status.server_version) {
         (Some(name), Some(version)) => format!("{name} {version}"),
@@ -99,7 +99,7 @@ pub(super) fn served(outcome: &Outcome) -> Finding {
 }
 
 /// A backend that does not serve, as far as only its end tells.
-pub(super) fn failed(outcome: &Outcome, config: Option<&BackendConfig>) -> Finding {
+pub(super) fn failed(outcome: &BackendProbe, config: Option<&BackendConfig>) -> Finding {
     let status = &outcome.status;
     let error = status.last_error.clone();
     let mut found = match (status.state, &error) {

@@ -1,4 +1,4 @@
-//! One thing that `signalbox doctor` found.
+//! What `signalbox doctor` found in one check: how bad it is, where it is, and what to do about it.
 
 use serde::Serialize;
 

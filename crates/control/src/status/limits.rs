@@ -2,13 +2,13 @@
 
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
-use signalbox_config::{Config, Target};
+use signalbox_config::{BackendTarget, Config};
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
 
 /// One bound.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Limit {
+pub struct ShownLimit {
     /// What is bounded.
     pub what: String,
     /// How much of it there is.
@@ -29,7 +29,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn of(config: &Config) -> Self {
-        let processes = config.backends.iter().filter(|one| matches!(one.target, Target::Command { .. }));
+        let processes = config.backends.iter().filter(|one| matches!(one.target, BackendTarget::Command { .. }));
         Self {
             sessions: config.gateway.max_sessions,
             connections: config.gateway.max_connections,
@@ -38,8 +38,8 @@ impl Bounds {
     }
 
     /// Every bound with what is used of it.
-    pub(super) fn used(&self, status: &Status) -> Vec<Limit> {
-        let limit = |what: String, used: u64, bound: u64, set_by: String| Limit { what, used, bound, set_by };
+    pub(super) fn used(&self, status: &Status) -> Vec<ShownLimit> {
+        let limit = |what: String, used: u64, bound: u64, set_by: String| ShownLimit { what, used, bound, set_by };
         let mut limits = vec![
             limit(
                 "sessions".to_owned(),

@@ -28,7 +28,7 @@ pub const MAX_HEARD_BYTES: usize = 256 * 1024;
 
 /// How a call ended.
 #[derive(Clone, Debug)]
-pub enum Ended {
+pub enum BridgedCallEnd {
     /// With an answer of the backend.
     Answer {
         /// The answer.
@@ -70,7 +70,7 @@ pub enum BridgedCallCommand<H> {
         /// Who waits.
         to: H,
         /// How it ended.
-        ended: Box<Ended>,
+        ended: Box<BridgedCallEnd>,
     },
     /// Suspend the time-out of the call until then, because the backend waits for the client.
     Hold(Instant),
@@ -104,7 +104,7 @@ pub struct BridgedCall<H> {
     rounds: u32,
     settling: bool,
     heard: VecDeque<Envelope>,
-    ended: Option<Box<Ended>>,
+    ended: Option<Box<BridgedCallEnd>>,
     until: Option<Instant>,
 }
 
@@ -163,7 +163,7 @@ impl<H: Clone> BridgedCall<H> {
     fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
         let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
         self.over();
-        out.push(BridgedCallCommand::Deliver { to, ended: Box::new(Ended::Fault(fault)) });
+        out.push(BridgedCallCommand::Deliver { to, ended: Box::new(BridgedCallEnd::Fault(fault)) });
         out.push(BridgedCallCommand::Abandon);
     }
 
@@ -277,7 +277,7 @@ impl<H: Clone> BridgedCall<H> {
     }
 
     /// Ends the call. If nobody waits, the end is kept until the client comes back.
-    pub fn ended(&mut self, ended: Ended, out: &mut Vec<BridgedCallCommand<H>>) {
+    pub fn ended(&mut self, ended: BridgedCallEnd, out: &mut Vec<BridgedCallCommand<H>>) {
         self.questions.clear();
         match &self.bound {
             Some(to) => out.push(BridgedCallCommand::Deliver { to: to.clone(), ended: Box::new(ended) }),
@@ -291,7 +291,7 @@ impl<H: Clone> BridgedCall<H> {
             self.until = None;
             // A client that comes back right now is told so at once.
             let text = "the call waited too long for this input and was given up; it is not run a second time";
-            self.ended = Some(Box::new(Ended::Fault(Fault::new(FaultKind::InvalidParams, text))));
+            self.ended = Some(Box::new(BridgedCallEnd::Fault(Fault::new(FaultKind::InvalidParams, text))));
             out.push(BridgedCallCommand::Abandon);
         }
     }
@@ -343,7 +343,7 @@ mod tests {
         }
 
         fn answers(&mut self, json: &str) -> Vec<String> {
-            let ended = Ended::Answer { message: envelope(json), edits: Edits::new(), status: None };
+            let ended = BridgedCallEnd::Answer { message: envelope(json), edits: Edits::new(), status: None };
             self.run(|bridged_call, _, out| bridged_call.ended(ended, out))
         }
     }
@@ -362,8 +362,8 @@ mod tests {
             BridgedCallCommand::Upstream(draft) => format!("> {}", text(&draft.bytes)),
             BridgedCallCommand::Notify { to, message } => format!("{to} hears {}", message.method().unwrap()),
             BridgedCallCommand::Deliver { to, ended } => match *ended {
-                Ended::Answer { message, .. } => format!("{to} gets {}", text(message.bytes())),
-                Ended::Fault(fault) => format!("{to} gets {}", fault.reason()),
+                BridgedCallEnd::Answer { message, .. } => format!("{to} gets {}", text(message.bytes())),
+                BridgedCallEnd::Fault(fault) => format!("{to} gets {}", fault.reason()),
             },
             BridgedCallCommand::Hold(_) => "hold".to_owned(),
             BridgedCallCommand::Release => "release".to_owned(),

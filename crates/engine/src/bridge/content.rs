@@ -13,7 +13,7 @@ const STRUCTURED: &str = "structuredContent";
 
 /// The members of a result that the bridge looks at, in positions of the whole message.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ResultMembers {
     /// The whole member, because it is removed most often.
     kind: Option<Span>,
     result_type: Option<Span>,
@@ -26,7 +26,7 @@ pub(super) struct Found {
     task: Option<Span>,
 }
 
-impl Found {
+impl ResultMembers {
     /// Finds them in one walk over the members of the result.
     pub(super) fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
@@ -59,7 +59,7 @@ impl Found {
 /// Fits a result to an older client, and returns the names of what was converted or removed. A result that already
 /// fits costs one walk over its members.
 pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edits) -> Vec<&'static str> {
-    fit(method, to, message, &Found::read(message), edits)
+    fit(method, to, message, &ResultMembers::read(message), edits)
 }
 
 /// The same, for a result whose members have been found.
@@ -67,7 +67,7 @@ pub(super) fn fit(
     method: &str,
     to: Revision,
     message: &Envelope,
-    found: &Found,
+    found: &ResultMembers,
     edits: &mut Edits,
 ) -> Vec<&'static str> {
     let mut changed = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn fit(
 pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some(result) = message.result_span() else { return };
     let base = message.bytes();
-    let found = Found::read(message);
+    let found = ResultMembers::read(message);
     let mut set = |there: Option<Span>, key, value: &[u8]| {
         if there.is_none_or(|span| span.of(base) != value) {
             edits.set_member(base, result, key, value);
@@ -151,7 +151,7 @@ pub(super) fn cached(name: &str) -> bool {
 }
 
 /// Removes the members that only results of 2026-07-28 have.
-fn strip(method: &str, base: &[u8], result: Span, found: &Found, edits: &mut Edits) {
+fn strip(method: &str, base: &[u8], result: Span, found: &ResultMembers, edits: &mut Edits) {
     let complete = found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete"));
     let alone = found.meta.or(found.structured).is_none() && !cached(method);
     match found.kind.filter(|_| complete) {
@@ -245,7 +245,7 @@ fn structured(
     to: Revision,
     base: &[u8],
     result: Span,
-    found: &Found,
+    found: &ResultMembers,
     edits: &mut Edits,
     changed: &mut Vec<&'static str>,
 ) {

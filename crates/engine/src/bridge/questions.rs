@@ -9,25 +9,25 @@ use signalbox_wire::{Edits, RawId, Revision, Span, builder, codes, json, meta, m
 /// A question or an answer that the other side's revision has no form for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{feature} does not exist in the revision of the other side")]
-pub struct Lost {
+pub struct Untranslatable {
     /// What cannot be carried, in a few words.
     pub feature: &'static str,
 }
 
-const ELICITATION: Lost = Lost { feature: "elicitation" };
-const URL: Lost = Lost { feature: "elicitation by URL" };
-const MULTI_SELECT: Lost = Lost { feature: "elicitation of several choices at once" };
-const CHOICES: Lost = Lost { feature: "elicitation of choices that are not strings" };
-const TOOLS: Lost = Lost { feature: "sampling with tools" };
-const AUDIO: Lost = Lost { feature: "audio in sampling" };
-const PARTS: Lost = Lost { feature: "a sampling answer of several parts" };
+const ELICITATION: Untranslatable = Untranslatable { feature: "elicitation" };
+const URL: Untranslatable = Untranslatable { feature: "elicitation by URL" };
+const MULTI_SELECT: Untranslatable = Untranslatable { feature: "elicitation of several choices at once" };
+const CHOICES: Untranslatable = Untranslatable { feature: "elicitation of choices that are not strings" };
+const TOOLS: Untranslatable = Untranslatable { feature: "sampling with tools" };
+const AUDIO: Untranslatable = Untranslatable { feature: "audio in sampling" };
+const PARTS: Untranslatable = Untranslatable { feature: "a sampling answer of several parts" };
 
 /// The params of an entry of `inputRequests` as the params of a request to an old client. `mint` is the
 /// `elicitationId` that an elicitation by URL gets, since 2025-11-25 requires one and 2026-07-28 has none.
 ///
 /// # Errors
 /// Names what the client's revision has no form for.
-pub fn to_legacy(method: &str, params: &[u8], to: Revision, mint: &str) -> Result<Bytes, Lost> {
+pub fn to_legacy(method: &str, params: &[u8], to: Revision, mint: &str) -> Result<Bytes, Untranslatable> {
     let base = object_or_empty(params);
     let whole = Span::new(0, base.len());
     let mut edits = Edits::new();
@@ -93,7 +93,7 @@ pub fn answer_to_modern(_method: &str, result: &[u8]) -> Bytes {
 ///
 /// # Errors
 /// Names what the server's revision has no form for.
-pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Bytes, Lost> {
+pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Bytes, Untranslatable> {
     let base = trimmed_answer(result);
     if method != method::SAMPLING_CREATE_MESSAGE || to.sampling_tools() {
         return Ok(base);
@@ -179,7 +179,7 @@ fn trimmed_answer(result: &[u8]) -> Bytes {
 }
 
 /// Writes the choices of a form as 2025-06-18 knows them: `enum` with `enumNames`.
-fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Lost> {
+fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Untranslatable> {
     let Some(properties) = json::path(base, &["requestedSchema", "properties"]) else { return Ok(()) };
     let bytes = properties.of(base);
     for member in json::members(bytes) {
@@ -222,7 +222,7 @@ fn titled(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// Before 2025-11-25 a message has one content: a message with a list becomes one message for each of its parts.
-fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), Lost> {
+fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), Untranslatable> {
     let Some(messages) = json::member(base, "messages") else { return Ok(()) };
     let bytes = messages.of(base);
     for span in json::elements(bytes) {
@@ -252,7 +252,7 @@ fn single_contents(base: &[u8], to: Revision, edits: &mut Edits) -> Result<(), L
 }
 
 /// One content for a list of them: the only one, or the text of all.
-fn joined(list: &[u8]) -> Result<Vec<u8>, Lost> {
+fn joined(list: &[u8]) -> Result<Vec<u8>, Untranslatable> {
     let mut parts = json::elements(list);
     if let (Some(only), None) = (parts.next(), parts.next()) {
         return Ok(only.of(list).to_vec());

@@ -8,6 +8,7 @@ use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
 use crate::chain::Ruling;
 use crate::keys::TextMap;
+use crate::lock::LockResultExt;
 use crate::profile::ServerProfile;
 use crate::read_cache::Terms;
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Era, Revision, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Maximum number of entries on one page.
@@ -285,12 +286,12 @@ impl Snapshot {
             return self.render(kind, selector, sight, Some(Cursor::decode(kind, text)?));
         }
         let key = (kind, selector.clone(), sight.map(|sight| sight.audience().clone()));
-        let kept = self.rendered.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let kept = self.rendered.lock().unpoisoned().get(&key).cloned();
         if kept.is_some() {
             return kept;
         }
         let page = self.render(kind, selector, sight, None)?;
-        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rendered = self.rendered.lock().unpoisoned();
         if rendered.len() < MAX_RENDERED {
             rendered.insert(key, page.clone());
         }

@@ -1,5 +1,3 @@
-//! The facts that the machine records.
-
 use super::{Context, FrontMachine};
 use crate::caller::Caller;
 use crate::command::Command;

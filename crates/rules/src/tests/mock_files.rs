@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::error::RuleError;
-use crate::files::{FileError, Files};
 use crate::limits;
+use crate::outside::{FileError, Files};
 
 /// One file, whatever its name.
 struct One<'a>(&'a str);

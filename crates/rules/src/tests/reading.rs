@@ -197,7 +197,7 @@ fn several_files_become_one_set_and_one_id_is_there_once() {
     let two = RuleSet::parse_within(
         "signalbox.toml",
         "port = 5\n\n[[rules]]\nid = \"b\"\npriority = 1\nthen = \"allow\"",
-        &crate::files::NoFiles,
+        &crate::outside::NoFiles,
     )
     .unwrap();
     let merged = RuleSet::merge(vec![one.clone(), two.clone()]).unwrap();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// What a connection is for, and with that whose calls it carries.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Role {
+pub(crate) enum ConnectionRole {
     /// The gateway's own. It also carries the calls that the gateway's principal shares a connection for.
     Home,
     /// Carries the calls of all sessions of a principal that need no connection of their own.
@@ -33,7 +33,7 @@ pub(crate) enum Role {
     Pooled(PoolKey),
 }
 
-impl Role {
+impl ConnectionRole {
     /// True for a connection that several sessions use without further conditions.
     pub fn is_shared(&self) -> bool {
         matches!(self, Self::Home | Self::Shared(_))
@@ -73,15 +73,15 @@ impl Connections {
     /// Files a connection that is about to be opened under its role.
     pub fn insert(&mut self, peer: Arc<Peer>) {
         match peer.role.clone() {
-            Role::Home => self.home = Some(peer),
-            Role::Shared(principal) => {
+            ConnectionRole::Home => self.home = Some(peer),
+            ConnectionRole::Shared(principal) => {
                 let era = if peer.wish == Wish::Modern { Era::Modern } else { Era::Legacy };
                 self.shared.insert((principal, era), peer);
             }
-            Role::Owned(session) => {
+            ConnectionRole::Owned(session) => {
                 self.owned.insert(session, peer);
             }
-            Role::Pooled(key) => self.pooled.entry(key).or_default().push(peer),
+            ConnectionRole::Pooled(key) => self.pooled.entry(key).or_default().push(peer),
         }
     }
 
@@ -89,7 +89,7 @@ impl Connections {
     pub fn remove(&mut self, peer: &Peer) {
         let is_it = |one: &Arc<Peer>| one.id == peer.id;
         match &peer.role {
-            Role::Home | Role::Shared(_) => {
+            ConnectionRole::Home | ConnectionRole::Shared(_) => {
                 for era in [Era::Legacy, Era::Modern] {
                     let key = (peer.principal.clone(), era);
                     if self.shared.get(&key).is_some_and(is_it) {
@@ -97,12 +97,12 @@ impl Connections {
                     }
                 }
             }
-            Role::Owned(session) => {
+            ConnectionRole::Owned(session) => {
                 if self.owned.get(session).is_some_and(is_it) {
                     self.owned.remove(session);
                 }
             }
-            Role::Pooled(key) => {
+            ConnectionRole::Pooled(key) => {
                 let Some(pool) = self.pooled.get_mut(key) else { return };
                 pool.retain(|one| !is_it(one));
                 if pool.is_empty() {

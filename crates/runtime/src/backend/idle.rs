@@ -1,7 +1,7 @@
 //! Ends connections that nobody uses any more, so that a client that came once does not hold a process forever.
 
 use super::Backend;
-use super::connections::{Candidates, Role};
+use super::connections::{Candidates, ConnectionRole};
 use super::spec::{Lifetime, Start};
 use super::state::BackendState;
 use crate::gateway::Gateway;
@@ -60,10 +60,10 @@ impl Backend {
             return Some(Duration::ZERO);
         }
         match &peer.role {
-            Role::Home | Role::Owned(_) => lifetime.idle_stop,
-            Role::Shared(principal) if *principal == gateway.principal => lifetime.idle_stop,
-            Role::Shared(_) => lifetime.idle_stop.or(Some(SHARED_IDLE)),
-            Role::Pooled(_) => Some(lifetime.idle_stop.map_or(POOLED_IDLE, |stop| stop.min(POOLED_IDLE))),
+            ConnectionRole::Home | ConnectionRole::Owned(_) => lifetime.idle_stop,
+            ConnectionRole::Shared(principal) if *principal == gateway.principal => lifetime.idle_stop,
+            ConnectionRole::Shared(_) => lifetime.idle_stop.or(Some(SHARED_IDLE)),
+            ConnectionRole::Pooled(_) => Some(lifetime.idle_stop.map_or(POOLED_IDLE, |stop| stop.min(POOLED_IDLE))),
         }
     }
 
@@ -76,10 +76,10 @@ impl Backend {
     /// True if no subscription, call or task needs this connection.
     fn is_free(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let in_use = match &peer.role {
-            Role::Owned(owner) => state.subscriptions.has_watches(*owner),
-            Role::Home | Role::Shared(_) => state.subscriptions.any_of(&peer.principal),
+            ConnectionRole::Owned(owner) => state.subscriptions.has_watches(*owner),
+            ConnectionRole::Home | ConnectionRole::Shared(_) => state.subscriptions.any_of(&peer.principal),
             // The shared connection reports the same changes.
-            Role::Pooled(_) => peer.is_in_exclusive_use(),
+            ConnectionRole::Pooled(_) => peer.is_in_exclusive_use(),
         };
         let needed = state.connections.is_home(peer) && !self.may_sleep(state, gateway, peer);
         !in_use && !needed && !gateway.tasks.holds(peer.id) && !peer.has_tasks(now)
@@ -114,7 +114,8 @@ impl Backend {
             among => among,
         };
         let subscriptions = &state.subscriptions;
-        let watches = |peer: &Peer| matches!(peer.role, Role::Owned(owner) if subscriptions.has_watches(owner));
+        let watches =
+            |peer: &Peer| matches!(peer.role, ConnectionRole::Owned(owner) if subscriptions.has_watches(owner));
         let gone = state.connections.give_way(among, |peer| watches(peer) || self.works_on_task(peer));
         let Some(peer) = gone else { return Room::Taken };
         if peer.owner().is_some() {

@@ -1,7 +1,7 @@
 //! Keeps the catalog up to date: reads a backend's lists when it comes up and whenever it says that they changed.
 
 use super::Backend;
-use super::connections::Role;
+use super::connections::ConnectionRole;
 use super::state::Home;
 use crate::lists;
 use crate::peer::Peer;
@@ -169,7 +169,7 @@ impl Backend {
         if let Some(owner) = peer.owner() {
             return owner.handle(Event::ListsChanged { changed });
         }
-        if matches!(peer.role, Role::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
+        if matches!(peer.role, ConnectionRole::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
             gateway.tell_lists_changed(changed, Some(&peer.caps));
         }
     }

@@ -6,7 +6,7 @@
 use super::Backend;
 use super::connections::{Candidates, PoolKey};
 use super::idle::Room;
-use super::routes::{Caller, Pick};
+use super::routes::{ConnectionRequest, Pick};
 use super::state::{BackendState, Home};
 use crate::peer::Peer;
 use bytes::Bytes;
@@ -53,7 +53,7 @@ impl Drop for ExclusiveUse {
 }
 
 impl Backend {
-    pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {
+    pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: ConnectionRequest<'_>) -> Pick {
         let caps = caller.caps();
         let info = caller.client.and_then(|client| client.info.clone()).filter(|info| info.len() <= MAX_INFO);
         let info = info.map(|info| Bytes::copy_from_slice(&info));

@@ -2,9 +2,9 @@
 //! reopened by its supervisor.
 
 use super::Backend;
-use super::connections::Role;
+use super::connections::ConnectionRole;
 use super::follows::AGAIN;
-use super::routes::{Caller, Pick};
+use super::routes::{ConnectionRequest, Pick};
 use super::supervisor::BACKOFF_MAX;
 use crate::peer::Peer;
 use crate::session::Session;
@@ -28,16 +28,16 @@ impl Backend {
     pub(super) fn reopen_later(self: &Arc<Self>, peer: &Peer) {
         let after = if peer.profile().is_some() { AGAIN } else { BACKOFF_MAX };
         match &peer.role {
-            Role::Owned(_) | Role::Shared(_) => self.reopen(peer.role.clone(), after),
+            ConnectionRole::Owned(_) | ConnectionRole::Shared(_) => self.reopen(peer.role.clone(), after),
             // Another home connection has taken its place already.
-            Role::Home => self.reopen(Role::Shared(peer.principal.clone()), after),
-            Role::Pooled(_) => {}
+            ConnectionRole::Home => self.reopen(ConnectionRole::Shared(peer.principal.clone()), after),
+            ConnectionRole::Pooled(_) => {}
         }
     }
 
     /// Opens the shared connection of a principal that listens, and keeps trying until it is open.
     pub(super) fn keep_open(self: &Arc<Self>, principal: Principal) {
-        self.reopen(Role::Shared(principal), AGAIN);
+        self.reopen(ConnectionRole::Shared(principal), AGAIN);
     }
 
     /// Opens every connection that the subscriptions taken over from a predecessor need.
@@ -49,14 +49,14 @@ impl Backend {
             (principals.chain(followers).collect(), state.subscriptions.watchers().map(|(key, _)| key).collect())
         };
         for principal in principals {
-            self.reopen(Role::Shared(principal), SOON);
+            self.reopen(ConnectionRole::Shared(principal), SOON);
         }
         for key in watching {
-            self.reopen(Role::Owned(key), SOON);
+            self.reopen(ConnectionRole::Owned(key), SOON);
         }
     }
 
-    fn reopen(self: &Arc<Self>, role: Role, after: Duration) {
+    fn reopen(self: &Arc<Self>, role: ConnectionRole, after: Duration) {
         if self.missing(&role).is_empty() || !self.lock().subscriptions.begin_reopening(&role) {
             return;
         }
@@ -75,14 +75,18 @@ impl Backend {
     }
 
     /// True if there is nothing left to do. A connection that is lost again begins anew with `reopen_later`.
-    fn try_reopen(self: &Arc<Self>, role: &Role) -> bool {
+    fn try_reopen(self: &Arc<Self>, role: &ConnectionRole) -> bool {
         let missing = self.missing(role);
         let mut state = self.lock();
         let mut done = true;
         for one in missing {
             let client = one.session.client().filter(|_| one.era == Era::Legacy);
-            let caller =
-                Caller { session: &one.session, client: client.as_deref(), era: one.era, asks: client.is_some() };
+            let caller = ConnectionRequest {
+                session: &one.session,
+                client: client.as_deref(),
+                era: one.era,
+                asks: client.is_some(),
+            };
             done &= matches!(self.pick(&mut state, caller), Pick::Peer(..));
         }
         done |= state.stopping;
@@ -93,22 +97,22 @@ impl Backend {
     }
 
     /// Clients that listen without a connection: at most one of each era, since others share its connection.
-    fn missing(&self, role: &Role) -> Vec<Missing> {
+    fn missing(&self, role: &ConnectionRole) -> Vec<Missing> {
         let (mut missing, keys) = {
             let state = self.lock();
             let there = |principal: &Principal, era: Era| {
                 state.connections.shared(principal, state.support.target(era)).is_some()
             };
             match role {
-                Role::Home | Role::Pooled(_) => (Vec::new(), Vec::new()),
-                Role::Owned(key) => {
+                ConnectionRole::Home | ConnectionRole::Pooled(_) => (Vec::new(), Vec::new()),
+                ConnectionRole::Owned(key) => {
                     // A session that has set a log level waits for log messages.
                     let level = state.subscriptions.level_of(*key);
                     let hears = state.subscriptions.has_watches(*key) || level.is_some();
                     let lost = hears && !state.connections.owns(*key);
                     (Vec::new(), Vec::from_iter(lost.then_some((*key, Era::Legacy))))
                 }
-                Role::Shared(principal) => {
+                ConnectionRole::Shared(principal) => {
                     let follows = state.subscriptions.follows_of(principal).next();
                     let follows = follows.filter(|_| !there(principal, Era::Modern));
                     let follows = follows.map(|one| Missing { session: Arc::clone(&one.session), era: Era::Modern });

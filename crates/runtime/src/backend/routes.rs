@@ -29,7 +29,7 @@ pub(super) enum Pick {
 
 /// Who wants a connection, and for what.
 #[derive(Copy, Clone)]
-pub(super) struct Caller<'a> {
+pub(super) struct ConnectionRequest<'a> {
     pub session: &'a Arc<Session>,
     pub client: Option<&'a ClientProfile>,
     pub era: Era,
@@ -37,7 +37,7 @@ pub(super) struct Caller<'a> {
     pub asks: bool,
 }
 
-impl<'a> Caller<'a> {
+impl<'a> ConnectionRequest<'a> {
     fn of_call(session: &'a Arc<Session>, call: &'a Call) -> Self {
         Self { session, client: Some(&call.client), era: call.era, asks: bridge::may_ask(&call.method) }
     }
@@ -102,7 +102,7 @@ impl Backend {
             let picked = if self.is_throttled(&state) {
                 Pick::Wait
             } else {
-                self.pick(&mut state, Caller::of_call(session, &call))
+                self.pick(&mut state, ConnectionRequest::of_call(session, &call))
             };
             let fault = match picked {
                 Pick::Peer(peer, exclusive_use) => {
@@ -199,7 +199,7 @@ impl Backend {
 
     /// Opens the connection that reads the lists for this kind of client, if it is missing.
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
-        let caller = Caller { session, client, era, asks: true };
+        let caller = ConnectionRequest { session, client, era, asks: true };
         let picked = {
             let mut state = self.lock();
             let target = state.support.target(era);
@@ -230,13 +230,13 @@ impl Backend {
             self.wake(&mut state);
             return None;
         }
-        match self.pick(&mut state, Caller { session, client: None, era: Era::Modern, asks: false }) {
+        match self.pick(&mut state, ConnectionRequest { session, client: None, era: Era::Modern, asks: false }) {
             Pick::Peer(peer, _) => Some(peer),
             Pick::Wait | Pick::Refuse(_) => None,
         }
     }
 
-    pub(super) fn pick(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {
+    pub(super) fn pick(self: &Arc<Self>, state: &mut BackendState, caller: ConnectionRequest<'_>) -> Pick {
         let session = caller.session;
         if state.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
@@ -302,7 +302,7 @@ impl Backend {
     }
 
     /// An old HTTP backend keeps state per session, and a question on an old pipe does not say which call it is about.
-    fn way(&self, caller: Caller<'_>, target: Era) -> Way {
+    fn way(&self, caller: ConnectionRequest<'_>, target: Era) -> Way {
         let askable = || caller.client.is_some_and(|client| !client.caps().is_bare());
         let streams = self.connector.carries_headers();
         match (caller.era, target) {

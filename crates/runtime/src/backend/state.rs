@@ -2,7 +2,7 @@
 
 use super::Backend;
 use super::condition::Condition;
-use super::connections::{Connections, Role};
+use super::connections::{ConnectionRole, Connections};
 use super::list_knowledge::ListKnowledge;
 use super::subscriptions::{Follow, Subscriptions};
 use crate::peer::{Peer, Queued};
@@ -165,9 +165,9 @@ impl BackendState {
     /// True if this connection to an old backend carries the subscriptions of a listen request.
     pub fn carries(&self, peer: &Peer, follow: &Follow) -> bool {
         let fits = match &peer.role {
-            Role::Owned(_) => false,
-            Role::Home | Role::Shared(_) => self.support.target(Era::Modern) == Era::Legacy,
-            Role::Pooled(_) => follow.caps == peer.caps,
+            ConnectionRole::Owned(_) => false,
+            ConnectionRole::Home | ConnectionRole::Shared(_) => self.support.target(Era::Modern) == Era::Legacy,
+            ConnectionRole::Pooled(_) => follow.caps == peer.caps,
         };
         fits && follow.session.principal == peer.principal
     }
@@ -175,9 +175,9 @@ impl BackendState {
     /// True if somebody follows this resource on this connection to an old backend.
     pub fn wants(&self, peer: &Peer, uri: &str) -> bool {
         match &peer.role {
-            Role::Owned(owner) => self.subscriptions.is_watched_by(uri, *owner),
-            Role::Home | Role::Shared(_) => self.shared_wants(&peer.principal, uri),
-            Role::Pooled(_) => {
+            ConnectionRole::Owned(owner) => self.subscriptions.is_watched_by(uri, *owner),
+            ConnectionRole::Home | ConnectionRole::Shared(_) => self.shared_wants(&peer.principal, uri),
+            ConnectionRole::Pooled(_) => {
                 let mut follows = self.subscriptions.follows_of(&peer.principal);
                 follows.any(|one| self.carries(peer, one) && one.names(uri))
             }

@@ -8,7 +8,7 @@
 //! - There are no more than [`MAX_WATCHES`] watched resources, [`MAX_WATCHES_EACH`] of one session, [`MAX_FOLLOWS`] listen
 //!   requests, and [`MAX_WATCHES`] changes that wait to be told.
 
-use super::connections::Role;
+use super::connections::ConnectionRole;
 use crate::bridged_call_driver::Waiter;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
@@ -121,7 +121,7 @@ pub(crate) struct Subscriptions {
     /// Changes of resources that will be told in a moment, each as the backend told it last.
     changes_to_tell: HashMap<ChangeKey, Envelope>,
     /// Which connections are about to be opened again for those who listen on them.
-    reopening: HashSet<Role>,
+    reopening: HashSet<ConnectionRole>,
 }
 
 impl Subscriptions {
@@ -280,12 +280,12 @@ impl Subscriptions {
     }
 
     /// Notes that a connection is being opened again. False if that is noted already.
-    pub fn begin_reopening(&mut self, role: &Role) -> bool {
+    pub fn begin_reopening(&mut self, role: &ConnectionRole) -> bool {
         self.reopening.insert(role.clone())
     }
 
     /// Notes that a connection need not be opened again any more.
-    pub fn end_reopening(&mut self, role: &Role) {
+    pub fn end_reopening(&mut self, role: &ConnectionRole) {
         self.reopening.remove(role);
     }
 
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_connection_is_opened_again_by_one_task_at_a_time() {
-        let (mut subscriptions, role) = (Subscriptions::default(), Role::Owned(key(1)));
+        let (mut subscriptions, role) = (Subscriptions::default(), ConnectionRole::Owned(key(1)));
         assert!(subscriptions.begin_reopening(&role));
         assert!(!subscriptions.begin_reopening(&role));
         subscriptions.end_reopening(&role);

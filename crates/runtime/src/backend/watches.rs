@@ -2,7 +2,7 @@
 //! every reconnection.
 
 use super::Backend;
-use super::connections::Role;
+use super::connections::ConnectionRole;
 use super::subscriptions::{MAX_WATCHES, TooManyWatches};
 use crate::peer::Peer;
 use crate::session::Session;
@@ -98,13 +98,13 @@ impl Backend {
     /// Tells a connection the lowest level that anyone on it wants.
     fn apply_level(&self, peer: &Peer) {
         let wanted = match &peer.role {
-            Role::Owned(owner) => self.lock().subscriptions.level_of(*owner),
-            Role::Home | Role::Shared(_) => {
+            ConnectionRole::Owned(owner) => self.lock().subscriptions.level_of(*owner),
+            ConnectionRole::Home | ConnectionRole::Shared(_) => {
                 let readers = self.log_readers(&peer.principal);
                 let state = self.lock();
                 readers.iter().filter_map(|session| state.subscriptions.level_of(session.key)).min()
             }
-            Role::Pooled(_) => None,
+            ConnectionRole::Pooled(_) => None,
         };
         if let Some(level) = wanted {
             peer.send_level(level);
@@ -122,9 +122,11 @@ impl Backend {
         {
             let state = self.lock();
             uris.extend(state.subscriptions.watched_where(|key, principal| match &peer.role {
-                Role::Owned(owner) => key == *owner,
-                Role::Home | Role::Shared(_) => *principal == peer.principal && !state.connections.owns(key),
-                Role::Pooled(_) => false,
+                ConnectionRole::Owned(owner) => key == *owner,
+                ConnectionRole::Home | ConnectionRole::Shared(_) => {
+                    *principal == peer.principal && !state.connections.owns(key)
+                }
+                ConnectionRole::Pooled(_) => false,
             }));
             for follow in state.subscriptions.follows().filter(|one| state.carries(peer, one)) {
                 uris.extend(follow.wanted.uris.iter().cloned());

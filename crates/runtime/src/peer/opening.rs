@@ -4,7 +4,7 @@ use super::events::PeerEvents;
 use super::live_tasks::LiveTasks;
 use super::watching::Watching;
 use super::{Peer, PeerState};
-use crate::backend::{Backend, PoolKey, Role};
+use crate::backend::{Backend, ConnectionRole, PoolKey};
 use crate::link::LinkEvents;
 use crate::session::Session;
 use signalbox_engine::back::{BackMachine, ClientOffer, Wish};
@@ -17,29 +17,29 @@ use std::sync::{Arc, Mutex, OnceLock};
 impl Peer {
     /// The gateway's own connection, about to be opened.
     pub(crate) fn home(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, principal, (Role::Home, None), wish, offer)
+        Self::new(backend, principal, (ConnectionRole::Home, None), wish, offer)
     }
 
     /// A connection that the sessions of a principal share, about to be opened.
     pub(crate) fn shared(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, principal.clone(), (Role::Shared(principal), None), wish, offer)
+        Self::new(backend, principal.clone(), (ConnectionRole::Shared(principal), None), wish, offer)
     }
 
     /// A connection of one session, about to be opened.
     pub(crate) fn owned(backend: &Arc<Backend>, session: &Arc<Session>, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        let role = (Role::Owned(session.key), Some(Arc::clone(session)));
+        let role = (ConnectionRole::Owned(session.key), Some(Arc::clone(session)));
         Self::new(backend, session.principal.clone(), role, wish, offer)
     }
 
     /// A pooled connection, about to be opened.
     pub(crate) fn pooled(backend: &Arc<Backend>, key: PoolKey, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, key.principal.clone(), (Role::Pooled(key), None), Wish::Legacy, offer)
+        Self::new(backend, key.principal.clone(), (ConnectionRole::Pooled(key), None), Wish::Legacy, offer)
     }
 
     fn new(
         backend: &Arc<Backend>,
         principal: Principal,
-        (role, owner): (Role, Option<Arc<Session>>),
+        (role, owner): (ConnectionRole, Option<Arc<Session>>),
         wish: Wish,
         offer: ClientOffer,
     ) -> Arc<Self> {

@@ -15,7 +15,7 @@ use signalbox_config::{Config, Listen, Loaded, Transport};
 use signalbox_control::api::{Served, routes};
 use signalbox_control::control_socket::Control;
 use signalbox_control::open_files;
-use signalbox_control::status::Place;
+use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::Authenticators;
 use signalbox_engine::record::TapeKind;
@@ -178,7 +178,7 @@ impl Server {
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         let front = Front::new(config, principal, admission, tls.clone());
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
-        let served = Served::new(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
+        let served = Served::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
         let router = routes::router(&served)?;
         let control = Control::open(data_dir, &app.gateway, &router);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);

@@ -13,7 +13,7 @@ use signalbox_config::loader::Loader;
 use signalbox_control::api::{Served, routes};
 use signalbox_control::control_socket::Control;
 use signalbox_control::open_files;
-use signalbox_control::status::Place;
+use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};
@@ -33,7 +33,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
     let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
-    let served = Served::new(&reloader, Place { command: "stdio", url: None, tls: None });
+    let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, &app.gateway, &routes::router(&served)?);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use signalbox_assembly::assemble::{App, assemble};
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::signals::Signals;
-use signalbox_config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, Overrides, ToolFilter, TrustLevel, UrlTransport};
 use signalbox_control::api::routes::{STATUS, TOOLS};
 use signalbox_control::control_socket;
 use signalbox_control::pipe::{Pipe, request_of};
@@ -151,7 +151,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     config.rules = signalbox_config::Rules::default();
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
-        target: Target::Url {
+        target: BackendTarget::Url {
             url,
             headers: http::HeaderMap::new(),
             transport: UrlTransport::Auto,

@@ -9,7 +9,7 @@ mod kept;
 use signalbox_assembly::assemble::assemble;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
-use signalbox_config::keys::{KEYS, Kind};
+use signalbox_config::keys::{KEYS, KeyKind};
 use signalbox_config::{Config, Located, Overrides};
 use signalbox_control::metrics;
 use signalbox_engine::bridge::bridged_call;
@@ -407,8 +407,8 @@ impl Most {
 /// The default of a key, as a number.
 fn default_of(key: &str) -> f64 {
     match KEYS.iter().find(|known| known.path == key).unwrap_or_else(|| panic!("no key {key}")).kind {
-        Kind::Count { default, .. } => f64::from(u32::try_from(default).unwrap()),
-        Kind::Seconds { default, .. } => default.unwrap(),
+        KeyKind::Count { default, .. } => f64::from(u32::try_from(default).unwrap()),
+        KeyKind::Seconds { default, .. } => default.unwrap(),
         other => panic!("{key} is {other:?}"),
     }
 }

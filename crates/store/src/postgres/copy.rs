@@ -1,6 +1,6 @@
 //! Rows in the binary form of `COPY`, and the one list of the columns of an entry.
 
-use super::escape::escape;
+use super::row::escape;
 use crate::body_codec::{Packed, refers_to};
 use crate::content;
 use signalbox_engine::record::Entry;

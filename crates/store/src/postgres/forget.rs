@@ -37,7 +37,7 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
 
 /// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
-pub struct Cut {
+pub struct PostgresCut {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
@@ -47,8 +47,8 @@ pub struct Cut {
 }
 
 /// Deletes what lies below a place of a tape that continues.
-pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
-    let Cut { tape, marked, .. } = cut;
+pub fn forget_below(client: &mut Client, cut: PostgresCut) -> Result<u64, Failure> {
+    let PostgresCut { tape, marked, .. } = cut;
     let below = cut.below as i64;
     let mut codec = BodyCodec::new();
     let mut forgotten = 0;
@@ -81,7 +81,7 @@ pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
 }
 
 /// Forgets what belongs to no entry any more.
-fn finish_cut(mut transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) -> Result<(), Failure> {
+fn finish_cut(mut transaction: Transaction<'_>, PostgresCut { tape, below, .. }: PostgresCut) -> Result<(), Failure> {
     let below = below as i64;
     transaction.execute("DELETE FROM exchanges WHERE tape = $1 AND last < $2", &[&tape, &below])?;
     let sql = "DELETE FROM sessions WHERE tape = $1 AND ended < coalesce(

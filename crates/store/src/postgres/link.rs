@@ -4,7 +4,7 @@ use super::{copy, notifications};
 use ::postgres::{Client, Statement};
 
 /// A connection.
-pub struct Link {
+pub struct WriterLink {
     /// The connection itself.
     pub client: Client,
     ready: Option<Ready>,
@@ -46,7 +46,7 @@ const SUMS: &str = "UPDATE tapes SET entries = entries + $2,
     kinds = (SELECT array_agg(a + b ORDER BY n) FROM unnest(kinds, $7::bigint[]) WITH ORDINALITY AS k (a, b, n)),
     gaps = gaps + $8, passed = passed + $9, kept = kept + $10, aside = aside + $11 WHERE number = $1";
 
-impl Link {
+impl WriterLink {
     /// A connection on which nothing is ready yet.
     pub fn new(client: Client) -> Self {
         Self { client, ready: None, durable: None }

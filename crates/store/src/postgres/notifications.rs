@@ -1,7 +1,7 @@
 //! The table that says how many notifications of each method came and went.
 
 use super::Failure;
-use super::escape::{escape, unescape};
+use super::row::{escape, unescape};
 use crate::notifications::{CAME, NotificationCounts, Notifications, WENT, codes};
 use crate::pack::Torn;
 use ::postgres::{Client, GenericClient, Statement};

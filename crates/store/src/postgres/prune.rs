@@ -1,10 +1,10 @@
 //! Deletes what is older or larger than the retention allows, oldest first.
 
 use super::find::place_of;
-use super::forget::{self, Cut};
+use super::forget::{self, PostgresCut};
 use super::row::BYTES;
 use super::{Failure, tapes};
-use crate::retention::{self, Measure, Scale, Step, weight};
+use crate::retention::{self, Measure, Removal, Scale, weight};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use ::postgres::Client;
 use signalbox_engine::record::{Pruned, Retention};
@@ -79,12 +79,12 @@ fn sweep(client: &mut Client, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn take(client: &mut Client, step: &Step, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+fn take(client: &mut Client, step: &Removal, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
     pruned.entries += match (dry_run, step.below) {
         (true, _) => step.entries,
         (false, None) => forget::forget_number(client, step.tape.number)?,
         (false, Some(below)) => {
-            forget::forget_below(client, Cut { tape: step.tape.number, below, marked: step.marked })?
+            forget::forget_below(client, PostgresCut { tape: step.tape.number, below, marked: step.marked })?
         }
     };
     pruned.bytes += step.bytes;

@@ -1,16 +1,15 @@
 //! One row of the table of entries, and how it becomes an entry again.
 
 use super::Failure;
-use super::escape::{escape, unescape};
 use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns, MESSAGE};
-use crate::extra;
 use crate::pack::Torn;
-use crate::splice;
+use crate::{extra, splice};
 use ::postgres::{GenericClient, Row};
 use bytes::Bytes;
 use foldhash::HashMap;
 use signalbox_engine::record::{Body, Content, Entry, Hit};
+use std::borrow::Cow;
 
 /// The columns, in the order in which they are read.
 pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
@@ -37,7 +36,7 @@ pub fn name_bytes(entry: &Entry) -> usize {
 
 /// A row, with its body as it is kept.
 #[derive(Debug)]
-pub struct StoredRow {
+pub struct PostgresRow {
     /// The number of its tape.
     pub tape: i64,
     /// What it was made of, apart from its body.
@@ -48,7 +47,7 @@ pub struct StoredRow {
     extra: Option<Vec<u8>>,
 }
 
-impl StoredRow {
+impl PostgresRow {
     /// Reads a row.
     pub fn read(row: &Row, codec: &mut BodyCodec) -> Result<Self, Torn> {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
@@ -129,6 +128,27 @@ pub fn bases(
     Ok(found)
 }
 
+/// A zero becomes `\0`, and a backslash `\\`. The beginning of a text becomes the beginning of what becomes of it.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if text.contains(['\0', '\\']) { text.replace('\\', "\\\\").replace('\0', "\\0").into() } else { text.into() }
+}
+
+/// The text that was escaped.
+pub fn unescape(text: String) -> String {
+    if !text.contains('\\') {
+        return text;
+    }
+    let mut characters = text.chars();
+    let mut plain = String::with_capacity(text.len());
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.extend(characters.next().map(|next| if next == '0' { '\0' } else { next })),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +156,14 @@ mod tests {
     #[test]
     fn an_end_is_what_its_code_says() {
         assert!(BYTES.contains(&format!("what = {} ", content::FINISHED)));
+    }
+
+    #[test]
+    fn what_is_escaped_comes_back() {
+        for text in ["", "plain", "\0", "\\0", "a\\\0b\\\\", "\\"] {
+            let escaped = escape(text);
+            assert!(!escaped.contains('\0'));
+            assert_eq!(unescape(escaped.into_owned()), text);
+        }
     }
 }

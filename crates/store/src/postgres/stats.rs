@@ -1,9 +1,9 @@
 //! Reads the numbers of `signalbox tape stats` from the tables.
 
-use super::escape::unescape;
+use super::row::unescape;
 use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
-use crate::tally::{Finished, SUCCESS, Tally};
+use crate::tally::{FinishedExchange, SUCCESS, Tally};
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator;
 use signalbox_engine::record::{MessageKind, Stats};
@@ -38,7 +38,7 @@ pub fn stats(client: &mut Client, tape: Option<&str>) -> Result<Stats, Failure> 
         let text = |place: usize| row.get::<_, Option<String>>(place).map(unescape);
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let (method, subject) = (text(0).unwrap_or_default(), text(1));
-        tally.add(&Finished {
+        tally.add(&FinishedExchange {
             method: &method,
             subject: subject.as_deref(),
             well: text(2).is_none_or(|outcome| outcome == SUCCESS),

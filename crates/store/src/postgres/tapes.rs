@@ -1,10 +1,9 @@
 //! The heads of tapes, and their sessions.
 
 use super::Failure;
-use super::escape::{escape, unescape};
+use super::row::{escape, unescape};
 use crate::around::{pack_claims, unpack_claims};
-use crate::lookup;
-use crate::tape_row::TapeRow;
+use crate::tape_row::{self, TapeRow};
 use ::postgres::{Client, GenericClient, Row};
 use foldhash::HashMap;
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
@@ -107,8 +106,8 @@ pub fn weighed(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
 pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
     let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL AND ($1 = $2 OR starts_with(id, $1))
         ORDER BY id <> $1, started DESC, id DESC LIMIT $3";
-    let rows = client.query(sql, &[&escape(asked), &lookup::LAST, &(lookup::SHOWN as i64)])?;
-    let id = lookup::choose(asked, rows.iter().map(|row| unescape(row.get(0))).collect())?;
+    let rows = client.query(sql, &[&escape(asked), &tape_row::LAST, &(tape_row::SHOWN as i64)])?;
+    let id = tape_row::choose(asked, rows.iter().map(|row| unescape(row.get(0))).collect())?;
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE id = $1");
     let row = client.query_opt(&sql, &[&escape(&id)])?;
     row.map(|row| read(&row)).ok_or_else(|| StoreError::NoTape(id).into())

@@ -185,7 +185,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl MakeTlsConnect<Socket> for Connector {
-    type Stream = Stream;
+    type Stream = PgTlsStream;
     type TlsConnect = ToHost;
     type Error = TlsError;
 
@@ -202,15 +202,15 @@ pub struct ToHost {
 }
 
 impl TlsConnect<Socket> for ToHost {
-    type Stream = Stream;
+    type Stream = PgTlsStream;
     type Error = TlsError;
-    type Future = Pin<Box<dyn Future<Output = Result<Stream, TlsError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<PgTlsStream, TlsError>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
             let Self { connector: Connector { config, trusted }, name } = self;
             let connecting = TlsConnector::from(config).connect(name, socket);
-            connecting.await.map(Stream).map_err(|error| TlsError::Handshake(words(&error, &trusted)))
+            connecting.await.map(PgTlsStream).map_err(|error| TlsError::Handshake(words(&error, &trusted)))
         })
     }
 }
@@ -243,15 +243,15 @@ fn words(error: &io::Error, trusted: &str) -> String {
 }
 
 /// A connection under TLS.
-pub struct Stream(tokio_rustls::client::TlsStream<Socket>);
+pub struct PgTlsStream(tokio_rustls::client::TlsStream<Socket>);
 
-impl ::postgres::tls::TlsStream for Stream {
+impl ::postgres::tls::TlsStream for PgTlsStream {
     fn channel_binding(&self) -> ChannelBinding {
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for PgTlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -261,7 +261,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for PgTlsStream {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(context, bytes)
     }

@@ -3,7 +3,7 @@
 //! A run that has all of what is wanted is looked through entry by entry, so that a search is exact.
 
 use super::copy::Copy;
-use super::escape::escape;
+use super::row::escape;
 use crate::content;
 use crate::text::{Needle, words_of};
 use foldhash::HashSet;

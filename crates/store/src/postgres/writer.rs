@@ -1,21 +1,18 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
+use super::address::PostgresAddress;
 use super::copy::{Copy, EntryRow};
-use super::escape::escape;
-use super::link::{Link, Ready};
-use super::place::Place;
+use super::link::{Ready, WriterLink};
+use super::row::{self, escape};
 use super::words::Runs;
-use super::{Failure, notifications, prune, row, tapes};
+use super::{Failure, notifications, prune, tapes};
 use crate::body_codec::BodyCodec;
-use crate::content;
-use crate::extra;
 use crate::notifications::Notifications;
 use crate::retention::weight;
 use crate::room::Room;
-use crate::seen::Seen;
-use crate::splice;
-use crate::sums::{Sums, check_order};
+use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::text::is_searched;
+use crate::{content, extra, splice};
 use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -36,8 +33,8 @@ const MAX_RECENT_BYTES: usize = 1 << 20;
 
 /// The writing side of one tape in a PostgreSQL database.
 pub struct PostgresWriter {
-    place: Place,
-    link: Option<Link>,
+    place: PostgresAddress,
+    link: Option<WriterLink>,
     codec: BodyCodec,
     recent: VecDeque<(u64, Bytes)>,
     info: TapeInfo,
@@ -52,12 +49,17 @@ pub struct PostgresWriter {
 
 impl PostgresWriter {
     /// Keeps the head of a tape.
-    pub fn begin(place: Place, info: &TapeInfo, hidden: bool, room: Option<Room>) -> Result<Self, StoreError> {
+    pub fn begin(
+        place: PostgresAddress,
+        info: &TapeInfo,
+        hidden: bool,
+        room: Option<Room>,
+    ) -> Result<Self, StoreError> {
         let mut client = place.connect()?;
         let number = place.told(begin(&mut client, info, hidden))?;
         Ok(Self {
             place,
-            link: Some(Link::new(client)),
+            link: Some(WriterLink::new(client)),
             codec: BodyCodec::new(),
             recent: VecDeque::new(),
             info: info.clone(),
@@ -84,10 +86,13 @@ impl PostgresWriter {
     }
 
     /// Does something with a connection, a fresh one where the last one was lost.
-    fn with<T>(&mut self, work: impl FnOnce(&mut Self, &mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut WriterLink) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
         let mut link = match self.link.take() {
             Some(link) if !link.client.is_closed() => link,
-            _ => Link::new(self.place.connect()?),
+            _ => WriterLink::new(self.place.connect()?),
         };
         let done = work(self, &mut link);
         // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
@@ -95,7 +100,7 @@ impl PostgresWriter {
         self.place.told(done)
     }
 
-    fn write(&mut self, link: &mut Link, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {
+    fn write(&mut self, link: &mut WriterLink, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {
         let ready = link.prepare(durable)?;
         let mut transaction = link.client.transaction()?;
         if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {
@@ -106,7 +111,7 @@ impl PostgresWriter {
             tapes::insert(&mut transaction, &self.info, Some(self.number), None)?;
         }
         let mut sums = Sums::default();
-        let mut seen = Seen::default();
+        let mut seen = BatchExchanges::default();
         let mut counted = Notifications::default();
         let bases = self.bases(&mut transaction, entries)?;
         for entry in entries {
@@ -300,10 +305,10 @@ fn keep_exchanges(
     transaction: &mut Transaction<'_>,
     statement: &Statement,
     tape: i64,
-    seen: Seen<'_>,
+    seen: BatchExchanges<'_>,
 ) -> Result<(), Failure> {
     let parts = seen.parts();
-    let numbers = |number: fn(&(u64, crate::seen::Part<'_>)) -> u64| -> Vec<i64> {
+    let numbers = |number: fn(&(u64, crate::sums::ExchangePart<'_>)) -> u64| -> Vec<i64> {
         parts.iter().map(|part| number(part) as i64).collect()
     };
     let finished = || parts.iter().map(|(_, part)| part.finished);

@@ -1,7 +1,7 @@
-//! Opens the file with the pragmas that every connection needs.
+//! Opens the file with the pragmas that every connection needs; a [`Reader`] answers questions over one.
 
-use super::failure::Failure;
-use super::schema;
+use super::{Failure, schema};
+use crate::body_codec::BodyCodec;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use signalbox_engine::record::StoreError;
 use std::fs::{OpenOptions, Permissions};
@@ -21,13 +21,13 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Where the file is, and how long to wait for others.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SqliteFile {
     path: Arc<PathBuf>,
     shown: Arc<str>,
     wait: Duration,
 }
 
-impl Place {
+impl SqliteFile {
     /// A place.
     pub fn new(path: &Path, wait: Duration) -> Self {
         Self { shown: path.display().to_string().into(), path: Arc::new(path.to_owned()), wait }
@@ -44,7 +44,7 @@ impl Place {
 }
 
 /// Opens the file, makes it if it is missing, and brings it to the version of this program.
-pub fn create(place: &Place) -> Result<Connection, Failure> {
+pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
     let file = file.map_err(|error| place.cannot(error))?;
     let mut connection = open(place)?;
@@ -57,7 +57,7 @@ pub fn create(place: &Place) -> Result<Connection, Failure> {
 }
 
 /// One more connection to a file that is there.
-pub fn open(place: &Place) -> Result<Connection, Failure> {
+pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&*place.path, flags)?;
     connection.busy_timeout(place.wait)?;
@@ -92,6 +92,32 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<()> {
         // Both can only be set before the first table is made.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// One connection for questions.
+pub struct Reader {
+    /// The connection.
+    pub connection: Connection,
+    /// Unpacks bodies.
+    pub codec: BodyCodec,
+}
+
+impl Reader {
+    /// A reader.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, codec: BodyCodec::new() }
+    }
+}
+
+/// Learns the dictionaries that were made since the last time.
+pub fn learn(connection: &Connection, codec: &mut BodyCodec) -> Result<(), Failure> {
+    let mut select = connection.prepare_cached("SELECT number, bytes FROM dictionaries WHERE number > ?1")?;
+    let mut rows = select.query([codec.latest() as i64])?;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        codec.learn(number as u64, row.get(1)?);
     }
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! Exchanges: where their entries lie, and how they ended.
 
-use super::names::{self, NameIds, Role};
+use super::names::{self, NameIds, NameRole};
 use super::schema::SLOW;
-use crate::seen::Seen;
+use crate::sums::BatchExchanges;
 use crate::tally::SUCCESS;
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// Keeps what a batch tells of its exchanges.
-pub fn keep(seen: Seen<'_>, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {
+pub fn keep(seen: BatchExchanges<'_>, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {
     let sql = "INSERT INTO exchanges
             (tape, exchange, first, last, method, subject, outcome, well, took, bytes_in, bytes_out)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
@@ -26,9 +26,9 @@ pub fn keep(seen: Seen<'_>, connection: &Connection, tape: i64, names: &mut Name
             exchange as i64,
             part.first as i64,
             part.last as i64,
-            id(Role::Method, finished.map(|finished| &*finished.method))?,
-            id(Role::Subject, finished.and_then(|finished| finished.subject.as_deref()))?,
-            id(Role::Outcome, finished.map(|finished| &*finished.outcome))?,
+            id(NameRole::Method, finished.map(|finished| &*finished.method))?,
+            id(NameRole::Subject, finished.and_then(|finished| finished.subject.as_deref()))?,
+            id(NameRole::Outcome, finished.map(|finished| &*finished.outcome))?,
             finished.map(|finished| finished.outcome == SUCCESS),
             finished.map(|finished| finished.took.min(i64::MAX as u64) as i64),
             finished.map(|finished| finished.bytes_in as i64),
@@ -48,14 +48,14 @@ pub fn range(connection: &Connection, tape: i64, exchange: u64) -> rusqlite::Res
 
 /// How an exchange must have ended.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct WantedEnding {
     /// The number of the outcome, and whether that is the good one.
     pub outcome: Option<(i64, bool)>,
     /// At least this long, in nanoseconds.
     pub slower_than: Option<u64>,
 }
 
-impl Ending {
+impl WantedEnding {
     /// What a query asks of the ending; none if it asks nothing. The inner none: nothing of this tape can match.
     pub fn read(
         connection: &Connection,
@@ -66,7 +66,7 @@ impl Ending {
         let outcome = match outcome {
             None if slower_than.is_none() => return Ok(None),
             None => None,
-            Some(outcome) => match names::find(connection, tape, Role::Outcome, outcome)? {
+            Some(outcome) => match names::find(connection, tape, NameRole::Outcome, outcome)? {
                 Some(id) => Some((id, outcome == SUCCESS)),
                 None => return Ok(Some(None)),
             },

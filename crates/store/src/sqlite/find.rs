@@ -1,16 +1,18 @@
-//! Finding entries, over one tape or all.
+//! Finds entries, over one tape or all. A tape is searched with its index first, and row by row where that does not help.
 
-use super::failure::Failure;
-use super::reader::{Reader, learn};
-use super::tapes;
+use super::connection::{Reader, learn};
+use super::exchanges::{self, Few, WantedEnding};
+use super::filter::SqliteFilter;
+use super::names::NamesById;
+use super::row::{Bases, MAX_SEQ, SqliteRow, group, key, keys_of, seq_of};
+use super::{Failure, tapes};
+use crate::body_codec::BodyCodec;
+use crate::limits::MAX_PAGE_BYTES;
 use crate::merge::{Merge, promising};
-use crate::text::Needle;
-use search::Search;
-pub use search::place_of;
-use signalbox_engine::record::{EntryPage, Query};
-
-mod filter;
-mod search;
+use crate::tape_row::TapeRow;
+use crate::text::{Needle, is_searched};
+use rusqlite::{Connection, OptionalExtension};
+use signalbox_engine::record::{Body, EntryPage, Hit, Query};
 
 /// Answers a query.
 pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
@@ -27,11 +29,228 @@ pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
         if merge.is_enough(&tape) {
             break;
         }
-        let search = Search::new(&transaction, &mut reader.codec, &tape, query, needle.as_ref(), merge.room())?;
+        let search = SqliteSearch::new(&transaction, &mut reader.codec, &tape, query, needle.as_ref(), merge.room())?;
         if let Some(search) = search {
             let (hits, cut) = search.run()?;
             merge.add(hits, cut);
         }
     }
     Ok(merge.page())
+}
+
+/// Up to this many exchanges are looked at one by one, where the index would otherwise be used and where not.
+const FEW_BESIDE_INDEX: usize = 1_000;
+const FEW: usize = 10_000;
+
+/// Which exchanges count.
+enum Judge {
+    All,
+    Few(Few),
+    Each(WantedEnding, Option<(i64, bool)>),
+}
+
+/// One tape, and what is looked for in it.
+pub struct SqliteSearch<'a> {
+    connection: &'a Connection,
+    codec: &'a mut BodyCodec,
+    tape: &'a TapeRow,
+    needle: Option<&'a Needle>,
+    newest_first: bool,
+    filter: SqliteFilter,
+    sql: String,
+    judge: Judge,
+    range: (u64, u64),
+    names: NamesById,
+    bases: Bases,
+    room: usize,
+    bytes: usize,
+    hits: Vec<Hit>,
+}
+
+impl<'a> SqliteSearch<'a> {
+    /// A search for up to `room` entries; none if nothing of the tape can match.
+    pub fn new(
+        connection: &'a Connection,
+        codec: &'a mut BodyCodec,
+        tape: &'a TapeRow,
+        query: &Query,
+        needle: Option<&'a Needle>,
+        room: usize,
+    ) -> Result<Option<Self>, Failure> {
+        let Some(filter) = SqliteFilter::read(connection, tape, query, needle)? else { return Ok(None) };
+        let Some(range) = range(connection, tape, query)? else { return Ok(None) };
+        let ending = WantedEnding::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
+        let judge = match ending {
+            None => Judge::All,
+            Some(None) => return Ok(None),
+            Some(Some(ending)) => {
+                let most = if filter.index().is_some() { FEW_BESIDE_INDEX } else { FEW };
+                match ending.few(connection, tape.number, range, most)? {
+                    Some(few) => Judge::Few(few),
+                    None => Judge::Each(ending, None),
+                }
+            }
+        };
+        Ok(Some(Self {
+            connection,
+            codec,
+            tape,
+            needle,
+            newest_first: query.newest_first,
+            sql: filter.sql(query.newest_first),
+            filter,
+            judge,
+            range,
+            names: NamesById::default(),
+            bases: Bases::default(),
+            room,
+            bytes: 0,
+            hits: Vec::new(),
+        }))
+    }
+
+    /// What it finds, in order, and whether it ended early because of the size of that.
+    pub fn run(mut self) -> Result<(Vec<Hit>, bool), Failure> {
+        if let Judge::Few(few) = &mut self.judge {
+            let mut ranges = std::mem::take(&mut few.ranges);
+            if self.newest_first {
+                ranges.reverse();
+            }
+            for range in ranges {
+                if !self.scan(range)? {
+                    break;
+                }
+            }
+        } else if let Some(question) = self.filter.index() {
+            self.run_by_index(&question)?;
+        } else {
+            self.scan(self.range)?;
+        }
+        let cut = self.bytes >= MAX_PAGE_BYTES;
+        Ok((self.hits, cut))
+    }
+
+    /// The groups that the index names, and one by one what it does not know.
+    fn run_by_index(&mut self, question: &str) -> Result<(), Failure> {
+        let behind = (self.tape.indexed + 1, MAX_SEQ);
+        if self.newest_first && !self.scan(behind)? {
+            return Ok(());
+        }
+        let upto = self.range.1.min(self.tape.indexed);
+        let order = if self.newest_first { "DESC" } else { "ASC" };
+        let sql = format!(
+            "SELECT rowid FROM tape_search WHERE tape_search MATCH ?1 AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid {order}"
+        );
+        let connection = self.connection;
+        let mut select = connection.prepare(&sql)?;
+        let ends = [self.range.0, upto].map(|seq| group(key(self.tape.number, seq)));
+        let mut groups = select.query((question, ends[0], ends[1]))?;
+        while let Some(row) = groups.next()? {
+            let (first, last) = keys_of(row.get(0)?);
+            if !self.scan((seq_of(first), seq_of(last).min(self.tape.indexed)))? {
+                return Ok(());
+            }
+        }
+        drop(groups);
+        if !self.newest_first {
+            self.scan(behind)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at every row between two places. False if that is enough.
+    fn scan(&mut self, part: (u64, u64)) -> Result<bool, Failure> {
+        let (first, last) = (part.0.max(self.range.0), part.1.min(self.range.1));
+        if first > last {
+            return Ok(true);
+        }
+        let connection = self.connection;
+        let mut select = connection.prepare_cached(&self.sql)?;
+        let mut rows = select.query([key(self.tape.number, first), key(self.tape.number, last)])?;
+        while let Some(row) = rows.next()? {
+            let row = SqliteRow::read(row)?;
+            self.take(&row)?;
+            if self.hits.len() >= self.room || self.bytes >= MAX_PAGE_BYTES {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, row: &SqliteRow<'_>) -> Result<(), Failure> {
+        if !self.is_judged(row.exchange)? {
+            return Ok(());
+        }
+        let mut body = row.body(self.codec)?;
+        if self.needle.is_some() && !is_searched(&body) {
+            return Ok(());
+        }
+        if row.is_message() {
+            let whole = self.bases.whole(self.connection, self.codec, row.id, body)?;
+            if let Some(needle) = self.needle
+                && !whole.as_ref().is_some_and(|whole| needle.is_in(whole))
+            {
+                return Ok(());
+            }
+            self.bytes += whole.as_ref().map_or(0, bytes::Bytes::len);
+            body = whole.map_or(Body::Left, Body::Whole);
+        }
+        let entry = row.entry(self.connection, &mut self.names, body)?;
+        self.hits.push(Hit { tape: self.tape.info.id.clone(), entry });
+        Ok(())
+    }
+
+    fn is_judged(&mut self, exchange: Option<i64>) -> Result<bool, Failure> {
+        match (&mut self.judge, exchange) {
+            (Judge::All, _) => Ok(true),
+            (_, None) => Ok(false),
+            (Judge::Few(few), Some(exchange)) => Ok(few.exchanges.contains(&exchange)),
+            (Judge::Each(_, Some((known, judged))), Some(exchange)) if *known == exchange => Ok(*judged),
+            (Judge::Each(ending, last), Some(exchange)) => {
+                let judged = ending.is_of(self.connection, self.tape.number, exchange)?;
+                *last = Some((exchange, judged));
+                Ok(judged)
+            }
+        }
+    }
+}
+
+/// The places that can match; none if there are none.
+fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Option<(u64, u64)>, Failure> {
+    let (mut first, mut last) = (0, tape.last_seq);
+    match query.after {
+        Some(after) if query.newest_first => last = last.min(after.saturating_sub(1)),
+        Some(after) => first = after.saturating_add(1),
+        None => {}
+    }
+    if let Some(exchange) = query.exchange {
+        let Some(of) = exchanges::range(connection, tape.number, exchange)? else { return Ok(None) };
+        (first, last) = (first.max(of.0), last.min(of.1));
+    }
+    if !tape.disordered {
+        if let Some(since) = query.since {
+            first = first.max(place_of(connection, tape, since)?);
+        }
+        if let Some(until) = query.until {
+            last = last.min(place_of(connection, tape, until)?.saturating_sub(1));
+        }
+    }
+    Ok((first <= last).then_some((first, last)))
+}
+
+/// The first place at or after a time. The clock of the tape does not go backwards, so halving finds it.
+pub fn place_of(connection: &Connection, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
+    let mut select = connection.prepare_cached("SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 LIMIT 1")?;
+    let (mut low, mut high) = (0, tape.last_seq + 1);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let keys = [key(tape.number, middle), key(tape.number, tape.last_seq)];
+        let at: Option<i64> = select.query_row(keys, |row| row.get(0)).optional()?;
+        if at.is_none_or(|at| at as u64 >= time) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Ok(low)
 }

@@ -1,13 +1,10 @@
 //! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
 
-use super::failure::Failure;
-use super::index;
-use super::key::{MAX_SEQ, key, seq_of};
-use super::names::{NameIds, Role};
-use super::notifications;
-use super::reader::learn;
-use super::row::{ASIDE, Bases, StoredRow};
+use super::connection::learn;
+use super::names::{NameIds, NameRole};
+use super::row::{ASIDE, Bases, MAX_SEQ, SqliteRow, key, seq_of};
 use super::writer::NEAR;
+use super::{Failure, index, notifications};
 use crate::body_codec::{BodyCodec, Packed};
 use crate::content::{self, Columns};
 use crate::retention::Marks;
@@ -60,7 +57,7 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
 
 /// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
-pub struct Cut {
+pub struct SqliteCut {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
@@ -70,9 +67,9 @@ pub struct Cut {
 }
 
 /// Deletes what lies below a place of a tape that continues.
-pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Cut) -> Result<u64, Failure> {
+pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: SqliteCut) -> Result<u64, Failure> {
     learn(connection, codec)?;
-    let Cut { tape, below, marked } = cut;
+    let SqliteCut { tape, below, marked } = cut;
     let mut forgotten = 0;
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -101,7 +98,7 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Cut
 }
 
 /// Forgets what belongs to no entry any more.
-fn finish_cut(transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) -> Result<(), Failure> {
+fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut) -> Result<(), Failure> {
     transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
     let sql = "DELETE FROM sessions WHERE tape = ?1
         AND ended < coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?2 AND ?3 LIMIT 1), ended + 1)";
@@ -138,7 +135,7 @@ fn put_mark(
     content: &Content,
 ) -> rusqlite::Result<i64> {
     let packed = content::pack(content, codec);
-    let principal = NameIds::default().id(transaction, tape, Role::Principal, "")?;
+    let principal = NameIds::default().id(transaction, tape, NameRole::Principal, "")?;
     let sql = "INSERT INTO tape_entries (id, at, principal, what, form, body) VALUES (?1,
         coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1),
         (SELECT last_at FROM tapes WHERE number = ?3), 0), ?4, ?5, ?6, ?7)";
@@ -175,11 +172,11 @@ fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below
     let mut bases = Bases::default();
     let mut successors: Vec<(u64, u64, Bytes)> = Vec::new();
     for seq in referring(transaction, tape, below)? {
-        let sql = format!("SELECT {} FROM tape_entries WHERE id = ?1", StoredRow::COLUMNS);
+        let sql = format!("SELECT {} FROM tape_entries WHERE id = ?1", SqliteRow::COLUMNS);
         let mut select = transaction.prepare_cached(&sql)?;
         let mut rows = select.query([key(tape, seq)])?;
         let Some(row) = rows.next()? else { continue };
-        let row = StoredRow::read(row)?;
+        let row = SqliteRow::read(row)?;
         let body = row.body(codec)?;
         let Body::Like { seq: base, .. } = body else { continue };
         let Some(whole) = bases.whole(transaction, codec, row.id, body)? else { continue };

@@ -2,11 +2,10 @@
 //!
 //! What is behind the index is looked through one by one, so that a search misses nothing; the index only makes it quick.
 
-use super::failure::Failure;
-use super::key::{complete, group, key, keys_of, seq_of};
-use super::names::Role;
-use super::reader::learn;
-use super::row::{Bases, StoredRow};
+use super::Failure;
+use super::connection::learn;
+use super::names::NameRole;
+use super::row::{Bases, SqliteRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;
@@ -23,7 +22,7 @@ const WORTH: u64 = 4_096;
 const MARK: char = '§';
 
 /// The word under which a name is indexed.
-pub fn name_mark(role: Role, id: i64) -> String {
+pub fn name_mark(role: NameRole, id: i64) -> String {
     format!("{MARK}{}{id}", role.letter())
 }
 
@@ -94,7 +93,7 @@ fn read(
     upto: u64,
 ) -> Result<Vec<(i64, String)>, Failure> {
     learn(connection, codec)?;
-    let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", StoredRow::COLUMNS);
+    let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", SqliteRow::COLUMNS);
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key(tape, from), key(tape, upto)])?;
     let mut bases = Bases::default();
@@ -102,7 +101,7 @@ fn read(
     let mut words = Words::default();
     let mut current = None;
     while let Some(row) = rows.next()? {
-        let row = StoredRow::read(row)?;
+        let row = SqliteRow::read(row)?;
         let this = group(row.id);
         if let Some(before) = current.replace(this)
             && before != this
@@ -132,12 +131,12 @@ impl Words {
         connection: &Connection,
         codec: &mut BodyCodec,
         bases: &mut Bases,
-        row: &StoredRow<'_>,
+        row: &SqliteRow<'_>,
     ) -> Result<(), Failure> {
-        self.name(Role::Principal.letter(), Some(row.principal));
-        self.name(Role::Method.letter(), row.method);
-        self.name(Role::Subject.letter(), row.subject);
-        self.name(Role::Backend.letter(), row.backend);
+        self.name(NameRole::Principal.letter(), Some(row.principal));
+        self.name(NameRole::Method.letter(), row.method);
+        self.name(NameRole::Subject.letter(), row.subject);
+        self.name(NameRole::Backend.letter(), row.backend);
         self.name("n", row.session);
         if let Some(code) = row.error_code
             && self.names.insert(("e", code))

@@ -9,7 +9,7 @@ const MAX_REMEMBERED: usize = 10_000;
 
 /// What a name is used for.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
+pub enum NameRole {
     /// A method.
     Method,
     /// A tool, prompt or URI.
@@ -22,7 +22,7 @@ pub enum Role {
     Outcome,
 }
 
-impl Role {
+impl NameRole {
     /// The letter for it in the table and in the index.
     pub fn letter(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ pub struct NameIds {
 
 impl NameIds {
     /// The number of a name, which is made if there is none.
-    pub fn id(&mut self, connection: &Connection, tape: i64, role: Role, name: &str) -> rusqlite::Result<i64> {
+    pub fn id(&mut self, connection: &Connection, tape: i64, role: NameRole, name: &str) -> rusqlite::Result<i64> {
         let known = &mut self.known[role as usize];
         if let Some(id) = known.get(name) {
             return Ok(*id);
@@ -68,7 +68,7 @@ impl NameIds {
 }
 
 /// The number of a name, where it is known.
-pub fn find(connection: &Connection, tape: i64, role: Role, name: &str) -> rusqlite::Result<Option<i64>> {
+pub fn find(connection: &Connection, tape: i64, role: NameRole, name: &str) -> rusqlite::Result<Option<i64>> {
     connection
         .prepare_cached("SELECT id FROM names WHERE tape = ?1 AND role = ?2 AND name = ?3")?
         .query_row(params![tape, role.letter(), name], |row| row.get(0))
@@ -79,7 +79,7 @@ pub fn find(connection: &Connection, tape: i64, role: Role, name: &str) -> rusql
 pub fn beginning(
     connection: &Connection,
     tape: i64,
-    role: Role,
+    role: NameRole,
     beginning: &str,
     most: usize,
 ) -> rusqlite::Result<Vec<i64>> {

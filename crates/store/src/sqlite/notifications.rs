@@ -1,8 +1,8 @@
 //! The table that says how many notifications of each method came and went.
 
-use super::failure::Failure;
-use super::key::key;
+use super::Failure;
 use super::names::NamesById;
+use super::row::key;
 use crate::notifications::{NotificationCounts, Notifications};
 use rusqlite::{Connection, Transaction};
 

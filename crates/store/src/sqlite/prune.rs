@@ -1,14 +1,12 @@
 //! Deletes what is older or larger than the retention allows, oldest first.
 
-use super::failure::Failure;
+use super::connection::Reader;
 use super::find::place_of;
-use super::forget::{self, Cut};
-use super::key::{key, seq_of};
-use super::reader::Reader;
-use super::row::BYTES;
-use super::tapes;
+use super::forget::{self, SqliteCut};
+use super::row::{BYTES, key, seq_of};
+use super::{Failure, tapes};
 use crate::body_codec::BodyCodec;
-use crate::retention::{self, Measure, Scale, Step};
+use crate::retention::{self, Measure, Removal, Scale};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
@@ -90,7 +88,7 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
 fn take(
     connection: &mut Connection,
     codec: &mut BodyCodec,
-    step: &Step,
+    step: &Removal,
     dry_run: bool,
     pruned: &mut Pruned,
 ) -> Result<(), Failure> {
@@ -98,7 +96,7 @@ fn take(
         (true, _) => step.entries,
         (false, None) => forget::forget_number(connection, step.tape.number)?,
         (false, Some(below)) => {
-            let cut = Cut { tape: step.tape.number, below, marked: step.marked };
+            let cut = SqliteCut { tape: step.tape.number, below, marked: step.marked };
             forget::forget_below(connection, codec, cut)?
         }
     };
@@ -141,13 +139,13 @@ impl Measure for Inside<'_> {
     }
 }
 
-fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Step>, Failure> {
+fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
 }
 
-fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Step>, Failure> {
+fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)

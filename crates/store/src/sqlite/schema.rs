@@ -1,7 +1,7 @@
 //! The tables, and how a file of an older version becomes one of this version.
 
-use super::convert;
-use super::failure::Failure;
+use super::row::{ASIDE, MAX_SEQ, key, seq_of};
+use super::{Failure, notifications};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use signalbox_engine::record::StoreError;
 
@@ -12,7 +12,7 @@ pub const VERSION: u32 = 3;
 pub type Converter = (u32, fn(&Transaction<'_>) -> rusqlite::Result<()>);
 
 /// Every step there is. A file takes them one after the other, each in a transaction of its own.
-pub const CONVERTERS: &[Converter] = &[(1, convert::to_version_2), (2, convert::to_version_3)];
+pub const CONVERTERS: &[Converter] = &[(1, to_version_2), (2, to_version_3)];
 
 /// Exchanges that took this long, in nanoseconds, have an index of their own.
 pub const SLOW: u64 = 100_000_000;
@@ -193,6 +193,57 @@ fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -
     transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'version'", [found + 1])?;
     transaction.commit()?;
     Ok(found + 1)
+}
+
+/// How many places are counted at a time.
+const SLICE: u64 = 100_000;
+
+/// Version 2 only adds columns, which rows of version 1 do not have, and counts notifications by their method.
+pub fn to_version_2(file: &Transaction<'_>) -> rusqlite::Result<()> {
+    file.execute_batch(
+        "ALTER TABLE tapes ADD COLUMN parent TEXT;
+         ALTER TABLE tapes ADD COLUMN seal BLOB;
+         ALTER TABLE sessions ADD COLUMN proof TEXT;
+         ALTER TABLE sessions ADD COLUMN address TEXT;
+         ALTER TABLE sessions ADD COLUMN claims BLOB;
+         ALTER TABLE tape_entries ADD COLUMN extra BLOB;
+         CREATE TABLE notifications (
+             tape INTEGER NOT NULL,
+             method INTEGER NOT NULL,
+             came INTEGER NOT NULL,
+             went INTEGER NOT NULL,
+             PRIMARY KEY (tape, method)
+         ) STRICT, WITHOUT ROWID;",
+    )?;
+    let mut select = file.prepare("SELECT number FROM tapes WHERE notifications > 0")?;
+    let tapes = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    tapes.into_iter().try_for_each(|tape| count(file, tape))
+}
+
+/// Version 3 knows how much a tape keeps besides the bodies of messages.
+pub fn to_version_3(file: &Transaction<'_>) -> rusqlite::Result<()> {
+    file.execute_batch("ALTER TABLE tapes ADD COLUMN aside INTEGER NOT NULL DEFAULT 0")?;
+    let sql = format!(
+        "UPDATE tapes SET aside = (SELECT {ASIDE} FROM tape_entries WHERE id BETWEEN ?2 AND ?3) WHERE number = ?1"
+    );
+    let mut select = file.prepare("SELECT number FROM tapes")?;
+    let tapes = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    for tape in tapes {
+        file.execute(&sql, [tape, key(tape, 0), key(tape, MAX_SEQ)])?;
+    }
+    Ok(())
+}
+
+fn count(file: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
+    let mut from = 0;
+    loop {
+        let sql = "SELECT id FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1";
+        let mut next = file.prepare_cached(sql)?;
+        let first: Option<i64> = next.query_row([key(tape, from), key(tape, MAX_SEQ)], |row| row.get(0)).optional()?;
+        let Some(first) = first.map(seq_of) else { return Ok(()) };
+        from = first + SLICE;
+        notifications::keep(&notifications::between(file, tape, first, from)?, file, tape)?;
+    }
 }
 
 #[cfg(test)]

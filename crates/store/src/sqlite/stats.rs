@@ -1,11 +1,9 @@
 //! Reads the numbers of `signalbox tape stats` from the tables.
 
-use super::failure::Failure;
 use super::names::NamesById;
-use super::notifications;
-use super::tapes;
+use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
-use crate::tally::{Finished, Tally};
+use crate::tally::{FinishedExchange, Tally};
 use rusqlite::Connection;
 use signalbox_engine::record::{MessageKind, Stats};
 
@@ -55,7 +53,7 @@ fn add(connection: &Connection, tape: i64, tally: &mut Tally, names: &mut NamesB
             Ok(names.name(connection, id)?.map(|name| name.to_string()))
         };
         let (method, subject) = (name(0)?.unwrap_or_default(), name(1)?);
-        tally.add(&Finished {
+        tally.add(&FinishedExchange {
             method: &method,
             subject: subject.as_deref(),
             well: row.get::<_, Option<bool>>(2)?.unwrap_or(true),

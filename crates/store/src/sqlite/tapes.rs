@@ -1,10 +1,9 @@
 //! The heads of tapes, and their sessions.
 
-use super::failure::Failure;
+use super::Failure;
 use crate::around::{pack_claims, unpack_claims};
-use crate::lookup;
 use crate::pack::Torn;
-use crate::tape_row::TapeRow;
+use crate::tape_row::{self, TapeRow};
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
@@ -119,9 +118,9 @@ pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
         ORDER BY id <> ?1, started DESC, id DESC LIMIT ?3";
     let mut select = connection.prepare_cached(sql)?;
     let found = select
-        .query_map(params![asked, lookup::LAST, lookup::SHOWN as i64], |row| row.get(0))?
+        .query_map(params![asked, tape_row::LAST, tape_row::SHOWN as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<Vec<String>>>()?;
-    let id = lookup::choose(asked, found)?;
+    let id = tape_row::choose(asked, found)?;
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE id = ?1");
     Ok(connection.prepare_cached(&sql)?.query_row([id], read)?)
 }

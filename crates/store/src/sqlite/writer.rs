@@ -1,23 +1,14 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
-use super::connection::Place;
-use super::exchanges;
-use super::failure::Failure;
-use super::forget;
-use super::index;
-use super::key::{MAX_TAPE, key};
-use super::names::{NameIds, Role};
-use super::notifications;
-use super::prune;
-use super::reader::learn;
-use super::tapes;
+use super::connection::{SqliteFile, learn};
+use super::names::{NameIds, NameRole};
+use super::row::{MAX_TAPE, key};
+use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
-use crate::content;
-use crate::extra;
 use crate::notifications::Notifications;
 use crate::room::Room;
-use crate::seen::Seen;
-use crate::sums::{Sums, check_order};
+use crate::sums::{BatchExchanges, Sums, check_order};
+use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -33,7 +24,7 @@ const MAX_OTHERS: i64 = 100;
 
 /// The writing side of one tape in a SQLite file.
 pub struct SqliteWriter {
-    place: Place,
+    place: SqliteFile,
     connection: Connection,
     codec: BodyCodec,
     names: NameIds,
@@ -53,7 +44,7 @@ pub struct SqliteWriter {
 impl SqliteWriter {
     /// Keeps the head of a tape.
     pub fn begin(
-        place: Place,
+        place: SqliteFile,
         mut connection: Connection,
         info: &TapeInfo,
         hidden: bool,
@@ -239,7 +230,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
-        let mut seen = Seen::default();
+        let mut seen = BatchExchanges::default();
         let mut counted = Notifications::default();
         let mut more = Vec::new();
         let sql = "INSERT INTO tape_entries
@@ -258,18 +249,18 @@ impl Batch<'_> {
             let mut id = |role, name: Option<&str>| {
                 name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
             };
-            let method = id(Role::Method, asked.method)?;
+            let method = id(NameRole::Method, asked.method)?;
             counted.add(what, method);
             insert.execute(params![
                 key(self.tape, entry.seq),
                 entry.at as i64,
                 entry.session.map(|number| number as i64),
                 entry.exchange.map(|number| number as i64),
-                id(Role::Principal, Some(&entry.principal))?,
+                id(NameRole::Principal, Some(&entry.principal))?,
                 what,
                 method,
-                id(Role::Subject, asked.subject)?,
-                id(Role::Backend, asked.backend)?,
+                id(NameRole::Subject, asked.subject)?,
+                id(NameRole::Backend, asked.backend)?,
                 asked.error_code,
                 length.map(|length| length as i64),
                 packed.form,
@@ -340,4 +331,49 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::sqlite::connection;
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::record::{Body, MessageEntry, MessageKind, TapeKind};
+    use std::time::Duration;
+
+    fn entry(seq: u64) -> Entry {
+        let noise: Vec<u8> =
+            (0..2_000u64).map(|n| ((n + seq).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+        let content = Content::Message(MessageEntry {
+            method: Some(format!("m{seq}").into()),
+            ..MessageEntry::new(Point::ClientIn, MessageKind::Raw, 2_000, Body::Whole(noise.into()))
+        });
+        Entry { exchange: Some(seq), ..Entry::new(seq, seq, "local".into(), content) }
+    }
+
+    #[test]
+    fn a_full_file_keeps_nothing_of_the_batch_and_all_of_it_later() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let place = SqliteFile::new(&folder.path().join("tapes.db"), Duration::from_secs(5));
+        let connection = connection::create(&place).unwrap();
+        let info = TapeInfo::new("t".into(), TapeKind::Serve, String::new(), 1);
+        let mut writer = SqliteWriter::begin(place, connection, &info, false, None).unwrap();
+        let limit = |writer: &SqliteWriter, pages: u32| {
+            writer.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
+        };
+        let count = |writer: &SqliteWriter, table: &str| -> i64 {
+            writer.connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+        };
+        writer.append(&[entry(1)], false).unwrap();
+        limit(&writer, 60);
+        let batch: Vec<Entry> = (2..=400).map(entry).collect();
+        for _ in 0..2 {
+            assert!(matches!(writer.append(&batch, true), Err(StoreError::Full(_))));
+            for table in ["tape_entries", "exchanges"] {
+                assert_eq!(count(&writer, table), 1, "{table}");
+            }
+        }
+        limit(&writer, 1_000_000);
+        writer.append(&batch, true).unwrap();
+        assert_eq!(count(&writer, "tape_entries"), 400);
+        assert_eq!(count(&writer, "names WHERE role = 'm'"), 400, "names of the failed batch were not taken for kept");
+        writer.end(9).unwrap();
+    }
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
-use signalbox_testkit::chaos::server::{Options, Place, serve};
+use signalbox_testkit::chaos::server::{ChaosOptions, ServeOn, serve};
 
 /// An MCP server that misbehaves on command.
 #[derive(Debug, Parser)]
@@ -35,13 +35,13 @@ struct Arguments {
 fn main() -> anyhow::Result<()> {
     let Arguments { http, sse, ws, modern, name, orders, journal } = Arguments::parse();
     let place = match (http, sse, ws) {
-        (Some(address), _, _) => Place::Http(address),
-        (_, Some(address), _) => Place::Sse(address),
-        (_, _, Some(address)) => Place::Ws(address),
-        _ => Place::Stdio,
+        (Some(address), _, _) => ServeOn::Http(address),
+        (_, Some(address), _) => ServeOn::Sse(address),
+        (_, _, Some(address)) => ServeOn::Ws(address),
+        _ => ServeOn::Stdio,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(serve(Options { name, modern, orders, journal }, place));
+    let result = runtime.block_on(serve(ChaosOptions { name, modern, orders, journal }, place));
     // A read of standard input cannot be called off, and would hold up the end.
     runtime.shutdown_background();
     result

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 
 use clap::Parser;
-use signalbox_testkit::fixture::{Era, Options, http, stdio};
+use signalbox_testkit::fixture::{Options, ServedEra, http, stdio};
 
 /// An MCP server for tests. It speaks every revision of the protocol and keeps no secrets.
 #[derive(Parser)]
@@ -18,7 +18,7 @@ struct Arguments {
     stdio: bool,
     /// Which revisions to serve.
     #[arg(long, value_enum, default_value = "both")]
-    era: Era,
+    era: ServedEra,
     /// What the server calls itself.
     #[arg(long, default_value = "signalbox-fixture")]
     name: String,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::cast::Cast;
-use super::fault::Fault;
+use super::fault::ChaosFault;
 
 /// Most wrongs that are kept in words; more are only counted.
 const MAX_WRONGS: usize = 40;
@@ -17,7 +17,7 @@ const QUOTED: usize = 400;
 
 /// One call of a tool.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct LoggedCall {
     /// Its id.
     pub id: u64,
     /// What no other call has as its argument.
@@ -36,7 +36,7 @@ pub struct Call {
     pub sent: Instant,
 }
 
-impl Call {
+impl LoggedCall {
     /// Its message.
     pub fn message(&self, modern: bool) -> Value {
         let mut params = json!({"name": self.tool, "arguments": {"tag": self.tag, "ms": self.takes}});
@@ -90,7 +90,7 @@ impl CallLog {
     }
 
     /// A fault strikes.
-    pub fn struck(&self, fault: Fault) {
+    pub fn struck(&self, fault: ChaosFault) {
         *self.inner().faults.entry(fault.word()).or_default() += 1;
     }
 
@@ -104,7 +104,7 @@ impl CallLog {
     }
 
     /// A call got this one answer.
-    pub fn answered(&self, client: &'static str, call: &Call, answer: &Value) {
+    pub fn answered(&self, client: &'static str, call: &LoggedCall, answer: &Value) {
         let took = call.sent.elapsed();
         let text = answer["result"]["content"][0]["text"].as_str();
         let expected = format!("{}:{}", call.backend, call.tag);
@@ -200,9 +200,9 @@ fn row<K: fmt::Display>(f: &mut fmt::Formatter<'_>, name: &str, counts: &BTreeMa
 mod tests {
     use super::*;
 
-    fn call(steady: bool) -> Call {
+    fn call(steady: bool) -> LoggedCall {
         let (tag, tool) = ("t-1".to_owned(), "b_work".to_owned());
-        Call { id: 1, tag, backend: "b", tool, steady, takes: 0, progress: false, sent: Instant::now() }
+        LoggedCall { id: 1, tag, backend: "b", tool, steady, takes: 0, progress: false, sent: Instant::now() }
     }
 
     fn judged(steady: bool, answer: &Value) -> (u64, u64) {

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tokio::process::Command;
 
-use super::mode::Mode;
+use super::mode::ChaosMode;
 use super::processes;
 use super::server::tool;
 use crate::ports::free_address;
@@ -23,7 +23,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How a backend is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CastKind {
     /// A child process of the gateway.
     Child,
     /// Streamable HTTP.
@@ -36,11 +36,11 @@ pub enum Kind {
 
 /// One backend.
 #[derive(Debug)]
-pub struct Part {
+pub struct CastMember {
     /// Its name in the config.
     pub name: &'static str,
     /// How it is reached.
-    pub kind: Kind,
+    pub kind: CastKind,
     /// Whether it speaks 2026-07-28.
     pub modern: bool,
     /// Whether it is left in peace.
@@ -59,22 +59,22 @@ pub struct Part {
 #[derive(Debug)]
 pub struct Cast {
     /// The backends.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CastMember>,
     folder: tempfile::TempDir,
 }
 
 /// Name, kind, whether of the new era, whether left in peace.
-const PARTS: &[(&str, Kind, bool, bool)] = &[
-    ("steady_child", Kind::Child, false, true),
-    ("steady_http", Kind::Http, true, true),
-    ("steady_ws", Kind::Ws, false, true),
-    ("child_old", Kind::Child, false, false),
-    ("child_new", Kind::Child, true, false),
-    ("http_old", Kind::Http, false, false),
-    ("http_new", Kind::Http, true, false),
-    ("sse_old", Kind::Sse, false, false),
-    ("ws_old", Kind::Ws, false, false),
-    ("ws_new", Kind::Ws, true, false),
+const PARTS: &[(&str, CastKind, bool, bool)] = &[
+    ("steady_child", CastKind::Child, false, true),
+    ("steady_http", CastKind::Http, true, true),
+    ("steady_ws", CastKind::Ws, false, true),
+    ("child_old", CastKind::Child, false, false),
+    ("child_new", CastKind::Child, true, false),
+    ("http_old", CastKind::Http, false, false),
+    ("http_new", CastKind::Http, true, false),
+    ("sse_old", CastKind::Sse, false, false),
+    ("ws_old", CastKind::Ws, false, false),
+    ("ws_new", CastKind::Ws, true, false),
 ];
 
 impl Cast {
@@ -86,8 +86,8 @@ impl Cast {
         let folder = tempfile::tempdir()?;
         let mut parts = Vec::new();
         for (name, kind, modern, steady) in PARTS {
-            let address = if *kind == Kind::Child { None } else { Some(free_address()?) };
-            let part = Part {
+            let address = if *kind == CastKind::Child { None } else { Some(free_address()?) };
+            let part = CastMember {
                 name,
                 kind: *kind,
                 modern: *modern,
@@ -110,7 +110,7 @@ impl Cast {
     /// # Errors
     /// When the server is not built.
     pub fn config(&self) -> anyhow::Result<String> {
-        self.parts.iter().map(Part::config).collect()
+        self.parts.iter().map(CastMember::config).collect()
     }
 
     /// Where files of the storm may lie.
@@ -137,7 +137,7 @@ impl Cast {
     }
 }
 
-impl Part {
+impl CastMember {
     fn arguments(&self) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec!["--name".to_owned(), self.name.to_owned()];
@@ -147,9 +147,9 @@ impl Part {
         }
         if let Some(address) = self.address {
             let flag = match self.kind {
-                Kind::Ws => "--ws",
-                Kind::Sse => "--sse",
-                Kind::Http | Kind::Child => "--http",
+                CastKind::Ws => "--ws",
+                CastKind::Sse => "--sse",
+                CastKind::Http | CastKind::Child => "--http",
             };
             arguments.extend([flag.to_owned(), address.to_string()]);
         }
@@ -164,8 +164,8 @@ impl Part {
             format!("timeout = {}\nstart_timeout = 5\n", TIMEOUT.as_secs())
         };
         let place = match (self.kind, self.address) {
-            (Kind::Ws, Some(address)) => format!("url = \"ws://{address}/mcp\"\n"),
-            (Kind::Sse, Some(address)) => format!("url = \"http://{address}/sse\"\ntransport = \"sse\"\n"),
+            (CastKind::Ws, Some(address)) => format!("url = \"ws://{address}/mcp\"\n"),
+            (CastKind::Sse, Some(address)) => format!("url = \"http://{address}/sse\"\ntransport = \"sse\"\n"),
             (_, Some(address)) => format!("url = \"http://{address}/mcp\"\n"),
             (_, None) => {
                 let program = json!(built("chaos-server")?.to_str().context("a path that is no text")?);
@@ -207,7 +207,7 @@ impl Part {
     ///
     /// # Errors
     /// When the order cannot be written.
-    pub fn order(&self, mode: Mode) -> anyhow::Result<()> {
+    pub fn order(&self, mode: ChaosMode) -> anyhow::Result<()> {
         let draft = self.orders.with_extension("draft");
         std::fs::write(&draft, mode.word())?;
         Ok(std::fs::rename(&draft, &self.orders)?)

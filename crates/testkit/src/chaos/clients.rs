@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::dice::Dice;
-use super::world::{Caller, World};
+use super::world::{StormCaller, World};
 use piped::piped;
 use web::web;
 use wire::Means;
@@ -31,7 +31,7 @@ pub fn set_off(world: &Arc<World>, dice: &mut Dice) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for (kind, means, modern, count) in EACH {
         for _ in 0..*count {
-            let caller = Caller::new(world, kind, *modern, dice.fork());
+            let caller = StormCaller::new(world, kind, *modern, dice.fork());
             match means {
                 Means::Http => drop(clients.spawn(web(caller))),
                 means => drop(clients.spawn(piped(caller, *means))),

@@ -7,15 +7,15 @@ use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::cast::{Cast, Kind, Part, signal};
+use super::cast::{Cast, CastKind, CastMember, signal};
 use super::dice::Dice;
-use super::mode::Mode;
+use super::mode::ChaosMode;
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum ChaosFault {
     /// The server answers in some way that it should not.
-    Mode(Mode),
+    Mode(ChaosMode),
     /// One process of it is killed; where nobody else starts it again, that is done after a while.
     Kill,
     /// It is killed and started again at once, on the same port.
@@ -24,7 +24,7 @@ pub enum Fault {
     Stop,
 }
 
-impl Fault {
+impl ChaosFault {
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
@@ -36,14 +36,14 @@ impl Fault {
     }
 
     /// Some fault that fits this backend.
-    pub fn any(dice: &mut Dice, part: &Part) -> Self {
+    pub fn any(dice: &mut Dice, part: &CastMember) -> Self {
         // Processes fare worse than words, so that these come more often than their number would make them.
         match dice.below(10) {
             0 => Self::Kill,
-            1 if part.kind != Kind::Child => Self::Restart,
+            1 if part.kind != CastKind::Child => Self::Restart,
             1 => Self::Kill,
             2 => Self::Stop,
-            _ => Self::Mode(dice.pick(&Mode::FAULTS).copied().unwrap_or(Mode::Hang)),
+            _ => Self::Mode(dice.pick(&ChaosMode::FAULTS).copied().unwrap_or(ChaosMode::Hang)),
         }
     }
 
@@ -51,14 +51,14 @@ impl Fault {
     ///
     /// # Errors
     /// When a process cannot be started again, or an order not be given.
-    pub async fn strike(self, part: &Part, stays: Duration, dice: &mut Dice) -> anyhow::Result<()> {
+    pub async fn strike(self, part: &CastMember, stays: Duration, dice: &mut Dice) -> anyhow::Result<()> {
         match self {
             Self::Mode(mode) => {
                 part.order(mode)?;
                 sleep(stays).await;
-                part.order(Mode::Fine)
+                part.order(ChaosMode::Fine)
             }
-            Self::Kill if part.kind == Kind::Child => {
+            Self::Kill if part.kind == CastKind::Child => {
                 let pids = part.pids().await;
                 if let Some(pid) = dice.pick(&pids) {
                     signal(*pid, Signal::KILL);
@@ -99,13 +99,13 @@ impl Storm {
     }
 
     /// One more fault, at a backend that none holds; which it was.
-    pub fn strike(&mut self) -> Option<Fault> {
+    pub fn strike(&mut self) -> Option<ChaosFault> {
         let parts = &self.cast.parts;
         let free = |at: &usize| !parts[*at].steady && !parts[*at].is_struck();
         let targets: Vec<usize> = (0..parts.len()).filter(free).collect();
         let at = *self.dice.pick(&targets)?;
         let part = &self.cast.parts[at];
-        let fault = Fault::any(&mut self.dice, part);
+        let fault = ChaosFault::any(&mut self.dice, part);
         let stays = Duration::from_millis(self.dice.between(300, 4000));
         let mut dice = self.dice.fork();
         part.set_struck(true);
@@ -128,8 +128,8 @@ impl Storm {
             done??;
         }
         for part in &self.cast.parts {
-            part.order(Mode::Fine)?;
-            if part.kind == Kind::Child {
+            part.order(ChaosMode::Fine)?;
+            if part.kind == CastKind::Child {
                 part.pids().await.iter().for_each(|pid| signal(*pid, Signal::CONT));
             }
         }

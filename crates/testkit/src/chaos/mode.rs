@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// A way to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum ChaosMode {
     /// As it should be.
     Fine,
     /// Rightly, but after a while.
@@ -36,7 +36,7 @@ pub enum Mode {
     Refuse,
 }
 
-impl Mode {
+impl ChaosMode {
     /// Every mode that is a fault.
     pub const FAULTS: [Self; 13] = [
         Self::Slow,
@@ -75,13 +75,13 @@ impl Mode {
     }
 }
 
-impl fmt::Display for Mode {
+impl fmt::Display for ChaosMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
 }
 
-impl FromStr for Mode {
+impl FromStr for ChaosMode {
     type Err = anyhow::Error;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn every_mode_is_read_back_from_its_word() {
-        for mode in Mode::FAULTS {
-            assert_eq!(mode.word().parse::<Mode>().unwrap(), mode);
+        for mode in ChaosMode::FAULTS {
+            assert_eq!(mode.word().parse::<ChaosMode>().unwrap(), mode);
         }
     }
 }

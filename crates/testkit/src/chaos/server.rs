@@ -21,19 +21,19 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::mode::Mode;
-use speech::Step;
+use super::mode::ChaosMode;
+use speech::SpeechStep;
 
 pub use speech::tool;
 
 /// What a server is told at its start.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ChaosOptions {
     /// What it calls itself, and its tool and its answers after it.
     pub name: String,
     /// Whether it speaks 2026-07-28, else 2025-06-18.
     pub modern: bool,
-    /// The file with the word of its [`Mode`].
+    /// The file with the word of its [`ChaosMode`].
     pub orders: PathBuf,
     /// The file that gets a line for every run of its tool.
     pub journal: PathBuf,
@@ -41,7 +41,7 @@ pub struct Options {
 
 /// Where a server serves.
 #[derive(Debug, Clone, Copy)]
-pub enum Place {
+pub enum ServeOn {
     /// Standard input and output.
     Stdio,
     /// Streamable HTTP.
@@ -55,7 +55,7 @@ pub enum Place {
 /// One server process.
 #[derive(Debug)]
 struct Server {
-    options: Options,
+    options: ChaosOptions,
     journal: File,
     next: AtomicU64,
 }
@@ -64,12 +64,12 @@ struct Server {
 ///
 /// # Errors
 /// When the journal or the address cannot be used.
-pub async fn serve(options: Options, place: Place) -> anyhow::Result<()> {
+pub async fn serve(options: ChaosOptions, place: ServeOn) -> anyhow::Result<()> {
     let journal = File::options().create(true).append(true).open(&options.journal).context("the journal")?;
     let server = Arc::new(Server { options, journal, next: AtomicU64::new(1) });
     let address = match place {
-        Place::Stdio => return pipe::serve(server).await,
-        Place::Http(address) | Place::Sse(address) | Place::Ws(address) => address,
+        ServeOn::Stdio => return pipe::serve(server).await,
+        ServeOn::Http(address) | ServeOn::Sse(address) | ServeOn::Ws(address) => address,
     };
     let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
     let mut output = std::io::stdout();
@@ -81,8 +81,8 @@ pub async fn serve(options: Options, place: Place) -> anyhow::Result<()> {
         let _ = socket.set_nodelay(true);
         let server = Arc::clone(&server);
         match place {
-            Place::Ws(_) => drop(tokio::spawn(ws::serve(socket, server))),
-            Place::Sse(_) => drop(tokio::spawn(sse::serve(socket, server, streams.clone()))),
+            ServeOn::Ws(_) => drop(tokio::spawn(ws::serve(socket, server))),
+            ServeOn::Sse(_) => drop(tokio::spawn(sse::serve(socket, server, streams.clone()))),
             _ => drop(tokio::spawn(web::serve(socket, server))),
         }
     }
@@ -90,10 +90,10 @@ pub async fn serve(options: Options, place: Place) -> anyhow::Result<()> {
 
 impl Server {
     /// How to answer just now.
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> ChaosMode {
         // The file is replaced as a whole, so that it is never seen half written; while it is away nothing is ordered.
         let word = std::fs::read_to_string(&self.options.orders).unwrap_or_default();
-        word.trim().parse().unwrap_or(Mode::Fine)
+        word.trim().parse().unwrap_or(ChaosMode::Fine)
     }
 
     fn number(&self) -> u64 {
@@ -109,7 +109,7 @@ impl Server {
     }
 
     /// What is done about a message; nothing about one that wants no answer.
-    fn steps(&self, message: &Value) -> Vec<Step> {
+    fn steps(&self, message: &Value) -> Vec<SpeechStep> {
         let mode = self.mode();
         if message["method"] == "tools/call" {
             self.ran(message["params"]["arguments"]["tag"].as_str().unwrap_or_default());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call_log::{Call, CallLog};
+use super::call_log::{CallLog, LoggedCall};
 use super::cast::Cast;
 use super::dice::Dice;
 
@@ -72,7 +72,7 @@ impl World {
 
 /// Somebody who calls tools.
 #[derive(Debug)]
-pub struct Caller {
+pub struct StormCaller {
     /// Where it lives.
     pub world: Arc<World>,
     /// What kind of client it is.
@@ -84,19 +84,19 @@ pub struct Caller {
     next_id: u64,
 }
 
-impl Caller {
+impl StormCaller {
     /// A caller.
     pub fn new(world: &Arc<World>, kind: &'static str, modern: bool, dice: Dice) -> Self {
         Self { world: Arc::clone(world), kind, modern, dice, next_id: 1 }
     }
 
     /// The next call, of any backend's tool.
-    pub fn call(&mut self) -> Option<Call> {
+    pub fn call(&mut self) -> Option<LoggedCall> {
         let part = self.dice.pick(&self.world.cast.parts)?;
         let id = self.next_id;
         self.next_id += 1;
         self.world.call_log.made(self.kind);
-        Some(Call {
+        Some(LoggedCall {
             id,
             tag: format!("{}-{}", self.kind, self.world.number()),
             backend: part.name,

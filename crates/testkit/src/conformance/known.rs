@@ -3,7 +3,7 @@
 //! The page has a heading `## NAME` for each run, and under it a table with the columns scenario, check, verdict, reason.
 //! A check that comes several times in a scenario has its place behind its name: `id#1` is the second.
 
-use super::{CheckKey, Status, Verdict};
+use super::{CheckKey, RunnerVerdict, Status};
 use anyhow::{Context as _, bail};
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Known {
 
     /// What a run says otherwise than the page: checks that do not pass and are not on it, and checks on it that pass, come
     /// out another way or are not made any more.
-    pub fn unlike(&self, verdict: &Verdict) -> Vec<String> {
+    pub fn unlike(&self, verdict: &RunnerVerdict) -> Vec<String> {
         let passes = |status: Status| matches!(status, Status::Success | Status::Info);
         let mut unlike = Vec::new();
         for (key, status) in verdict.checks.iter().filter(|(_, status)| !passes(**status)) {
@@ -86,10 +86,10 @@ mod tests {
         | s | a | failure | the server has no such tool |\n| s | b#1 | warning | the server has no such tool |\n\n\
         ## other run\n\n| scenario | check | verdict | reason |\n|---|---|---|---|\n";
 
-    fn verdict(checks: &[(&str, usize, Status)]) -> Verdict {
+    fn verdict(checks: &[(&str, usize, Status)]) -> RunnerVerdict {
         let key = |id: &str, occurrence| CheckKey { scenario: "s".to_owned(), id: id.to_owned(), occurrence };
         let checks = checks.iter().map(|(id, occurrence, status)| (key(id, *occurrence), *status)).collect();
-        Verdict { checks, messages: BTreeMap::new() }
+        RunnerVerdict { checks, messages: BTreeMap::new() }
     }
 
     #[test]

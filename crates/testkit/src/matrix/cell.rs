@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::expected::{Expected, expected};
-use super::feature::Feature;
+use super::feature::{Expected, Feature, expected};
 use super::journal::Journal;
 use super::measure;
 use crate::revision::Revision;
@@ -14,7 +13,7 @@ use crate::revision_client::{Client, Reply};
 
 /// A cell that is being tried.
 #[derive(Debug)]
-pub struct Cell<'a> {
+pub struct MatrixCell<'a> {
     /// The client.
     pub client: &'a Client,
     /// What the servers wrote down.
@@ -31,7 +30,7 @@ pub struct Cell<'a> {
 
 /// What was seen of something tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Seen {
+pub enum TrialResult {
     /// It worked.
     Works,
     /// It came as text.
@@ -42,14 +41,14 @@ pub enum Seen {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CellVerdict {
     /// What had to come.
     Fits(Expected),
     /// Something else.
     Fails(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CellVerdict {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fits(Expected::Works) => out.write_str("works"),
@@ -60,7 +59,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl Cell<'_> {
+impl MatrixCell<'_> {
     /// Calls a tool under a tag of its own.
     ///
     /// # Errors
@@ -95,25 +94,25 @@ impl Cell<'_> {
     }
 
     /// Tries one feature; what either side calls a violation meanwhile is a failure too.
-    async fn verdict(&self, feature: Feature) -> Verdict {
+    async fn verdict(&self, feature: Feature) -> CellVerdict {
         let seen = measure::measure(self, feature).await;
         let mut violations: Vec<String> = Vec::new();
         violations.extend(self.client.violations().iter().map(|what| format!("the client says: {what}")));
         violations.extend(self.journal.violations().iter().map(|what| format!("the server says: {what}")));
         let expected = expected(feature, self.client_revision, self.server_revision);
         let fits = match (&seen, expected) {
-            (Ok(Seen::Works), Expected::Works) | (Ok(Seen::Text), Expected::Text(_)) => Ok(()),
-            (Ok(Seen::Refused(words)), Expected::Refused(_)) if names(feature, words) => Ok(()),
-            (Ok(Seen::Refused(words)), _) => Err(format!("refused: {words}")),
+            (Ok(TrialResult::Works), Expected::Works) | (Ok(TrialResult::Text), Expected::Text(_)) => Ok(()),
+            (Ok(TrialResult::Refused(words)), Expected::Refused(_)) if names(feature, words) => Ok(()),
+            (Ok(TrialResult::Refused(words)), _) => Err(format!("refused: {words}")),
             (Ok(seen), expected) => Err(format!("{seen:?} instead of {expected:?}")),
             (Err(error), _) => Err(format!("{error:#}")),
         };
         match fits {
-            Ok(()) if violations.is_empty() => Verdict::Fits(expected),
-            Ok(()) => Verdict::Fails(violations.join("; ")),
+            Ok(()) if violations.is_empty() => CellVerdict::Fits(expected),
+            Ok(()) => CellVerdict::Fails(violations.join("; ")),
             Err(why) => {
                 violations.insert(0, why);
-                Verdict::Fails(violations.join("; "))
+                CellVerdict::Fails(violations.join("; "))
             }
         }
     }
@@ -125,7 +124,7 @@ fn names(feature: Feature, words: &str) -> bool {
 }
 
 /// Tries everything.
-pub async fn try_all(cell: &Cell<'_>) -> Vec<(Feature, Verdict)> {
+pub async fn try_all(cell: &MatrixCell<'_>) -> Vec<(Feature, CellVerdict)> {
     let mut verdicts = Vec::new();
     for feature in Feature::ALL {
         verdicts.push((feature, cell.verdict(feature).await));

@@ -1,5 +1,7 @@
 //! What is tried in every cell.
 
+use crate::revision::Revision;
+
 /// One thing that is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feature {
@@ -97,5 +99,35 @@ impl Feature {
             Self::Completion => "the argument of a prompt is completed",
             Self::Paging => "a list of several pages is read to its end, each entry once and in order",
         }
+    }
+}
+
+/// What must come of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Expected {
+    /// It works.
+    Works,
+    /// It arrives as text, for this reason.
+    Text(&'static str),
+    /// It is refused, by an error that names the feature, for this reason.
+    Refused(&'static str),
+}
+
+/// What must come of a feature between two revisions.
+pub fn expected(feature: Feature, client: Revision, server: Revision) -> Expected {
+    match feature {
+        Feature::Elicitation if !server.elicits() => {
+            Expected::Refused("elicitation: the server's revision has none, so it has no tool that asks the user")
+        }
+        Feature::Elicitation if !client.elicits() => {
+            Expected::Refused("elicitation: the client's revision has none, so the user cannot be asked")
+        }
+        Feature::Structured if !server.structures() => {
+            Expected::Text("structured result: the server's revision has none; it sends the same as text")
+        }
+        Feature::Structured if !client.structures() => {
+            Expected::Text("structured result: the client's revision has none; the same arrives as text")
+        }
+        _ => Expected::Works,
     }
 }

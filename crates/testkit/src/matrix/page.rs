@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::cell::Verdict;
-use super::expected::{Expected, expected};
-use super::feature::Feature;
-use super::places::{Back, Front};
+use super::cell::CellVerdict;
+use super::feature::{Expected, Feature, expected};
+use super::places::{BackTransport, FrontTransport};
 use super::plan::Measured;
 use crate::revision::Revision;
 
@@ -57,16 +56,18 @@ pub fn page(measured: &[Measured]) -> String {
     page.push_str(FRONTS);
     head(&mut page, "client");
     for client in Revision::ALL {
-        for front in Front::ALL.into_iter().filter(|front| front.fits(client)) {
-            let cells = Revision::ALL.map(|server| cell(measured, (client, front, server, Back::Stdio), &notes));
+        for front in FrontTransport::ALL.into_iter().filter(|front| front.fits(client)) {
+            let cells =
+                Revision::ALL.map(|server| cell(measured, (client, front, server, BackTransport::Stdio), &notes));
             row(&mut page, client, front.name(), &cells);
         }
     }
     page.push_str(BACKS);
     head(&mut page, "server");
     for server in Revision::ALL {
-        for back in Back::ALL.into_iter().filter(|back| back.fits(server)) {
-            let cells = Revision::ALL.map(|client| cell(measured, (client, Front::main(client), server, back), &notes));
+        for back in BackTransport::ALL.into_iter().filter(|back| back.fits(server)) {
+            let cells = Revision::ALL
+                .map(|client| cell(measured, (client, FrontTransport::main(client), server, back), &notes));
             row(&mut page, server, back.name(), &cells);
         }
     }
@@ -114,19 +115,23 @@ fn line(page: &mut String, words: &[&str]) {
 }
 
 /// One cell in a few words.
-fn cell(measured: &[Measured], place: (Revision, Front, Revision, Back), notes: &[Expected]) -> String {
+fn cell(
+    measured: &[Measured],
+    place: (Revision, FrontTransport, Revision, BackTransport),
+    notes: &[Expected],
+) -> String {
     let found = measured.iter().find(|cell| (cell.client, cell.front, cell.server, cell.back) == place);
     let Some(found) = found else { return "not measured".to_owned() };
     let mut numbers = Vec::new();
     let mut failed = Vec::new();
     for (feature, verdict) in &found.verdicts {
         match verdict {
-            Verdict::Fits(Expected::Works) => {}
-            Verdict::Fits(note) => {
+            CellVerdict::Fits(Expected::Works) => {}
+            CellVerdict::Fits(note) => {
                 let number = notes.iter().position(|known| known == note).map_or(0, |place| place + 1);
                 numbers.push(number.to_string());
             }
-            Verdict::Fails(_) => failed.push(feature.name()),
+            CellVerdict::Fails(_) => failed.push(feature.name()),
         }
     }
     if failed.len() == Feature::ALL.len() {

@@ -11,11 +11,10 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::cell::{Cell, Verdict, try_all};
+use super::cell::{CellVerdict, MatrixCell, try_all};
 use super::feature::Feature;
 use super::journal::Journal;
-use super::places::{Back, Front};
-use super::stage::backend;
+use super::places::{BackTransport, FrontTransport, backend};
 use crate::gateway::{GatewayProcess, stdio_command};
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
@@ -38,28 +37,30 @@ pub struct Measured {
     /// The client's revision.
     pub client: Revision,
     /// How it reached the gateway.
-    pub front: Front,
+    pub front: FrontTransport,
     /// The server's revision.
     pub server: Revision,
     /// How the gateway reached it.
-    pub back: Back,
+    pub back: BackTransport,
     /// What came of every feature.
-    pub verdicts: Vec<(Feature, Verdict)>,
+    pub verdicts: Vec<(Feature, CellVerdict)>,
 }
 
 /// Cells that share a gateway. They run one after the other, so that what the server wrote down belongs to one of them.
 #[derive(Debug, Clone)]
 struct Group {
     server: Revision,
-    back: Back,
-    clients: Vec<(Revision, Front)>,
+    back: BackTransport,
+    clients: Vec<(Revision, FrontTransport)>,
 }
 
 /// Runs every cell that is wanted.
 ///
 /// # Errors
 /// When a group cannot be run at all, which is no verdict about the gateway.
-pub async fn run(wanted: impl Fn(Revision, Front, Revision, Back) -> bool) -> anyhow::Result<Vec<Measured>> {
+pub async fn run(
+    wanted: impl Fn(Revision, FrontTransport, Revision, BackTransport) -> bool,
+) -> anyhow::Result<Vec<Measured>> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for mut group in groups() {
@@ -85,12 +86,16 @@ pub async fn run(wanted: impl Fn(Revision, Front, Revision, Back) -> bool) -> an
 fn groups() -> Vec<Group> {
     let mut groups = Vec::new();
     for server in Revision::ALL {
-        for front in Front::ALL {
+        for front in FrontTransport::ALL {
             let clients = Revision::ALL.into_iter().filter(|client| front.fits(*client));
-            groups.push(Group { server, back: Back::Stdio, clients: clients.map(|client| (client, front)).collect() });
+            groups.push(Group {
+                server,
+                back: BackTransport::Stdio,
+                clients: clients.map(|client| (client, front)).collect(),
+            });
         }
-        for back in Back::ALL.into_iter().filter(|back| *back != Back::Stdio && back.fits(server)) {
-            let clients = Revision::ALL.into_iter().map(|client| (client, Front::main(client)));
+        for back in BackTransport::ALL.into_iter().filter(|back| *back != BackTransport::Stdio && back.fits(server)) {
+            let clients = Revision::ALL.into_iter().map(|client| (client, FrontTransport::main(client)));
             groups.push(Group { server, back, clients: clients.collect() });
         }
     }
@@ -98,7 +103,7 @@ fn groups() -> Vec<Group> {
 }
 
 /// All cells: the client's revision, its transport, the server's revision, its transport.
-pub fn cells() -> Vec<(Revision, Front, Revision, Back)> {
+pub fn cells() -> Vec<(Revision, FrontTransport, Revision, BackTransport)> {
     let all = groups().into_iter().flat_map(|Group { server, back, clients }| {
         clients.into_iter().map(move |(client, front)| (client, front, server, back))
     });
@@ -136,7 +141,7 @@ impl Group {
         if let Some((_, verdict)) = measured.last_mut().and_then(|cell| cell.verdicts.last_mut())
             && !late.is_empty()
         {
-            *verdict = Verdict::Fails(format!("the server says: {}", late.join("; ")));
+            *verdict = CellVerdict::Fails(format!("the server says: {}", late.join("; ")));
         }
         Ok(measured)
     }
@@ -144,17 +149,17 @@ impl Group {
     async fn cell(
         &self,
         revision: Revision,
-        front: Front,
+        front: FrontTransport,
         gateway: &Serving,
         config: &str,
         journal: &Journal,
         name: &str,
-    ) -> anyhow::Result<Vec<(Feature, Verdict)>> {
+    ) -> anyhow::Result<Vec<(Feature, CellVerdict)>> {
         let own = tempfile::tempdir()?;
         let reach = match (front, gateway) {
-            (Front::Http, Serving::Web(gateway)) => Reach::Http(gateway.url()),
-            (Front::Sse, Serving::Web(gateway)) => Reach::Sse(format!("http://{}/sse", gateway.address())),
-            (Front::Ws, Serving::Web(gateway)) => Reach::Ws(format!("ws://{}/mcp", gateway.address())),
+            (FrontTransport::Http, Serving::Web(gateway)) => Reach::Http(gateway.url()),
+            (FrontTransport::Sse, Serving::Web(gateway)) => Reach::Sse(format!("http://{}/sse", gateway.address())),
+            (FrontTransport::Ws, Serving::Web(gateway)) => Reach::Ws(format!("ws://{}/mcp", gateway.address())),
             (_, Serving::Tcp(_, address)) => Reach::Tcp(address.to_string()),
             _ => Reach::Stdio(stdio_command(own.path(), config)?),
         };
@@ -162,7 +167,7 @@ impl Group {
         let client = opening.await.context("no handshake")?;
         // A backend may still be starting; what is measured begins when it is there.
         tokio::time::timeout(START, listed(&client)).await.context("no tools")??;
-        let cell = Cell {
+        let cell = MatrixCell {
             client: &client,
             journal,
             client_revision: revision,
@@ -182,11 +187,11 @@ async fn listed(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn gateway(front: Front, config: &str, folder: &Path) -> anyhow::Result<Serving> {
+async fn gateway(front: FrontTransport, config: &str, folder: &Path) -> anyhow::Result<Serving> {
     match front {
-        Front::Stdio => Ok(Serving::Stdio),
-        Front::Tcp => tcp_gateway(config, folder).await,
-        Front::Http | Front::Sse | Front::Ws => {
+        FrontTransport::Stdio => Ok(Serving::Stdio),
+        FrontTransport::Tcp => tcp_gateway(config, folder).await,
+        FrontTransport::Http | FrontTransport::Sse | FrontTransport::Ws => {
             let gateway = GatewayProcess::serve(config).await?;
             gateway.ready().await?;
             Ok(Serving::Web(gateway))
@@ -216,7 +221,7 @@ async fn tcp_gateway(config: &str, folder: &Path) -> anyhow::Result<Serving> {
 }
 
 /// Verdicts of a cell in which nothing could be tried.
-fn nothing(error: &anyhow::Error) -> Vec<(Feature, Verdict)> {
+fn nothing(error: &anyhow::Error) -> Vec<(Feature, CellVerdict)> {
     let why = format!("{error:#}").replace('\n', " ");
-    Feature::ALL.into_iter().map(|feature| (feature, Verdict::Fails(why.clone()))).collect()
+    Feature::ALL.into_iter().map(|feature| (feature, CellVerdict::Fails(why.clone()))).collect()
 }

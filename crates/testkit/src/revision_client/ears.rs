@@ -78,13 +78,13 @@ pub struct Ears {
     pub answers: Answers,
     /// Every message that was sent or received.
     pub log: Arc<WireLog>,
-    state: Mutex<State>,
+    state: Mutex<EarsState>,
     news: watch::Sender<()>,
 }
 
 /// What was heard.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct EarsState {
     /// Requests on their way, by id.
     pub pending: HashMap<String, Pending>,
     cancelled: Vec<String>,
@@ -100,7 +100,7 @@ impl Ears {
         Self { revision, answers, log, state: Mutex::default(), news }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, EarsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -2,7 +2,7 @@
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Event {
+pub struct ReceivedEvent {
     /// What it is; empty means `message`.
     pub kind: String,
     /// Its data, lines joined.
@@ -13,12 +13,12 @@ pub struct Event {
 #[derive(Debug, Default)]
 pub struct Events {
     unread: Vec<u8>,
-    begun: Event,
+    begun: ReceivedEvent,
 }
 
 impl Events {
     /// Takes bytes; returns the events that they complete. Comments and events without data are passed over.
-    pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<ReceivedEvent> {
         self.unread.extend_from_slice(bytes);
         let mut complete = Vec::new();
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
@@ -62,7 +62,7 @@ mod tests {
         let mut events = Events::default();
         assert_eq!(events.feed(b": hi\n\nid: 1\ndata:\n\nevent: endp"), []);
         let whole = events.feed(b"oint\r\ndata: /a\r\ndata: b\r\n\r\ndata: {}\n\n");
-        let event = |kind: &str, data: &str| Event { kind: kind.to_owned(), data: data.to_owned() };
+        let event = |kind: &str, data: &str| ReceivedEvent { kind: kind.to_owned(), data: data.to_owned() };
         assert_eq!(whole, [event("endpoint", "/a\nb"), event("", "{}")]);
     }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use super::ears::Ears;
 use super::events::Events;
-use super::wire::{Guard, Sent};
+use super::wire::{Sent, TaskGuard};
 use crate::revision::Revision;
 use crate::wire_log::Tap;
 
@@ -23,7 +23,7 @@ const BOTH: &str = "application/json, text/event-stream";
 
 /// A path at an address.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct HttpEndpoint {
     /// Host and port.
     pub address: String,
     /// The path.
@@ -36,10 +36,10 @@ pub struct Opened {
     /// The answer.
     pub response: Response<Incoming>,
     /// Keeps the connection; dropping it closes it.
-    pub connection: Guard,
+    pub connection: TaskGuard,
 }
 
-impl Place {
+impl HttpEndpoint {
     /// The place of an `http://` URL.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Place {
         let stream = TcpStream::connect(&self.address).await.with_context(|| self.address.clone())?;
         stream.set_nodelay(true)?;
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        let connection = Guard(tokio::spawn(connection).abort_handle());
+        let connection = TaskGuard(tokio::spawn(connection).abort_handle());
         let mut request = Request::builder().method(method).uri(&self.path).header("host", &self.address);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -70,11 +70,11 @@ impl Place {
 
 /// The endpoint, and in the old era the session with it.
 #[derive(Debug)]
-pub struct Http(Arc<Endpoint>, Mutex<Vec<Guard>>);
+pub struct Http(Arc<Endpoint>, Mutex<Vec<TaskGuard>>);
 
 #[derive(Debug)]
 struct Endpoint {
-    place: Place,
+    place: HttpEndpoint,
     ears: Arc<Ears>,
     session: Mutex<Option<String>>,
 }
@@ -85,7 +85,7 @@ impl Http {
     /// # Errors
     /// When it is no `http://` URL.
     pub fn new(url: &str, ears: Arc<Ears>) -> anyhow::Result<Self> {
-        let endpoint = Endpoint { place: Place::of(url)?, ears, session: Mutex::default() };
+        let endpoint = Endpoint { place: HttpEndpoint::of(url)?, ears, session: Mutex::default() };
         Ok(Self(Arc::new(endpoint), Mutex::default()))
     }
 
@@ -108,7 +108,7 @@ impl Http {
                 endpoint.ears.fail(&id, error);
             }
         });
-        let guard = Guard(task.abort_handle());
+        let guard = TaskGuard(task.abort_handle());
         if self.0.ears.revision.modern() {
             return Ok(Sent::carried_by(guard));
         }
@@ -139,7 +139,7 @@ impl Http {
         let endpoint = self.0.clone();
         let tap = self.0.ears.log.connection();
         let task = tokio::spawn(async move { endpoint.events(opened, None, &tap).await });
-        self.1.lock().unwrap_or_else(PoisonError::into_inner).push(Guard(task.abort_handle()));
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).push(TaskGuard(task.abort_handle()));
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail, ensure};
 use serde_json::Value;
 
-use super::ears::State;
+use super::ears::EarsState;
 use crate::revision::Revision;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -17,7 +17,7 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 /// What is wrong with it.
 pub fn notification(
     revision: Revision,
-    state: &mut State,
+    state: &mut EarsState,
     message: &Value,
     stream: Option<&Value>,
 ) -> anyhow::Result<()> {
@@ -58,7 +58,7 @@ fn foreign_meta(revision: Revision, params: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn progress(revision: Revision, state: &mut State, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
+fn progress(revision: Revision, state: &mut EarsState, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
     let token = &params["progressToken"];
     let told = params["progress"].as_f64().context("no progress")?;
     let mut pending = state.pending.iter_mut();
@@ -72,7 +72,7 @@ fn progress(revision: Revision, state: &mut State, params: &Value, stream: Optio
     Ok(())
 }
 
-fn log(revision: Revision, state: &State, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
+fn log(revision: Revision, state: &EarsState, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
     let place = |level: &Value| LEVELS.iter().position(|known| level == known);
     let level = place(&params["level"]).context("no level")?;
     ensure!(params.get("data").is_some(), "no data");
@@ -89,7 +89,13 @@ fn log(revision: Revision, state: &State, params: &Value, stream: Option<&Value>
     Ok(())
 }
 
-fn change(revision: Revision, state: &State, params: &Value, stream: Option<&Value>, kind: &str) -> anyhow::Result<()> {
+fn change(
+    revision: Revision,
+    state: &EarsState,
+    params: &Value,
+    stream: Option<&Value>,
+    kind: &str,
+) -> anyhow::Result<()> {
     if !revision.modern() {
         return Ok(());
     }
@@ -108,13 +114,13 @@ fn change(revision: Revision, state: &State, params: &Value, stream: Option<&Val
 }
 
 /// What a request listens to, and whether that was acknowledged.
-fn listening<'a>(state: &'a State, id: &Value) -> anyhow::Result<(&'a Value, bool)> {
+fn listening<'a>(state: &'a EarsState, id: &Value) -> anyhow::Result<(&'a Value, bool)> {
     let pending = state.pending.get(&id.to_string()).with_context(|| format!("{id} is no request on its way"))?;
     ensure!(pending.wanted.method == "subscriptions/listen", "{id} does not listen");
     Ok((&pending.wanted.params["notifications"], pending.acknowledged))
 }
 
-fn acknowledged(state: &mut State, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
+fn acknowledged(state: &mut EarsState, params: &Value, stream: Option<&Value>) -> anyhow::Result<()> {
     let id = &params["_meta"][SUBSCRIPTION];
     let (filter, before) = listening(state, id)?;
     ensure!(!before, "a second acknowledgement");

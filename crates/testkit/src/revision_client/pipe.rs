@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::sync::mpsc;
 
 use super::ears::Ears;
-use super::wire::{Guard, QUEUE, Wire};
+use super::wire::{ClientWire, QUEUE, TaskGuard};
 use crate::wire_log::Tap;
 
 /// Most lines of standard error that are kept.
@@ -45,7 +45,7 @@ impl Child {
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn child(command: &[String], ears: Arc<Ears>) -> anyhow::Result<Wire> {
+pub fn child(command: &[String], ears: Arc<Ears>) -> anyhow::Result<ClientWire> {
     let (program, arguments) = command.split_first().context("an empty command")?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -54,8 +54,8 @@ pub fn child(command: &[String], ears: Arc<Ears>) -> anyhow::Result<Wire> {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut wire = lines(output, input, ears);
     let reading = process.stderr.take().map(|stream| tokio::spawn(keep(stream, errors.clone())).abort_handle());
-    if let Wire::Pipe { child, tasks, .. } = &mut wire {
-        tasks.extend(reading.map(Guard));
+    if let ClientWire::Pipe { child, tasks, .. } = &mut wire {
+        tasks.extend(reading.map(TaskGuard));
         *child = Some(Child { process, errors });
     }
     Ok(wire)
@@ -65,7 +65,7 @@ pub fn child(command: &[String], ears: Arc<Ears>) -> anyhow::Result<Wire> {
 ///
 /// # Errors
 /// When nothing listens there.
-pub async fn tcp(address: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
+pub async fn tcp(address: &str, ears: Arc<Ears>) -> anyhow::Result<ClientWire> {
     let stream = TcpStream::connect(address).await.with_context(|| address.to_owned())?;
     stream.set_nodelay(true)?;
     let (input, output) = stream.into_split();
@@ -76,12 +76,12 @@ fn lines(
     input: impl AsyncRead + Unpin + Send + 'static,
     output: impl AsyncWrite + Unpin + Send + 'static,
     ears: Arc<Ears>,
-) -> Wire {
+) -> ClientWire {
     let (out, queue) = mpsc::channel(QUEUE);
     let tap = ears.log.connection();
     let reading = tokio::spawn(read(input, ears, out.clone(), tap.clone())).abort_handle();
     let writing = tokio::spawn(write(output, queue, tap)).abort_handle();
-    Wire::Pipe { out, tasks: vec![Guard(reading), Guard(writing)], child: None }
+    ClientWire::Pipe { out, tasks: vec![TaskGuard(reading), TaskGuard(writing)], child: None }
 }
 
 async fn read(input: impl AsyncRead + Unpin, ears: Arc<Ears>, out: mpsc::Sender<Value>, tap: Tap) {

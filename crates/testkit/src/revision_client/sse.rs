@@ -11,16 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ears::Ears;
 use super::events::Events;
-use super::http::{Opened, Place};
-use super::wire::{Guard, QUEUE, Wire};
+use super::http::{HttpEndpoint, Opened};
+use super::wire::{ClientWire, QUEUE, TaskGuard};
 use crate::wire_log::Tap;
 
 /// Connects: opens the stream, and waits for the path to post to.
 ///
 /// # Errors
 /// When the server refuses.
-pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
-    let place = Place::of(url)?;
+pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<ClientWire> {
+    let place = HttpEndpoint::of(url)?;
     let opened = place.open(Method::GET, &[("accept", "text/event-stream")], String::new()).await?;
     ensure!(opened.response.status() == 200, "the stream is refused with {}", opened.response.status());
     let kind = opened.response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -29,13 +29,13 @@ pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
     let (told, endpoint) = oneshot::channel();
     let tap = ears.log.connection();
     let reading = tokio::spawn(read(opened, ears.clone(), (out.clone(), tap.clone()), told)).abort_handle();
-    let reading = Guard(reading);
+    let reading = TaskGuard(reading);
     let path = endpoint.await.context("the stream ended without an endpoint")?;
     let path = path.strip_prefix(&format!("http://{}", place.address)).unwrap_or(&path).to_owned();
     ensure!(path.starts_with('/'), "the endpoint {path} is elsewhere");
-    let place = Place { path, ..place };
+    let place = HttpEndpoint { path, ..place };
     let writing = tokio::spawn(write(place, ears, queue, tap)).abort_handle();
-    Ok(Wire::Pipe { out, tasks: vec![reading, Guard(writing)], child: None })
+    Ok(ClientWire::Pipe { out, tasks: vec![reading, TaskGuard(writing)], child: None })
 }
 
 async fn read(opened: Opened, ears: Arc<Ears>, (out, tap): (mpsc::Sender<Value>, Tap), told: oneshot::Sender<String>) {
@@ -67,7 +67,7 @@ async fn read(opened: Opened, ears: Arc<Ears>, (out, tap): (mpsc::Sender<Value>,
     ears.closed("the stream ended");
 }
 
-async fn write(place: Place, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>, tap: Tap) {
+async fn write(place: HttpEndpoint, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>, tap: Tap) {
     while let Some(message) = queue.recv().await {
         let text = message.to_string();
         tap.sent(&text);

@@ -43,9 +43,9 @@ pub const QUEUE: usize = 256;
 
 /// Ends a task with whoever holds this.
 #[derive(Debug)]
-pub struct Guard(pub AbortHandle);
+pub struct TaskGuard(pub AbortHandle);
 
-impl Drop for Guard {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -54,12 +54,12 @@ impl Drop for Guard {
 /// What a sent message keeps alive: in the new era over HTTP, the stream that carries its answer.
 #[derive(Debug, Default)]
 pub struct Sent {
-    stream: Option<Guard>,
+    stream: Option<TaskGuard>,
 }
 
 impl Sent {
     /// A message whose answer needs this task.
-    pub fn carried_by(guard: Guard) -> Self {
+    pub fn carried_by(guard: TaskGuard) -> Self {
         Self { stream: Some(guard) }
     }
 
@@ -71,13 +71,13 @@ impl Sent {
 
 /// A connection.
 #[derive(Debug)]
-pub enum Wire {
+pub enum ClientWire {
     /// Everything on one connection.
     Pipe {
         /// What goes out.
         out: mpsc::Sender<Value>,
         /// The tasks that read and write: the one that reads is the first.
-        tasks: Vec<Guard>,
+        tasks: Vec<TaskGuard>,
         /// The child process at the other end, if it is one.
         child: Option<pipe::Child>,
     },
@@ -85,7 +85,7 @@ pub enum Wire {
     Http(http::Http),
 }
 
-impl Wire {
+impl ClientWire {
     /// Connects.
     ///
     /// # Errors

@@ -12,20 +12,20 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::ears::Ears;
-use super::wire::{Guard, QUEUE, Wire};
+use super::wire::{ClientWire, QUEUE, TaskGuard};
 
 /// Connects.
 ///
 /// # Errors
 /// When the server refuses.
-pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
+pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<ClientWire> {
     let address = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).context("no ws:// URL")?;
     let stream = TcpStream::connect(address).await.with_context(|| address.to_owned())?;
     stream.set_nodelay(true)?;
     let (socket, _) = tokio_tungstenite::client_async(url, stream).await.context("no WebSocket")?;
     let (out, queue) = mpsc::channel(QUEUE);
     let task = tokio::spawn(converse(socket, ears, out.clone(), queue)).abort_handle();
-    Ok(Wire::Pipe { out, tasks: vec![Guard(task)], child: None })
+    Ok(ClientWire::Pipe { out, tasks: vec![TaskGuard(task)], child: None })
 }
 
 async fn converse(

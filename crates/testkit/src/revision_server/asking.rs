@@ -8,21 +8,21 @@ use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
-use super::fault::Fault;
+use super::call::ServedCall;
+use super::fault::RpcFault;
 use super::methods::complete;
-use super::question::Question;
+use super::question::ServerQuestion;
 use super::shared::Issued;
 use super::tools::{failed, text};
 
 /// The rounds of questions of a tool; empty if it is none that asks.
-pub fn rounds(tool: &str) -> &'static [&'static [Question]] {
+pub fn rounds(tool: &str) -> &'static [&'static [ServerQuestion]] {
     match tool {
-        "ask_elicitation" => &[&[Question::Elicit]],
-        "ask_sampling" => &[&[Question::Sample]],
-        "ask_roots" => &[&[Question::Roots]],
-        "ask_twice" => &[&[Question::Elicit], &[Question::Sample]],
-        "ask_both" => &[&[Question::Elicit, Question::Sample]],
+        "ask_elicitation" => &[&[ServerQuestion::Elicit]],
+        "ask_sampling" => &[&[ServerQuestion::Sample]],
+        "ask_roots" => &[&[ServerQuestion::Roots]],
+        "ask_twice" => &[&[ServerQuestion::Elicit], &[ServerQuestion::Sample]],
+        "ask_both" => &[&[ServerQuestion::Elicit, ServerQuestion::Sample]],
         _ => &[],
     }
 }
@@ -34,7 +34,7 @@ type Answers = BTreeMap<String, String>;
 ///
 /// # Errors
 /// When the client sent what it must not.
-pub async fn run(call: &Call, tool: &str) -> Result<Value, Fault> {
+pub async fn run(call: &ServedCall, tool: &str) -> Result<Value, RpcFault> {
     let rounds = rounds(tool);
     if call.revision().modern() {
         return in_rounds(call, tool, rounds);
@@ -55,9 +55,9 @@ pub async fn run(call: &Call, tool: &str) -> Result<Value, Fault> {
 }
 
 /// Asks all questions of a round at the same time.
-async fn ask_together(call: &Call, round: &[Question]) -> anyhow::Result<Answers> {
+async fn ask_together(call: &ServedCall, round: &[ServerQuestion]) -> anyhow::Result<Answers> {
     let revision = call.revision();
-    let one = async |question: Question| -> anyhow::Result<(String, String)> {
+    let one = async |question: ServerQuestion| -> anyhow::Result<(String, String)> {
         let answer = call.ask(question, question.params(revision)).await?;
         Ok((question.capability().to_owned(), question.read(&answer, revision)?))
     };
@@ -76,7 +76,7 @@ async fn ask_together(call: &Call, round: &[Question]) -> anyhow::Result<Answers
     }
 }
 
-fn told(rounds: &[&[Question]], answers: &Answers) -> String {
+fn told(rounds: &[&[ServerQuestion]], answers: &Answers) -> String {
     let order = rounds.iter().copied().flatten();
     let said: Vec<&str> = order.filter_map(|one| answers.get(one.capability())).map(String::as_str).collect();
     said.join(", ")
@@ -101,18 +101,18 @@ impl State {
     }
 }
 
-fn in_rounds(call: &Call, tool: &str, rounds: &[&[Question]]) -> Result<Value, Fault> {
+fn in_rounds(call: &ServedCall, tool: &str, rounds: &[&[ServerQuestion]]) -> Result<Value, RpcFault> {
     let (mut round, mut answers) = match taken(call, tool, rounds) {
         Ok(taken) => taken,
         Err(error) => {
             let what = format!("{error:#}");
             call.talk.shared.violation(&format!("{tool}: {what}"));
-            return Err(Fault::params(what));
+            return Err(RpcFault::params(what));
         }
     };
     while let Some(questions) = rounds.get(round) {
         let open = questions.iter().filter(|question| !answers.contains_key(question.capability()));
-        let open: Vec<Question> = open.copied().collect();
+        let open: Vec<ServerQuestion> = open.copied().collect();
         if !open.is_empty() {
             return ask(
                 call,
@@ -126,7 +126,7 @@ fn in_rounds(call: &Call, tool: &str, rounds: &[&[Question]]) -> Result<Value, F
 }
 
 /// What came back with the request: the round it belongs to, and all answers so far.
-fn taken(call: &Call, tool: &str, rounds: &[&[Question]]) -> anyhow::Result<(usize, Answers)> {
+fn taken(call: &ServedCall, tool: &str, rounds: &[&[ServerQuestion]]) -> anyhow::Result<(usize, Answers)> {
     let (state, responses) = (call.params.get("requestState"), call.params.get("inputResponses"));
     let Some(state) = state else {
         anyhow::ensure!(responses.is_none(), "inputResponses without the requestState they belong to");
@@ -150,13 +150,13 @@ fn taken(call: &Call, tool: &str, rounds: &[&[Question]]) -> anyhow::Result<(usi
     Ok((state.round, state.answers))
 }
 
-fn ask(call: &Call, mut state: State, open: &[Question]) -> Result<Value, Fault> {
+fn ask(call: &ServedCall, mut state: State, open: &[ServerQuestion]) -> Result<Value, RpcFault> {
     let declared = call.capabilities();
     if let Some(question) = open.iter().find(|question| !declared[question.capability()].is_object()) {
         let mut required = Map::new();
         required.insert(question.capability().to_owned(), json!({}));
         let what = format!("the client did not declare {}", question.capability());
-        return Err(Fault::new(-32021, what).with(json!({"requiredCapabilities": required})));
+        return Err(RpcFault::new(-32021, what).with(json!({"requiredCapabilities": required})));
     }
     let keys = open.iter().map(|question| question.capability().to_owned()).collect();
     let arguments = call.params["arguments"].clone();
@@ -166,6 +166,6 @@ fn ask(call: &Call, mut state: State, open: &[Question]) -> Result<Value, Fault>
         let request = json!({"method": question.method(), "params": question.params(call.revision())});
         requests.insert(question.capability().to_owned(), request);
     }
-    let state = state.write().map_err(|error| Fault::new(-32603, error.to_string()))?;
+    let state = state.write().map_err(|error| RpcFault::new(-32603, error.to_string()))?;
     Ok(json!({"resultType": "input_required", "inputRequests": requests, "requestState": state}))
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::methods;
 use super::oddities;
-use super::question::Question;
-use super::talk::{Kind, Talk};
+use super::question::ServerQuestion;
+use super::talk::{Talk, TalkKind};
 use crate::revision::Revision;
 
 /// What goes out: a message, and the HTTP status it has if it is the whole answer.
@@ -28,7 +28,7 @@ impl Out {
     }
 
     /// An error answer of this conversation.
-    pub fn fault(talk: &Talk, fault: &Fault, id: &Value) -> Self {
+    pub fn fault(talk: &Talk, fault: &RpcFault, id: &Value) -> Self {
         // Errors of the old era are answers like any other, but for what concerns the transport.
         let status = if talk.shared.revision.modern() { fault.status } else { 200 };
         Self { message: fault.reply(id), status }
@@ -43,7 +43,7 @@ pub const OUTLET: usize = 1024;
 
 /// A request, and everything needed to answer it.
 #[derive(Debug)]
-pub struct Call {
+pub struct ServedCall {
     /// The conversation it came in.
     pub talk: Arc<Talk>,
     /// Its id.
@@ -58,7 +58,7 @@ pub struct Call {
     pub cancel: Arc<Notify>,
 }
 
-impl Call {
+impl ServedCall {
     /// The revision spoken.
     pub fn revision(&self) -> Revision {
         self.talk.shared.revision
@@ -92,7 +92,7 @@ impl Call {
     ///
     /// # Errors
     /// When the client answers with an error, or with something of another shape.
-    pub async fn ask(&self, question: Question, params: Value) -> anyhow::Result<Value> {
+    pub async fn ask(&self, question: ServerQuestion, params: Value) -> anyhow::Result<Value> {
         let (id, answer) = self.talk.expect(question);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": question.method(), "params": params});
         self.out.send(Out::note(message)).await?;
@@ -117,7 +117,7 @@ impl Call {
 
     /// Waits until the client cancels: by a notification, or in the new era over HTTP by leaving.
     async fn gone(&self) {
-        if self.talk.kind == Kind::Stateless {
+        if self.talk.kind == TalkKind::Stateless {
             tokio::select! {
                 () = self.cancel.notified() => {}
                 () = self.out.closed() => {}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fault::Fault;
+use super::fault::RpcFault;
 use crate::revision::Revision;
 
 /// The resource that may be followed.
@@ -75,14 +75,14 @@ fn structured(revision: Revision) -> Value {
 ///
 /// # Errors
 /// When the cursor is none of ours.
-pub fn prompts(revision: Revision, params: &Value) -> Result<Value, Fault> {
+pub fn prompts(revision: Revision, params: &Value) -> Result<Value, RpcFault> {
     let start = match &params["cursor"] {
         Value::Null => 0,
         Value::String(cursor) => {
             let start = cursor.strip_prefix("from-").and_then(|start| start.parse().ok());
-            start.filter(|start| *start < PROMPTS).ok_or_else(|| Fault::params("no cursor of this server"))?
+            start.filter(|start| *start < PROMPTS).ok_or_else(|| RpcFault::params("no cursor of this server"))?
         }
-        _ => return Err(Fault::params("a cursor is a string")),
+        _ => return Err(RpcFault::params("a cursor is a string")),
     };
     let end = (start + PAGE).min(PROMPTS);
     let prompts: Vec<Value> = (start + 1..=end).map(|number| listed_prompt(revision, number)).collect();
@@ -108,14 +108,14 @@ fn listed_prompt(revision: Revision, number: usize) -> Value {
 ///
 /// # Errors
 /// When there is no such prompt, or its argument is missing.
-pub fn prompt(params: &Value) -> Result<Value, Fault> {
+pub fn prompt(params: &Value) -> Result<Value, RpcFault> {
     let name = params["name"].as_str().unwrap_or_default();
     let known = (1..=PROMPTS).any(|number| name == format!("prompt_{number}"));
     if !known {
-        return Err(Fault::params(format!("Unknown prompt: {name}")));
+        return Err(RpcFault::params(format!("Unknown prompt: {name}")));
     }
     let text = match (name, params["arguments"]["name"].as_str()) {
-        ("prompt_1", None) => return Err(Fault::params("the argument `name` is missing")),
+        ("prompt_1", None) => return Err(RpcFault::params("the argument `name` is missing")),
         ("prompt_1", Some(who)) => format!("prompt_1 for {who}"),
         _ => name.to_owned(),
     };
@@ -143,21 +143,21 @@ pub fn templates(_: Revision) -> Value {
 ///
 /// # Errors
 /// When there is not.
-pub fn known(params: &Value, revision: Revision) -> Result<&str, Fault> {
-    let uri = params["uri"].as_str().ok_or_else(|| Fault::params("no uri"))?;
+pub fn known(params: &Value, revision: Revision) -> Result<&str, RpcFault> {
+    let uri = params["uri"].as_str().ok_or_else(|| RpcFault::params("no uri"))?;
     let item = uri.strip_prefix("test://item/").is_some_and(|id| !id.is_empty() && !id.contains('/'));
     if item || uri == WATCHED || uri == "test://static" {
         return Ok(uri);
     }
     let code = if revision.modern() { -32602 } else { -32002 };
-    Err(Fault::new(code, "Resource not found").with(json!({"uri": uri})))
+    Err(RpcFault::new(code, "Resource not found").with(json!({"uri": uri})))
 }
 
 /// One resource.
 ///
 /// # Errors
 /// When there is no such resource.
-pub fn read(params: &Value, revision: Revision) -> Result<Value, Fault> {
+pub fn read(params: &Value, revision: Revision) -> Result<Value, RpcFault> {
     let uri = known(params, revision)?;
     let text = uri.strip_prefix("test://").unwrap_or(uri).replace('/', " ");
     Ok(json!({"contents": [{"uri": uri, "mimeType": "text/plain", "text": text}]}))
@@ -167,13 +167,13 @@ pub fn read(params: &Value, revision: Revision) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// When there is nothing to complete there.
-pub fn completion(params: &Value) -> Result<Value, Fault> {
+pub fn completion(params: &Value) -> Result<Value, RpcFault> {
     let (reference, argument) = (&params["ref"], &params["argument"]);
-    let begun = argument["value"].as_str().ok_or_else(|| Fault::params("no value to complete"))?;
+    let begun = argument["value"].as_str().ok_or_else(|| RpcFault::params("no value to complete"))?;
     let all: &[&str] = match (reference["type"].as_str(), argument["name"].as_str()) {
         (Some("ref/prompt"), Some("name")) if reference["name"] == "prompt_1" => &NAMES,
         (Some("ref/resource"), Some("id")) if reference["uri"] == "test://item/{id}" => &["1", "2"],
-        _ => return Err(Fault::params("nothing to complete there")),
+        _ => return Err(RpcFault::params("nothing to complete there")),
     };
     let values: Vec<&str> = all.iter().copied().filter(|value| value.starts_with(begun)).collect();
     Ok(json!({"completion": {"values": values, "total": values.len(), "hasMore": false}}))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// An error answer, and the HTTP status it has in the new era.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fault {
+pub struct RpcFault {
     /// The JSON-RPC code.
     pub code: i64,
     /// What is wrong, in words.
@@ -15,7 +15,7 @@ pub struct Fault {
     pub status: u16,
 }
 
-impl Fault {
+impl RpcFault {
     /// A fault of this code, with the status that the new era gives it.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         let status = match code {

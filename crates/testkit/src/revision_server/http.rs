@@ -10,13 +10,13 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::call::OUTLET;
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::oddities;
 use super::rules::PROBE;
 use super::rules_modern;
-use super::shared::Shared;
-use super::talk::{Kind, Phase, Talk};
-use super::web::{self, Answer, First, header, names, plain};
+use super::shared::ServerShared;
+use super::talk::{Talk, TalkKind, TalkPhase};
+use super::web::{self, First, WebAnswer, header, names, plain};
 use crate::revision::Revision;
 use crate::wire_log::Tap;
 
@@ -28,21 +28,21 @@ const SESSION: &str = "mcp-session-id";
 
 /// The endpoint.
 struct Endpoint {
-    shared: Arc<Shared>,
+    shared: Arc<ServerShared>,
     /// The conversation with everyone, in the new era.
     everyone: Arc<Talk>,
     sessions: Mutex<HashMap<String, Arc<Talk>>>,
 }
 
 /// Serves until the future is dropped.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let everyone = Talk::new(shared.clone(), Kind::Stateless, None);
+pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
+    let everyone = Talk::new(shared.clone(), TalkKind::Stateless, None);
     let endpoint = Arc::new(Endpoint { shared, everyone, sessions: Mutex::default() });
     web::serve(listener, move |request| endpoint.clone().answer(request)).await;
 }
 
 impl Endpoint {
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> WebAnswer {
         if request.uri().path() != PATH {
             return plain(404, "not found");
         }
@@ -53,7 +53,7 @@ impl Endpoint {
                 let tap = self.shared.tap();
                 let Ok(message) = web::json(body, &tap).await else {
                     self.shared.violation("a body that is no JSON");
-                    return web::message(400, &Fault::new(-32700, "Parse error").reply(&Value::Null), &tap);
+                    return web::message(400, &RpcFault::new(-32700, "Parse error").reply(&Value::Null), &tap);
                 };
                 if !names(&head.headers, "content-type", &["application/json"]) {
                     return self.refuse(415, "Content-Type is not application/json", &tap);
@@ -74,12 +74,12 @@ impl Endpoint {
         }
     }
 
-    fn refuse(&self, status: u16, what: &'static str, tap: &Tap) -> Answer {
+    fn refuse(&self, status: u16, what: &'static str, tap: &Tap) -> WebAnswer {
         self.shared.violation(what);
-        web::message(status, &Fault::new(-32000, what).reply(&Value::Null), tap)
+        web::message(status, &RpcFault::new(-32000, what).reply(&Value::Null), tap)
     }
 
-    async fn stateless(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
+    async fn stateless(&self, headers: &HeaderMap, message: Value, tap: Tap) -> WebAnswer {
         if let Err(broken) = rules_modern::headers(headers, &message) {
             let method = message["method"].as_str().unwrap_or_default();
             let fault = broken.told(&self.shared, method);
@@ -89,9 +89,9 @@ impl Endpoint {
     }
 
     /// The session of a request; `Err` is the refusal.
-    fn session(&self, headers: &HeaderMap, method: &str, tap: &Tap) -> Result<Arc<Talk>, Box<Answer>> {
+    fn session(&self, headers: &HeaderMap, method: &str, tap: &Tap) -> Result<Arc<Talk>, Box<WebAnswer>> {
         let Some(id) = header(headers, SESSION) else {
-            let fault = Fault::new(-32000, "Bad Request: Mcp-Session-Id header is required");
+            let fault = RpcFault::new(-32000, "Bad Request: Mcp-Session-Id header is required");
             if method != PROBE {
                 self.shared.violation(&format!("{method}: no session id"));
             }
@@ -99,7 +99,7 @@ impl Endpoint {
         };
         let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         let Some(session) = session else {
-            let fault = Fault::new(-32001, "Session not found");
+            let fault = RpcFault::new(-32001, "Session not found");
             return Err(Box::new(web::message(404, &fault.reply(&Value::Null), tap)));
         };
         let revision = self.shared.revision;
@@ -111,7 +111,7 @@ impl Endpoint {
         }
     }
 
-    async fn post(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
+    async fn post(&self, headers: &HeaderMap, message: Value, tap: Tap) -> WebAnswer {
         if message["method"] == "initialize" {
             return self.initialize(headers, message, tap).await;
         }
@@ -122,17 +122,17 @@ impl Endpoint {
         }
     }
 
-    async fn initialize(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
+    async fn initialize(&self, headers: &HeaderMap, message: Value, tap: Tap) -> WebAnswer {
         if headers.contains_key(SESSION) {
             return self.refuse(400, "initialize with a session id", &tap);
         }
         if self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_SESSIONS {
             return plain(503, "too many sessions");
         }
-        let talk = Talk::new(self.shared.clone(), Kind::Session, None);
+        let talk = Talk::new(self.shared.clone(), TalkKind::Session, None);
         let id = format!("session-{}-{}", std::process::id(), self.shared.number());
         let mut answer = exchange(&talk, message, tap).await;
-        if talk.phase() == Phase::Answered
+        if talk.phase() == TalkPhase::Answered
             && let Ok(value) = HeaderValue::from_str(&id)
         {
             answer.headers_mut().insert(SESSION, value);
@@ -141,7 +141,7 @@ impl Endpoint {
         answer
     }
 
-    fn general(&self, headers: &HeaderMap) -> Answer {
+    fn general(&self, headers: &HeaderMap) -> WebAnswer {
         let tap = self.shared.tap();
         if !names(headers, "accept", &["text/event-stream"]) {
             return self.refuse(406, "Accept must name text/event-stream", &tap);
@@ -159,7 +159,7 @@ impl Endpoint {
         web::events(First::Lines(": open\n\n".to_owned()), queue, tap, || {})
     }
 
-    fn delete(&self, headers: &HeaderMap) -> Answer {
+    fn delete(&self, headers: &HeaderMap) -> WebAnswer {
         if let Err(refusal) = self.session(headers, "DELETE", &self.shared.tap()) {
             return *refusal;
         }
@@ -173,7 +173,7 @@ impl Endpoint {
 }
 
 /// Takes a message and answers with what it sets off: nothing, one message, or events.
-async fn exchange(talk: &Arc<Talk>, message: Value, tap: Tap) -> Answer {
+async fn exchange(talk: &Arc<Talk>, message: Value, tap: Tap) -> WebAnswer {
     let streamed = message.is_array() || oddities::streams(&message);
     let request = message["method"].is_string() && message.get("id").is_some();
     let (out, mut queue) = mpsc::channel(OUTLET);

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Out};
-use super::fault::Fault;
+use super::call::{Out, ServedCall};
+use super::fault::RpcFault;
 use super::{catalog, tasks, tools};
 use crate::revision::Revision;
 
@@ -18,7 +18,7 @@ pub const TASKS: &str = "io.modelcontextprotocol/tasks";
 ///
 /// # Errors
 /// When it asks for what is not there.
-pub async fn answer(call: &Call) -> Result<Value, Fault> {
+pub async fn answer(call: &ServedCall) -> Result<Value, RpcFault> {
     let revision = call.revision();
     let params = &call.params;
     match call.method.as_str() {
@@ -28,7 +28,7 @@ pub async fn answer(call: &Call) -> Result<Value, Fault> {
         "subscriptions/listen" => listen(call).await,
         "logging/setLevel" => {
             let level = tools::LEVELS.iter().position(|level| params["level"] == *level);
-            call.talk.set_level(level.ok_or_else(|| Fault::params("no such level"))?);
+            call.talk.set_level(level.ok_or_else(|| RpcFault::params("no such level"))?);
             Ok(json!({}))
         }
         "resources/subscribe" | "resources/unsubscribe" => {
@@ -45,7 +45,7 @@ pub async fn answer(call: &Call) -> Result<Value, Fault> {
         "completion/complete" => Ok(complete(catalog::completion(params)?, revision)),
         "tools/call" => tools::call(call).await,
         method if method.starts_with("tasks/") => tasks::answer(call).await,
-        method => Err(Fault::method(method)),
+        method => Err(RpcFault::method(method)),
     }
 }
 
@@ -110,8 +110,8 @@ fn discover() -> Value {
 }
 
 /// Tells of changes until the client leaves.
-async fn listen(call: &Call) -> Result<Value, Fault> {
-    let wanted = call.params["notifications"].as_object().ok_or_else(|| Fault::params("no notifications"))?;
+async fn listen(call: &ServedCall) -> Result<Value, RpcFault> {
+    let wanted = call.params["notifications"].as_object().ok_or_else(|| RpcFault::params("no notifications"))?;
     let known = |kind: &str| matches!(kind, "toolsListChanged" | "resourceSubscriptions" | "taskIds");
     let filter: Value =
         wanted.iter().filter(|(kind, _)| known(kind)).map(|(kind, on)| (kind.clone(), on.clone())).collect();
@@ -129,7 +129,7 @@ async fn listen(call: &Call) -> Result<Value, Fault> {
 
 /// Ends the listening with the request, however it ends.
 struct Listening<'a> {
-    call: &'a Call,
+    call: &'a ServedCall,
     serial: u64,
 }
 

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Out};
+use super::call::{Out, ServedCall};
 use super::catalog::tool;
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::methods::complete;
-use super::question::Question;
-use super::talk::Kind;
+use super::question::ServerQuestion;
+use super::talk::TalkKind;
 use super::tools::text;
 use crate::revision::Revision;
 
@@ -46,15 +46,15 @@ pub fn streams(message: &Value) -> bool {
 }
 
 /// Whether a call goes on although it is cancelled. A client of the new era that leaves over HTTP cannot be answered.
-pub fn stays(call: &Call) -> bool {
-    call.method == "tools/call" && call.params["name"] == LATE && call.talk.kind != Kind::Stateless
+pub fn stays(call: &ServedCall) -> bool {
+    call.method == "tools/call" && call.params["name"] == LATE && call.talk.kind != TalkKind::Stateless
 }
 
 /// Calls an odd tool.
 ///
 /// # Errors
 /// When the client does not answer as it has to.
-pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
+pub async fn run(call: &ServedCall, name: &str) -> Result<Value, RpcFault> {
     let send = async |message: Value| {
         // A client that left reads nothing more.
         let _ = call.out.send(Out::note(message)).await;
@@ -71,8 +71,8 @@ pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
         "rumour" => call.notify("notifications/rumour", json!({"tag": call.tag()})).await,
         "withdraw" => withdraw(call).await,
         "ping_client" => {
-            let answer = call.ask(Question::Ping, Question::Ping.params(call.revision())).await;
-            answer.map_err(|error| Fault::new(-32603, format!("{error:#}")))?;
+            let answer = call.ask(ServerQuestion::Ping, ServerQuestion::Ping.params(call.revision())).await;
+            answer.map_err(|error| RpcFault::new(-32603, format!("{error:#}")))?;
         }
         _ => {
             let note = |number: u8| {
@@ -87,12 +87,12 @@ pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
 }
 
 /// Asks, and does not want to know any more.
-async fn withdraw(call: &Call) {
-    if !call.capabilities()[Question::Sample.capability()].is_object() {
+async fn withdraw(call: &ServedCall) {
+    if !call.capabilities()[ServerQuestion::Sample.capability()].is_object() {
         return;
     }
-    let (id, answer) = call.talk.expect(Question::Sample);
-    let (method, params) = (Question::Sample.method(), Question::Sample.params(call.revision()));
+    let (id, answer) = call.talk.expect(ServerQuestion::Sample);
+    let (method, params) = (ServerQuestion::Sample.method(), ServerQuestion::Sample.params(call.revision()));
     let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     // A client that left reads nothing more.
     let _ = call.out.send(Out::note(question)).await;

@@ -10,22 +10,22 @@ use tokio::task::JoinSet;
 
 use super::Options;
 use super::call::{OUTLET, Out};
-use super::fault::Fault;
-use super::shared::Shared;
-use super::talk::{Kind, Talk};
+use super::fault::RpcFault;
+use super::shared::ServerShared;
+use super::talk::{Talk, TalkKind};
 
 /// Serves standard input and output until the input ends.
 ///
 /// # Errors
 /// When the journal cannot be written.
 pub async fn stdio(options: &Options) -> anyhow::Result<()> {
-    let shared = Shared::new(options)?;
+    let shared = ServerShared::new(options)?;
     lines(BufReader::new(tokio::io::stdin()), tokio::io::stdout(), shared).await;
     Ok(())
 }
 
 /// Serves connections until the future is dropped.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
@@ -35,9 +35,9 @@ pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<Shared>) {
+async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<ServerShared>) {
     let (out, mut queue) = mpsc::channel::<Out>(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     let mut lines = input.lines();
     loop {
@@ -49,7 +49,7 @@ async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + U
                         Ok(message) => talk.receive(message, &out),
                         Err(error) => {
                             shared.violation(&format!("a line that is no JSON: {error}"));
-                            let _ = out.try_send(Out::fault(&talk, &Fault::new(-32700, "Parse error"), &Value::Null));
+                            let _ = out.try_send(Out::fault(&talk, &RpcFault::new(-32700, "Parse error"), &Value::Null));
                         }
                     }
                 }

@@ -7,7 +7,7 @@ use crate::revision::Revision;
 
 /// Something to ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Question {
+pub enum ServerQuestion {
     /// The user's name, by a form.
     Elicit,
     /// A word of the model.
@@ -18,7 +18,7 @@ pub enum Question {
     Ping,
 }
 
-impl Question {
+impl ServerQuestion {
     /// The method it is asked with.
     pub fn method(self) -> &'static str {
         match self {

@@ -2,33 +2,33 @@
 
 use serde_json::Value;
 
-use super::fault::Fault;
-use super::shared::Shared;
-use super::talk::{Phase, Talk};
+use super::fault::RpcFault;
+use super::shared::ServerShared;
+use super::talk::{Talk, TalkPhase};
 use crate::revision::Revision;
 
 /// A rule that was broken; some are no violation, as a question whether a method exists.
 #[derive(Debug, PartialEq)]
 pub struct Broken {
     /// What is answered.
-    pub fault: Fault,
+    pub fault: RpcFault,
     /// Whether the client must not do this.
     pub violation: bool,
 }
 
 impl Broken {
     /// A violation.
-    pub fn rule(fault: Fault) -> Self {
+    pub fn rule(fault: RpcFault) -> Self {
         Self { fault, violation: true }
     }
 
     /// Something that a client may try.
-    pub fn tried(fault: Fault) -> Self {
+    pub fn tried(fault: RpcFault) -> Self {
         Self { fault, violation: false }
     }
 
     /// Counts it if it is a violation; returns what is answered.
-    pub fn told(self, shared: &Shared, method: &str) -> Fault {
+    pub fn told(self, shared: &ServerShared, method: &str) -> RpcFault {
         if self.violation {
             shared.violation(&format!("{method}: {}", self.fault.message));
         }
@@ -79,16 +79,16 @@ fn has_method(revision: Revision, method: &str) -> bool {
 /// The rule that it breaks.
 pub fn frame(message: &Value) -> Result<(), Broken> {
     if message["jsonrpc"] != "2.0" {
-        return Err(Broken::rule(Fault::new(-32600, "jsonrpc is not \"2.0\"")));
+        return Err(Broken::rule(RpcFault::new(-32600, "jsonrpc is not \"2.0\"")));
     }
     if !matches!(message.get("params"), None | Some(Value::Object(_))) {
-        return Err(Broken::rule(Fault::params("params is no object")));
+        return Err(Broken::rule(RpcFault::params("params is no object")));
     }
     match message.get("id") {
         None => Ok(()),
         Some(Value::String(_)) => Ok(()),
         Some(Value::Number(id)) if id.is_i64() || id.is_u64() => Ok(()),
-        Some(id) => Err(Broken::rule(Fault::new(-32600, format!("the id {id} is neither string nor integer")))),
+        Some(id) => Err(Broken::rule(RpcFault::new(-32600, format!("the id {id} is neither string nor integer")))),
     }
 }
 
@@ -100,17 +100,17 @@ pub fn request(talk: &Talk, method: &str, message: &Value) -> Result<(), Broken>
     let revision = talk.shared.revision;
     frame(message)?;
     if method == PROBE {
-        return Err(Broken::tried(Fault::method(method)));
+        return Err(Broken::tried(RpcFault::method(method)));
     }
     if !has_method(revision, method) {
-        return Err(Broken::rule(Fault::method(method)));
+        return Err(Broken::rule(RpcFault::method(method)));
     }
     match (method, talk.phase()) {
-        ("ping", _) | ("initialize", Phase::New) => {}
-        ("initialize", _) => return Err(Broken::rule(Fault::new(-32600, "initialize came twice"))),
-        (_, Phase::Open) => {}
-        (_, Phase::New) => return Err(Broken::rule(Fault::new(-32600, "this comes before initialize"))),
-        _ => return Err(Broken::rule(Fault::new(-32600, "this comes before notifications/initialized"))),
+        ("ping", _) | ("initialize", TalkPhase::New) => {}
+        ("initialize", _) => return Err(Broken::rule(RpcFault::new(-32600, "initialize came twice"))),
+        (_, TalkPhase::Open) => {}
+        (_, TalkPhase::New) => return Err(Broken::rule(RpcFault::new(-32600, "this comes before initialize"))),
+        _ => return Err(Broken::rule(RpcFault::new(-32600, "this comes before notifications/initialized"))),
     }
     members(revision, &message["params"])?;
     if method == "initialize" { initialize(&message["params"]) } else { Ok(()) }
@@ -120,20 +120,20 @@ pub fn request(talk: &Talk, method: &str, message: &Value) -> Result<(), Broken>
 fn members(revision: Revision, params: &Value) -> Result<(), Broken> {
     for member in ["inputResponses", "requestState"] {
         if params.get(member).is_some() {
-            return Err(Broken::rule(Fault::params(format!("`{member}` is of 2026-07-28"))));
+            return Err(Broken::rule(RpcFault::params(format!("`{member}` is of 2026-07-28"))));
         }
     }
     if params.get("task").is_some() && revision < Revision::R4 {
-        return Err(Broken::rule(Fault::params("`task` is of 2025-11-25")));
+        return Err(Broken::rule(RpcFault::params("`task` is of 2025-11-25")));
     }
     let meta = &params["_meta"];
     if !(meta.is_null() || meta.is_object()) {
-        return Err(Broken::rule(Fault::params("_meta is no object")));
+        return Err(Broken::rule(RpcFault::params("_meta is no object")));
     }
     let mut keys = meta.as_object().into_iter().flatten().map(|(key, _)| key);
     let known = |key: &str| revision == Revision::R4 && key == RELATED_TASK;
     if let Some(key) = keys.find(|key| key.starts_with(RESERVED) && !known(key)) {
-        return Err(Broken::rule(Fault::params(format!("_meta key `{key}` is of another revision"))));
+        return Err(Broken::rule(RpcFault::params(format!("_meta key `{key}` is of another revision"))));
     }
     token(meta)
 }
@@ -147,7 +147,7 @@ pub fn token(meta: &Value) -> Result<(), Broken> {
         None | Some(Value::String(_)) => Ok(()),
         Some(Value::Number(token)) if token.is_i64() || token.is_u64() => Ok(()),
         Some(token) => {
-            Err(Broken::rule(Fault::params(format!("the progress token {token} is neither string nor integer"))))
+            Err(Broken::rule(RpcFault::params(format!("the progress token {token} is neither string nor integer"))))
         }
     }
 }
@@ -157,7 +157,7 @@ fn initialize(params: &Value) -> Result<(), Broken> {
         && params["capabilities"].is_object()
         && params["clientInfo"]["name"].is_string()
         && params["clientInfo"]["version"].is_string();
-    if fits { Ok(()) } else { Err(Broken::rule(Fault::params("initialize lacks a required member"))) }
+    if fits { Ok(()) } else { Err(Broken::rule(RpcFault::params("initialize lacks a required member"))) }
 }
 
 /// Judges a notification.
@@ -166,9 +166,9 @@ fn initialize(params: &Value) -> Result<(), Broken> {
 /// The rule that it breaks.
 pub fn notification(talk: &Talk, method: &str, message: &Value) -> Result<(), Broken> {
     frame(message)?;
-    let refuse = |what: String| Err(Broken::rule(Fault::new(-32600, what)));
+    let refuse = |what: String| Err(Broken::rule(RpcFault::new(-32600, what)));
     match method {
-        "notifications/initialized" if talk.phase() == Phase::Answered => Ok(()),
+        "notifications/initialized" if talk.phase() == TalkPhase::Answered => Ok(()),
         "notifications/initialized" => refuse(format!("this comes in the phase {:?}", talk.phase())),
         "notifications/cancelled" if !talk.knows(&message["params"]["requestId"]) => {
             refuse(format!("no request has the id {}", message["params"]["requestId"]))

@@ -5,9 +5,9 @@ use base64::prelude::BASE64_STANDARD;
 use http::HeaderMap;
 use serde_json::{Value, json};
 
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::rules::{Broken, frame, token};
-use super::talk::Kind;
+use super::talk::TalkKind;
 use super::tools::LEVELS;
 use crate::revision::Revision;
 
@@ -47,18 +47,18 @@ pub fn request(method: &str, message: &Value) -> Result<(), Broken> {
     frame(message)?;
     if method == "initialize" {
         // A client may try whether we speak the old era as well.
-        return Err(Broken::tried(Fault::method(method)));
+        return Err(Broken::tried(RpcFault::method(method)));
     }
     if !METHODS.contains(&method) {
-        return Err(Broken::rule(Fault::method(method)));
+        return Err(Broken::rule(RpcFault::method(method)));
     }
     let (params, meta) = (&message["params"], &message["params"]["_meta"]);
-    let lacks = |key: &str| Broken::rule(Fault::params(format!("_meta lacks `{key}`")).status(400));
+    let lacks = |key: &str| Broken::rule(RpcFault::params(format!("_meta lacks `{key}`")).status(400));
     match &meta[VERSION] {
         Value::String(version) if version == Revision::R5.name() => {}
         Value::String(version) => {
             let data = json!({"supported": [Revision::R5.name()], "requested": version});
-            return Err(Broken::rule(Fault::new(-32022, "Unsupported protocol version").with(data)));
+            return Err(Broken::rule(RpcFault::new(-32022, "Unsupported protocol version").with(data)));
         }
         _ => return Err(lacks(VERSION)),
     }
@@ -70,14 +70,14 @@ pub fn request(method: &str, message: &Value) -> Result<(), Broken> {
     }
     let level = &meta[LOG_LEVEL];
     if !level.is_null() && !LEVELS.iter().any(|known| level == known) {
-        return Err(Broken::rule(Fault::params(format!("{level} is no log level"))));
+        return Err(Broken::rule(RpcFault::params(format!("{level} is no log level"))));
     }
     let answers = params.get("inputResponses").is_some() || params.get("requestState").is_some();
     if answers && !ASKING.contains(&method) && method != "tasks/update" {
-        return Err(Broken::rule(Fault::params("this method never asks, so it takes no answers")));
+        return Err(Broken::rule(RpcFault::params("this method never asks, so it takes no answers")));
     }
     if params.get("task").is_some() {
-        return Err(Broken::rule(Fault::params("`task` is of 2025-11-25")));
+        return Err(Broken::rule(RpcFault::params("`task` is of 2025-11-25")));
     }
     token(meta)
 }
@@ -86,11 +86,11 @@ pub fn request(method: &str, message: &Value) -> Result<(), Broken> {
 ///
 /// # Errors
 /// The rule that it breaks.
-pub fn notification(method: &str, message: &Value, kind: Kind) -> Result<(), Broken> {
+pub fn notification(method: &str, message: &Value, kind: TalkKind) -> Result<(), Broken> {
     frame(message)?;
-    let refuse = |what: &str| Err(Broken::rule(Fault::new(-32600, what)));
+    let refuse = |what: &str| Err(Broken::rule(RpcFault::new(-32600, what)));
     match (method, kind) {
-        ("notifications/cancelled", Kind::Stateless) => {
+        ("notifications/cancelled", TalkKind::Stateless) => {
             refuse("over HTTP a request is cancelled by closing its stream")
         }
         ("notifications/cancelled", _) if message["params"]["requestId"].is_null() => refuse("no requestId"),
@@ -105,7 +105,7 @@ pub fn notification(method: &str, message: &Value, kind: Kind) -> Result<(), Bro
 /// The rule that they break.
 pub fn headers(headers: &HeaderMap, message: &Value) -> Result<(), Broken> {
     if message["method"] == "initialize" {
-        return Err(Broken::tried(Fault::method("initialize")));
+        return Err(Broken::tried(RpcFault::method("initialize")));
     }
     let method = message["method"].as_str().unwrap_or_default();
     let params = &message["params"];
@@ -123,7 +123,7 @@ pub fn headers(headers: &HeaderMap, message: &Value) -> Result<(), Broken> {
         same(headers, "mcp-name", name)?;
     }
     if headers.contains_key("mcp-session-id") {
-        return Err(Broken::rule(Fault::new(-32600, "Mcp-Session-Id is of the old era")));
+        return Err(Broken::rule(RpcFault::new(-32600, "Mcp-Session-Id is of the old era")));
     }
     Ok(())
 }
@@ -135,7 +135,7 @@ fn same(headers: &HeaderMap, name: &str, body: Option<&str>) -> Result<(), Broke
         return Ok(());
     }
     let what = format!("the header {name} is {header:?} and the body says {body:?}");
-    Err(Broken::rule(Fault::new(-32020, what)))
+    Err(Broken::rule(RpcFault::new(-32020, what)))
 }
 
 /// A header's value; what is not plain ASCII comes as base64 between markers.

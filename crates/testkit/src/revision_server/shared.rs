@@ -25,7 +25,7 @@ const MAX_KEPT: usize = 100_000;
 
 /// One server process.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ServerShared {
     /// The one revision it speaks.
     pub revision: Revision,
     /// Whether it has odd tools.
@@ -73,7 +73,7 @@ pub struct Issued {
     pub used: bool,
 }
 
-impl Shared {
+impl ServerShared {
     /// A server that has done nothing yet.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use super::call::{OUTLET, Outlet};
-use super::shared::Shared;
-use super::talk::{Kind, Talk};
-use super::web::{self, Answer, First, names, plain};
+use super::shared::ServerShared;
+use super::talk::{Talk, TalkKind};
+use super::web::{self, First, WebAnswer, names, plain};
 use crate::wire_log::Tap;
 
 /// The path of the stream.
@@ -22,12 +22,12 @@ const MESSAGES: &str = "/messages";
 type Pipes = Mutex<HashMap<String, (Arc<Talk>, Outlet, Tap)>>;
 
 /// Serves until the future is dropped.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     let pipes: Arc<Pipes> = Arc::default();
     web::serve(listener, move |request| answer(shared.clone(), pipes.clone(), request)).await;
 }
 
-async fn answer(shared: Arc<Shared>, pipes: Arc<Pipes>, request: Request<Incoming>) -> Answer {
+async fn answer(shared: Arc<ServerShared>, pipes: Arc<Pipes>, request: Request<Incoming>) -> WebAnswer {
     match (request.method(), request.uri().path()) {
         (&Method::GET, STREAM) => open(&shared, pipes, &request),
         (&Method::POST, MESSAGES) => post(&shared, &pipes, request).await,
@@ -37,13 +37,13 @@ async fn answer(shared: Arc<Shared>, pipes: Arc<Pipes>, request: Request<Incomin
     }
 }
 
-fn open(shared: &Arc<Shared>, pipes: Arc<Pipes>, request: &Request<Incoming>) -> Answer {
+fn open(shared: &Arc<ServerShared>, pipes: Arc<Pipes>, request: &Request<Incoming>) -> WebAnswer {
     if !names(request.headers(), "accept", &["text/event-stream"]) {
         shared.violation("GET /sse without Accept: text/event-stream");
         return plain(406, "Accept must name text/event-stream");
     }
     let (out, queue) = mpsc::channel(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     let id = format!("pipe-{}-{}", std::process::id(), shared.number());
     pipes.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), (talk.clone(), out, tap.clone()));
@@ -54,7 +54,7 @@ fn open(shared: &Arc<Shared>, pipes: Arc<Pipes>, request: &Request<Incoming>) ->
     })
 }
 
-async fn post(shared: &Shared, pipes: &Pipes, request: Request<Incoming>) -> Answer {
+async fn post(shared: &ServerShared, pipes: &Pipes, request: Request<Incoming>) -> WebAnswer {
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default().to_owned();
     let found = pipes.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
     let Some((talk, out, tap)) = found else {

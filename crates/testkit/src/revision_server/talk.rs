@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use super::call::{Call, Out, Outlet};
-use super::fault::Fault;
-use super::question::Question;
-use super::shared::Shared;
+use super::call::{Out, Outlet, ServedCall};
+use super::fault::RpcFault;
+use super::question::ServerQuestion;
+use super::shared::ServerShared;
 use super::{rules, rules_modern};
 
 /// Messages that wait for a client to open its general stream.
@@ -22,7 +22,7 @@ const DEFAULT_LEVEL: usize = 1;
 
 /// What carries the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TalkKind {
     /// One connection that carries everything: stdio, HTTP+SSE, WebSocket.
     Pipe,
     /// A session of Streamable HTTP in the old era.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// How far the handshake of the old era came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum TalkPhase {
     /// Nothing came.
     New,
     /// `initialize` was answered.
@@ -46,15 +46,15 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Talk {
     /// What it shares with others.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<ServerShared>,
     /// What carries it.
-    pub kind: Kind,
+    pub kind: TalkKind,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    phase: Phase,
+    phase: TalkPhase,
     capabilities: Value,
     level: usize,
     general: Option<Outlet>,
@@ -63,14 +63,14 @@ struct Inner {
     used: HashSet<String>,
     running: HashMap<String, Arc<Notify>>,
     tokens: HashMap<String, Value>,
-    asked: HashMap<String, (Question, oneshot::Sender<anyhow::Result<Value>>)>,
+    asked: HashMap<String, (ServerQuestion, oneshot::Sender<anyhow::Result<Value>>)>,
 }
 
 impl Talk {
     /// A conversation that just began.
-    pub fn new(shared: Arc<Shared>, kind: Kind, general: Option<Outlet>) -> Arc<Self> {
+    pub fn new(shared: Arc<ServerShared>, kind: TalkKind, general: Option<Outlet>) -> Arc<Self> {
         let inner = Inner {
-            phase: Phase::New,
+            phase: TalkPhase::New,
             capabilities: json!({}),
             level: DEFAULT_LEVEL,
             general,
@@ -119,7 +119,7 @@ impl Talk {
         }
     }
 
-    fn request(self: &Arc<Self>, mut message: Value, out: &Outlet) -> Result<(), Fault> {
+    fn request(self: &Arc<Self>, mut message: Value, out: &Outlet) -> Result<(), RpcFault> {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let judged = match self.shared.revision.modern() {
             true => rules_modern::request(&method, &message),
@@ -136,21 +136,21 @@ impl Talk {
             // Here and not where it is answered, so that messages are judged in the order they came.
             self.initialized(params["capabilities"].clone());
         }
-        let call = Call { talk: self.clone(), id, method, params, out: out.clone(), cancel };
+        let call = ServedCall { talk: self.clone(), id, method, params, out: out.clone(), cancel };
         tokio::spawn(call.run());
         Ok(())
     }
 
     /// Remembers a request that begins.
-    fn started(&self, id: &Value, token: &Value) -> Result<Arc<Notify>, Fault> {
+    fn started(&self, id: &Value, token: &Value) -> Result<Arc<Notify>, RpcFault> {
         let cancel = Arc::new(Notify::new());
         // Ids and tokens of different clients may be the same where no connection tells them apart.
-        if self.kind == Kind::Stateless {
+        if self.kind == TalkKind::Stateless {
             return Ok(cancel);
         }
         let mut inner = self.inner();
         if inner.used.len() >= MAX_REQUESTS || inner.running.len() >= MAX_REQUESTS {
-            return Err(Fault::new(-32603, "too many requests"));
+            return Err(RpcFault::new(-32603, "too many requests"));
         }
         let key = id.to_string();
         let before = if self.shared.revision.modern() {
@@ -163,7 +163,7 @@ impl Talk {
             drop(inner);
             let what = if before { format!("id {id} used before") } else { format!("progress token {token} in use") };
             self.shared.violation(&what);
-            return Err(Fault::new(-32600, what));
+            return Err(RpcFault::new(-32600, what));
         }
         if !token.is_null() {
             inner.tokens.insert(key.clone(), token.clone());
@@ -179,7 +179,7 @@ impl Talk {
         inner.tokens.remove(&id.to_string());
     }
 
-    fn notification(&self, message: &Value) -> Result<(), Fault> {
+    fn notification(&self, message: &Value) -> Result<(), RpcFault> {
         let method = message["method"].as_str().unwrap_or_default();
         let judged = match self.shared.revision.modern() {
             true => rules_modern::notification(method, message, self.kind),
@@ -187,7 +187,7 @@ impl Talk {
         };
         judged.map_err(|broken| broken.told(&self.shared, method))?;
         match method {
-            "notifications/initialized" => self.inner().phase = Phase::Open,
+            "notifications/initialized" => self.inner().phase = TalkPhase::Open,
             "notifications/cancelled" => {
                 let running = self.inner().running.get(&message["params"]["requestId"].to_string()).cloned();
                 if let Some(cancel) = running {
@@ -199,12 +199,12 @@ impl Talk {
         Ok(())
     }
 
-    fn response(&self, message: &Value) -> Result<(), Fault> {
+    fn response(&self, message: &Value) -> Result<(), RpcFault> {
         let asked = self.inner().asked.remove(&message["id"].to_string());
         let Some((question, answer)) = asked else {
             let what = format!("no request nor the answer to one: {message}");
             self.shared.violation(&what);
-            return Err(Fault::new(-32600, what));
+            return Err(RpcFault::new(-32600, what));
         };
         let outcome = match question.judge(message, self.shared.revision) {
             Ok(outcome) => outcome,
@@ -220,7 +220,7 @@ impl Talk {
     }
 
     /// Waits for the answer to a question that is about to be asked; returns the id to ask it under.
-    pub fn expect(&self, question: Question) -> (Value, oneshot::Receiver<anyhow::Result<Value>>) {
+    pub fn expect(&self, question: ServerQuestion) -> (Value, oneshot::Receiver<anyhow::Result<Value>>) {
         let id = json!(format!("question-{}", self.shared.number()));
         let (sender, receiver) = oneshot::channel();
         self.inner().asked.insert(id.to_string(), (question, sender));
@@ -228,13 +228,13 @@ impl Talk {
     }
 
     /// How far the handshake came.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> TalkPhase {
         self.inner().phase
     }
 
     /// Whether the client said that it is ready.
     pub fn open(&self) -> bool {
-        self.phase() == Phase::Open
+        self.phase() == TalkPhase::Open
     }
 
     /// Whether a request of this id was made.
@@ -246,7 +246,7 @@ impl Talk {
     /// Takes what the client declares.
     fn initialized(&self, capabilities: Value) {
         let mut inner = self.inner();
-        inner.phase = Phase::Answered;
+        inner.phase = TalkPhase::Answered;
         inner.capabilities = capabilities;
     }
 

@@ -6,10 +6,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
-use super::call::Call;
-use super::fault::Fault;
+use super::call::ServedCall;
+use super::fault::RpcFault;
 use super::methods::{TASKS, complete};
-use super::question::Question;
+use super::question::ServerQuestion;
 use super::talk::Talk;
 use super::tools::{failed, text};
 use crate::revision::Revision;
@@ -59,7 +59,7 @@ pub struct Task {
 }
 
 impl Task {
-    fn start(call: &Call) -> Arc<Self> {
+    fn start(call: &ServedCall) -> Arc<Self> {
         let shared = &call.talk.shared;
         let id = format!("task-{}", shared.number());
         let (sender, receiver) = oneshot::channel();
@@ -159,7 +159,7 @@ impl Task {
                 task["result"] = complete(self.result(), revision);
             }
             if status == Status::InputRequired {
-                let question = Question::Elicit;
+                let question = ServerQuestion::Elicit;
                 let request = json!({"method": question.method(), "params": question.params(revision)});
                 task["inputRequests"] = json!({question.capability(): request});
             }
@@ -176,7 +176,7 @@ fn pause(arguments: &Value) -> Duration {
 ///
 /// # Errors
 /// When the call is not as its revision wants it.
-pub async fn call(call: &Call) -> Result<Value, Fault> {
+pub async fn call(call: &ServedCall) -> Result<Value, RpcFault> {
     let revision = call.revision();
     let extended = call.capabilities()["extensions"][TASKS].is_object();
     if revision == Revision::R4 && call.params["task"].is_object() {
@@ -198,11 +198,11 @@ pub async fn call(call: &Call) -> Result<Value, Fault> {
 ///
 /// # Errors
 /// When there is no such task, or no such method.
-pub async fn answer(call: &Call) -> Result<Value, Fault> {
+pub async fn answer(call: &ServedCall) -> Result<Value, RpcFault> {
     let revision = call.revision();
     if revision.modern() && !call.capabilities()["extensions"][TASKS].is_object() {
         let required = json!({"requiredCapabilities": {"extensions": {TASKS: {}}}});
-        return Err(Fault::new(-32021, format!("the client did not declare {TASKS}")).with(required));
+        return Err(RpcFault::new(-32021, format!("the client did not declare {TASKS}")).with(required));
     }
     let shared = &call.talk.shared;
     if call.method == "tasks/list" {
@@ -210,38 +210,39 @@ pub async fn answer(call: &Call) -> Result<Value, Fault> {
         return Ok(json!({"tasks": tasks}));
     }
     let id = call.params["taskId"].as_str().unwrap_or_default();
-    let task = shared.task(id).ok_or_else(|| Fault::params(format!("Unknown task: {id}")))?;
+    let task = shared.task(id).ok_or_else(|| RpcFault::params(format!("Unknown task: {id}")))?;
     match call.method.as_str() {
         "tasks/get" => Ok(complete(task.told(revision), revision)),
         "tasks/cancel" if revision.modern() => {
             task.step(Status::Cancelled);
             Ok(complete(json!({}), revision))
         }
-        "tasks/cancel" if task.status.borrow().ended() => Err(Fault::params("the task is at its end")),
+        "tasks/cancel" if task.status.borrow().ended() => Err(RpcFault::params("the task is at its end")),
         "tasks/cancel" => {
             task.step(Status::Cancelled);
             Ok(task.told(revision))
         }
         "tasks/update" => update(call, &task),
         "tasks/result" => result(call, &task).await,
-        method => Err(Fault::method(method)),
+        method => Err(RpcFault::method(method)),
     }
 }
 
-fn update(call: &Call, task: &Task) -> Result<Value, Fault> {
+fn update(call: &ServedCall, task: &Task) -> Result<Value, RpcFault> {
     let answers = &call.params["inputResponses"];
     let refuse = |what: String| {
         call.talk.shared.violation(&format!("tasks/update: {what}"));
-        Fault::params(what)
+        RpcFault::params(what)
     };
-    let answer = answers.get(Question::Elicit.capability()).ok_or_else(|| refuse(format!("no answer in {answers}")))?;
-    let said = Question::Elicit.read(answer, call.revision()).map_err(|error| refuse(format!("{error:#}")))?;
+    let answer =
+        answers.get(ServerQuestion::Elicit.capability()).ok_or_else(|| refuse(format!("no answer in {answers}")))?;
+    let said = ServerQuestion::Elicit.read(answer, call.revision()).map_err(|error| refuse(format!("{error:#}")))?;
     task.give(said);
     Ok(complete(json!({}), call.revision()))
 }
 
 /// Waits for the end of a task; what the task asks meanwhile goes out on the stream of this request.
-async fn result(call: &Call, task: &Task) -> Result<Value, Fault> {
+async fn result(call: &ServedCall, task: &Task) -> Result<Value, RpcFault> {
     let mut status = task.status.subscribe();
     loop {
         let now = *status.borrow_and_update();
@@ -251,15 +252,15 @@ async fn result(call: &Call, task: &Task) -> Result<Value, Fault> {
                 result["_meta"][RELATED] = json!({"taskId": task.id});
                 return Ok(result);
             }
-            Status::Cancelled => return Err(Fault::new(-32603, "the task was cancelled")),
+            Status::Cancelled => return Err(RpcFault::new(-32603, "the task was cancelled")),
             Status::InputRequired if !task.asked() => {
-                let mut params = Question::Elicit.params(call.revision());
+                let mut params = ServerQuestion::Elicit.params(call.revision());
                 params["_meta"][RELATED] = json!({"taskId": task.id});
-                let answer = call.ask(Question::Elicit, params).await;
-                let said = answer.and_then(|answer| Question::Elicit.read(&answer, call.revision()));
+                let answer = call.ask(ServerQuestion::Elicit, params).await;
+                let said = answer.and_then(|answer| ServerQuestion::Elicit.read(&answer, call.revision()));
                 task.give(said.unwrap_or_else(|error| format!("{error:#}")));
             }
-            _ => status.changed().await.map_err(|error| Fault::new(-32603, error.to_string()))?,
+            _ => status.changed().await.map_err(|error| RpcFault::new(-32603, error.to_string()))?,
         }
     }
 }

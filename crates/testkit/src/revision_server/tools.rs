@@ -1,12 +1,10 @@
-//! The tools.
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::call::Call;
+use super::call::ServedCall;
 use super::catalog::WATCHED;
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::methods::complete;
 use super::{asking, oddities, rules_modern, tasks};
 use crate::revision::Revision;
@@ -32,13 +30,13 @@ pub fn failed(what: &str) -> Value {
 ///
 /// # Errors
 /// When there is no such tool, or the call is not as its revision wants it.
-pub async fn call(call: &Call) -> Result<Value, Fault> {
+pub async fn call(call: &ServedCall) -> Result<Value, RpcFault> {
     let revision = call.revision();
     let shared = &call.talk.shared;
-    let name = call.params["name"].as_str().ok_or_else(|| Fault::params("no name"))?;
+    let name = call.params["name"].as_str().ok_or_else(|| RpcFault::params("no name"))?;
     let listed = shared.tools();
     if !listed["tools"].as_array().into_iter().flatten().any(|tool| tool["name"] == name) {
-        return Err(Fault::params(format!("Unknown tool: {name}")));
+        return Err(RpcFault::params(format!("Unknown tool: {name}")));
     }
     let retried = call.params.get("requestState").is_some() || call.params.get("inputResponses").is_some();
     if retried {
@@ -53,7 +51,7 @@ pub async fn call(call: &Call) -> Result<Value, Fault> {
         return tasks::call(call).await;
     }
     if call.params.get("task").is_some() {
-        return Err(Fault::new(-32601, format!("{name} is not for tasks")));
+        return Err(RpcFault::new(-32601, format!("{name} is not for tasks")));
     }
     if oddities::has(name) {
         return oddities::run(call, name).await;
@@ -62,7 +60,7 @@ pub async fn call(call: &Call) -> Result<Value, Fault> {
 }
 
 /// The tools that ask nothing.
-async fn plain(call: &Call, name: &str) -> Value {
+async fn plain(call: &ServedCall, name: &str) -> Value {
     let shared = &call.talk.shared;
     let arguments = &call.params["arguments"];
     match name {
@@ -101,7 +99,7 @@ fn structured(revision: Revision) -> Value {
     result
 }
 
-async fn progress(call: &Call, steps: u64) -> Value {
+async fn progress(call: &ServedCall, steps: u64) -> Value {
     let token = call.meta("progressToken");
     if !token.is_null() {
         for step in 1..=steps {
@@ -115,7 +113,7 @@ async fn progress(call: &Call, steps: u64) -> Value {
     text(&format!("{steps} steps"))
 }
 
-async fn log(call: &Call) -> Value {
+async fn log(call: &ServedCall) -> Value {
     let threshold = match call.revision() {
         Revision::R5 => {
             let level = call.meta(rules_modern::LOG_LEVEL);
@@ -135,7 +133,7 @@ async fn log(call: &Call) -> Value {
 
 /// Counts how a slow call ended, also when it was dropped on the way.
 struct Slow<'a> {
-    call: &'a Call,
+    call: &'a ServedCall,
     finished: bool,
 }
 
@@ -146,7 +144,7 @@ impl Drop for Slow<'_> {
     }
 }
 
-async fn slow(call: &Call, ms: u64) -> Value {
+async fn slow(call: &ServedCall, ms: u64) -> Value {
     let mut slow = Slow { call, finished: false };
     call.talk.shared.slow("started", call.tag());
     tokio::time::sleep(Duration::from_millis(ms)).await;

@@ -23,12 +23,12 @@ use crate::wire_log::Tap;
 const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// An answer.
-pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+pub type WebAnswer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Serves connections with this function until the future is dropped.
 pub async fn serve<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
 where
-    F: Future<Output = Answer> + Send + 'static,
+    F: Future<Output = WebAnswer> + Send + 'static,
 {
     // Dropped with this future, and every connection with it.
     let mut connections = JoinSet::new();
@@ -62,18 +62,18 @@ pub async fn json(body: Incoming, tap: &Tap) -> anyhow::Result<Value> {
 }
 
 /// An answer of plain text.
-pub fn plain(status: u16, text: &'static str) -> Answer {
+pub fn plain(status: u16, text: &'static str) -> WebAnswer {
     whole(status, "text/plain", Bytes::from_static(text.as_bytes()))
 }
 
 /// An answer of one message.
-pub fn message(status: u16, message: &Value, tap: &Tap) -> Answer {
+pub fn message(status: u16, message: &Value, tap: &Tap) -> WebAnswer {
     let text = message.to_string();
     tap.sent(&text);
     whole(status, "application/json", Bytes::from(text))
 }
 
-fn whole(status: u16, kind: &'static str, body: Bytes) -> Answer {
+fn whole(status: u16, kind: &'static str, body: Bytes) -> WebAnswer {
     let mut response = Response::new(Full::new(body).boxed());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -97,7 +97,7 @@ pub fn events(
     queue: mpsc::Receiver<Out>,
     tap: Tap,
     ended: impl FnOnce() + Send + Sync + 'static,
-) -> Answer {
+) -> WebAnswer {
     let body = Events { first, queue, tap, ended: Some(Box::new(ended)) };
     let mut response = Response::new(BoxBody::new(body));
     let headers = response.headers_mut();

@@ -12,9 +12,9 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 
 use super::call::OUTLET;
-use super::fault::Fault;
-use super::shared::Shared;
-use super::talk::{Kind, Talk};
+use super::fault::RpcFault;
+use super::shared::ServerShared;
+use super::talk::{Talk, TalkKind};
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -22,7 +22,7 @@ const PATH: &str = "/mcp";
 const PROTOCOL: &str = "mcp";
 
 /// Serves until the future is dropped.
-pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let _ = stream.set_nodelay(true);
@@ -45,10 +45,10 @@ fn greet(request: &Request, mut response: Response) -> Result<Response, ErrorRes
     Ok(response)
 }
 
-async fn converse(stream: TcpStream, shared: Arc<Shared>) {
+async fn converse(stream: TcpStream, shared: Arc<ServerShared>) {
     let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, greet).await else { return };
     let (out, mut queue) = mpsc::channel(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     loop {
         tokio::select! {
@@ -59,7 +59,7 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
                         Ok(message) => talk.receive(message, &out),
                         Err(error) => {
                             shared.violation(&format!("a frame that is no JSON: {error}"));
-                            let fault = Fault::new(-32700, "Parse error");
+                            let fault = RpcFault::new(-32700, "Parse error");
                             let _ = out.try_send(super::call::Out::fault(&talk, &fault, &serde_json::Value::Null));
                         }
                     }

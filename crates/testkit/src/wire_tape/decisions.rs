@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::compare::label;
-use super::finding::{Fault, Finding};
-use super::{Point, Tape, Taped};
+use super::finding::{Finding, TapeFault};
+use super::{Point, ReadTape, Taped};
 
 /// A phase of rules, and the messages that are judged in it.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub fn rules(phases: &[Judged]) -> String {
 }
 
 /// The messages that have to be decided about and are not.
-pub fn undecided(tape: &Tape, phases: &[Judged]) -> Vec<Finding> {
+pub fn undecided(tape: &ReadTape, phases: &[Judged]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for judged in phases {
         let mut loose = tape.decisions.iter().filter(|one| one.exchange.is_none() && one.phase == judged.word).count();
@@ -48,7 +48,7 @@ pub fn undecided(tape: &Tape, phases: &[Judged]) -> Vec<Finding> {
             };
             if !decided {
                 let text = message.text.as_deref().unwrap_or_default();
-                findings.push(Finding::new(Fault::Undecided, message.point, label(message), text));
+                findings.push(Finding::new(TapeFault::Undecided, message.point, label(message), text));
             }
         }
     }

@@ -10,7 +10,7 @@ const QUOTED: usize = 300;
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Fault {
+pub enum TapeFault {
     /// It was on the wire and is not on the tape.
     Missing,
     /// It is on the tape and was not on the wire.
@@ -27,7 +27,7 @@ pub enum Fault {
     Meeting,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for TapeFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Missing => "missing on the tape",
@@ -45,7 +45,7 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What is wrong.
-    pub fault: Fault,
+    pub fault: TapeFault,
     /// Where; none where it is about the meeting.
     pub point: Option<Point>,
     /// What the message is.
@@ -56,13 +56,13 @@ pub struct Finding {
 
 impl Finding {
     /// Something wrong with a message.
-    pub fn new(fault: Fault, point: Point, label: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn new(fault: TapeFault, point: Point, label: impl Into<String>, text: impl Into<String>) -> Self {
         Self { fault, point: Some(point), label: label.into(), text: text.into() }
     }
 
     /// Something wrong with the meeting.
     pub fn meeting(label: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { fault: Fault::Meeting, point: None, label: label.into(), text: text.into() }
+        Self { fault: TapeFault::Meeting, point: None, label: label.into(), text: text.into() }
     }
 }
 
@@ -90,7 +90,7 @@ struct Alike<'a> {
 
 /// All findings of all cells, those of one kind together: how many, in which cells, and one of them.
 pub fn summary(cells: &[(String, Vec<Finding>)]) -> String {
-    let mut kinds: BTreeMap<(Fault, Option<Point>, &str), Alike<'_>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(TapeFault, Option<Point>, &str), Alike<'_>> = BTreeMap::new();
     for (cell, findings) in cells {
         for finding in findings {
             let alike = kinds.entry((finding.fault, finding.point, &finding.label)).or_default();

@@ -4,8 +4,8 @@ use std::future::Future;
 
 use serde_json::{Value, json};
 
-use super::scene::{Cell, PATIENCE};
-use crate::matrix::{self, Back, Journal, Verdict};
+use super::scene::{MeetingCell, PATIENCE};
+use crate::matrix::{self, BackTransport, CellVerdict, Journal};
 use crate::revision::Revision;
 use crate::revision_client::{Client, Reply};
 
@@ -13,8 +13,8 @@ use crate::revision_client::{Client, Reply};
 const STATIC: &str = "test://static";
 
 /// Lets them meet; returns what did not go as it should, step by step.
-pub async fn meet(cell: &Cell, client: &Client, journal: &Journal) -> Vec<(String, String)> {
-    let tried = matrix::Cell {
+pub async fn meet(cell: &MeetingCell, client: &Client, journal: &Journal) -> Vec<(String, String)> {
+    let tried = matrix::MatrixCell {
         client,
         journal,
         client_revision: cell.client,
@@ -24,7 +24,7 @@ pub async fn meet(cell: &Cell, client: &Client, journal: &Journal) -> Vec<(Strin
     };
     let mut troubles = Vec::new();
     for (feature, verdict) in matrix::try_all(&tried).await {
-        if let Verdict::Fails(why) = verdict {
+        if let CellVerdict::Fails(why) = verdict {
             troubles.push((feature.name().to_owned(), why));
         }
     }
@@ -52,8 +52,8 @@ fn note<T>(troubles: &mut Vec<(String, String)>, step: &str, outcome: anyhow::Re
 }
 
 struct Steps<'a> {
-    cell: &'a Cell,
-    tried: &'a matrix::Cell<'a>,
+    cell: &'a MeetingCell,
+    tried: &'a matrix::MatrixCell<'a>,
     client: &'a Client,
 }
 
@@ -102,7 +102,7 @@ impl Steps<'_> {
     async fn odd_servers(&self, troubles: &mut Vec<(String, String)>) {
         let mut tools = vec!["orphan", "rumour"];
         // In the new era over HTTP a stream ends with its answer: whoever has that need not read a second one.
-        if !(self.cell.server.modern() && self.cell.back == Back::Http) {
+        if !(self.cell.server.modern() && self.cell.back == BackTransport::Http) {
             tools.push("twice");
         }
         if !self.cell.server.modern() {

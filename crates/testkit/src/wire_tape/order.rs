@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Fault, Finding};
-use super::witness::Seen;
-use super::{Point, Tape};
+use super::finding::{Finding, TapeFault};
+use super::witness::WitnessedMessage;
+use super::{Point, ReadTape};
 
 /// What is out of order. What is not on the tape at all is another fault.
-pub fn order(wire: &[Seen], tape: &Tape) -> Vec<Finding> {
+pub fn order(wire: &[WitnessedMessage], tape: &ReadTape) -> Vec<Finding> {
     let mut findings = Vec::new();
     for point in [Point::ClientIn, Point::ClientOut] {
-        let mut connections: BTreeMap<u64, Vec<&Seen>> = BTreeMap::new();
+        let mut connections: BTreeMap<u64, Vec<&WitnessedMessage>> = BTreeMap::new();
         for seen in wire.iter().filter(|seen| seen.point == point) {
             connections.entry(seen.connection).or_default().push(seen);
         }
@@ -24,13 +24,13 @@ pub fn order(wire: &[Seen], tape: &Tape) -> Vec<Finding> {
 }
 
 /// The first message that stands on the tape only before one that it came after.
-fn first_behind(seen: &[&Seen], texts: &[&str]) -> Option<Finding> {
+fn first_behind(seen: &[&WitnessedMessage], texts: &[&str]) -> Option<Finding> {
     let mut from = 0;
     for one in seen {
         match texts.iter().skip(from).position(|text| **text == one.text) {
             Some(place) => from += place + 1,
             None if texts.contains(&one.text.as_str()) => {
-                return Some(Finding::new(Fault::Disorder, one.point, &one.label, &one.text));
+                return Some(Finding::new(TapeFault::Disorder, one.point, &one.label, &one.text));
             }
             None => {}
         }
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn only_what_came_over_one_connection_has_an_order() {
-        let seen = |connection, text: &str| Seen {
+        let seen = |connection, text: &str| WitnessedMessage {
             point: Point::ClientOut,
             connection,
             at: 0,
@@ -63,7 +63,10 @@ mod tests {
             again: None,
             delivered: true,
         };
-        let of = |texts: &[&str]| Tape { messages: texts.iter().enumerate().map(taped).collect(), ..Tape::default() };
+        let of = |texts: &[&str]| ReadTape {
+            messages: texts.iter().enumerate().map(taped).collect(),
+            ..ReadTape::default()
+        };
         let wire = [seen(1, "a"), seen(2, "x"), seen(1, "b")];
         assert_eq!(order(&wire, &of(&["x", "a", "b"])), []);
         assert_eq!(order(&wire, &of(&["a", "b"])), []);

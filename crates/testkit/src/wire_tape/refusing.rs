@@ -1,8 +1,8 @@
 //! A rule that refuses everything it is asked about, and what passed all the same.
 
 use super::Point;
-use super::finding::{Fault, Finding};
-use super::witness::Seen;
+use super::finding::{Finding, TapeFault};
+use super::witness::WitnessedMessage;
 
 /// What must not pass when a phase is refused.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +28,7 @@ pub fn rule(phase: &str) -> String {
 }
 
 /// What a witness saw although it is refused.
-pub fn passed(wire: &[Seen], refused: &Refused) -> Vec<Finding> {
+pub fn passed(wire: &[WitnessedMessage], refused: &Refused) -> Vec<Finding> {
     let spared =
         |rest: &str| refused.spared.iter().any(|spared| rest == *spared || rest.starts_with(&format!("{spared} ")));
     let broke = wire.iter().filter(|seen| seen.point == refused.point).filter(|seen| {
@@ -37,5 +37,5 @@ pub fn passed(wire: &[Seen], refused: &Refused) -> Vec<Finding> {
             !spared(rest)
         })
     });
-    broke.map(|seen| Finding::new(Fault::Passed, seen.point, &seen.label, &seen.text)).collect()
+    broke.map(|seen| Finding::new(TapeFault::Passed, seen.point, &seen.label, &seen.text)).collect()
 }

@@ -10,12 +10,12 @@ use tokio::process::Command;
 
 use super::meeting;
 use crate::gateway::stdio_command;
-use crate::matrix::{Back, Front, Journal, backend};
+use crate::matrix::{BackTransport, FrontTransport, Journal, backend};
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
 use crate::revision::Revision;
 use crate::revision_client::{Answers, Client, Reach};
-use crate::revision_server::{Options, Running};
+use crate::revision_server::{Options, RunningServer};
 use crate::scene::signal;
 use crate::wire_log::{self, Logged};
 
@@ -32,18 +32,18 @@ const RECORD: &str = "[record]\nsampling = \"all\"\n[record.redact]\nenabled = f
 
 /// A client, a server and the transports between them and the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Cell {
+pub struct MeetingCell {
     /// The client's revision.
     pub client: Revision,
     /// How it reaches the gateway.
-    pub front: Front,
+    pub front: FrontTransport,
     /// The server's revision.
     pub server: Revision,
     /// How the gateway reaches it.
-    pub back: Back,
+    pub back: BackTransport,
 }
 
-impl Cell {
+impl MeetingCell {
     /// What it is called.
     pub fn name(&self) -> String {
         format!("{}-{:?}-{}-{:?}", self.client, self.front, self.server, self.back)
@@ -76,7 +76,7 @@ impl Met {
 ///
 /// # Errors
 /// When they cannot meet at all.
-pub async fn meet(cell: Cell, rules: &str, refused: bool) -> anyhow::Result<Met> {
+pub async fn meet(cell: MeetingCell, rules: &str, refused: bool) -> anyhow::Result<Met> {
     let folder = tempfile::tempdir()?;
     let journal = Journal::new(folder.path().join("journal"));
     let log = folder.path().join("wire");
@@ -121,16 +121,18 @@ async fn known(client: &Client, log: &Path, refused: bool) {
 /// Whether the server was asked for its tools and answered.
 fn listed(log: &Path) -> bool {
     let messages = wire_log::read(log).unwrap_or_default();
-    messages.iter().any(|message| message.way == wire_log::Way::Sent && message.text.contains("\"tools\":["))
+    messages
+        .iter()
+        .any(|message| message.way == wire_log::MessageDirection::Sent && message.text.contains("\"tools\":["))
 }
 
-fn transport(front: Front) -> &'static str {
-    if front == Front::Tcp { "[mcp.protocol.transport]\ntype = \"tcp\"\n" } else { "" }
+fn transport(front: FrontTransport) -> &'static str {
+    if front == FrontTransport::Tcp { "[mcp.protocol.transport]\ntype = \"tcp\"\n" } else { "" }
 }
 
 /// A gateway that runs by itself, and how a client reaches it; over stdio the client starts it.
-async fn gateway(front: Front, config: &str, folder: &Path) -> anyhow::Result<(Option<Spawned>, Reach)> {
-    if front == Front::Stdio {
+async fn gateway(front: FrontTransport, config: &str, folder: &Path) -> anyhow::Result<(Option<Spawned>, Reach)> {
+    if front == FrontTransport::Stdio {
         return Ok((None, Reach::Stdio(stdio_command(folder, config)?)));
     }
     let address = free_address()?;
@@ -150,12 +152,12 @@ async fn gateway(front: Front, config: &str, folder: &Path) -> anyhow::Result<(O
     Ok((Some(process), reach(front, address)))
 }
 
-fn reach(front: Front, address: SocketAddr) -> Reach {
+fn reach(front: FrontTransport, address: SocketAddr) -> Reach {
     match front {
-        Front::Http => Reach::Http(format!("http://{address}/mcp")),
-        Front::Sse => Reach::Sse(format!("http://{address}/sse")),
-        Front::Ws => Reach::Ws(format!("ws://{address}/mcp")),
-        Front::Tcp | Front::Stdio => Reach::Tcp(address.to_string()),
+        FrontTransport::Http => Reach::Http(format!("http://{address}/mcp")),
+        FrontTransport::Sse => Reach::Sse(format!("http://{address}/sse")),
+        FrontTransport::Ws => Reach::Ws(format!("ws://{address}/mcp")),
+        FrontTransport::Tcp | FrontTransport::Stdio => Reach::Tcp(address.to_string()),
     }
 }
 
@@ -176,7 +178,7 @@ async fn quiet(client: &Client, log: &Path) {
 async fn end(
     gateway: Option<Spawned>,
     mut client: Client,
-    server: Option<Running>,
+    server: Option<RunningServer>,
 ) -> anyhow::Result<(u64, Vec<Logged>)> {
     let began = wire_log::now();
     match gateway {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::Point;
-use crate::wire_log::{Logged, Way};
+use crate::wire_log::{Logged, MessageDirection};
 
 /// A message that a witness saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct WitnessedMessage {
     /// Where the gateway had it.
     pub point: Point,
     /// The connection it went over.
@@ -23,16 +23,16 @@ pub struct Seen {
 }
 
 /// Everything seen, each witness's in the order it saw it.
-pub fn seen(client: &[Logged], server: &[Logged]) -> Vec<Seen> {
+pub fn seen(client: &[Logged], server: &[Logged]) -> Vec<WitnessedMessage> {
     let mut all = told(client, Point::ClientIn, Point::ClientOut);
     all.extend(told(server, Point::BackendIn, Point::BackendOut));
     all
 }
 
-fn told(log: &[Logged], sent: Point, received: Point) -> Vec<Seen> {
+fn told(log: &[Logged], sent: Point, received: Point) -> Vec<WitnessedMessage> {
     let mut labels = Labels::default();
-    let seen = |logged: &Logged| Seen {
-        point: if logged.way == Way::Sent { sent } else { received },
+    let seen = |logged: &Logged| WitnessedMessage {
+        point: if logged.way == MessageDirection::Sent { sent } else { received },
         connection: logged.connection,
         at: logged.at,
         text: logged.text.clone(),
@@ -54,8 +54,8 @@ impl Labels {
         let id = message["id"].to_string();
         // Requests of both sides have ids of their own.
         let (asked, answered) = match logged.way {
-            Way::Sent => (format!("> {id}"), format!("< {id}")),
-            Way::Received => (format!("< {id}"), format!("> {id}")),
+            MessageDirection::Sent => (format!("> {id}"), format!("< {id}")),
+            MessageDirection::Received => (format!("< {id}"), format!("> {id}")),
         };
         if message.get("id").is_some() && message["method"].is_string() {
             let label = about(&message);

@@ -2,7 +2,7 @@
 
 use super::{demo, sessions};
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::scene::{backend_status, call, child, eventually, signal, text};
 use signalbox_testkit::sse_client::SseClient;
@@ -38,7 +38,7 @@ async fn a_client_of_the_first_revision_lists_and_calls() {
 /// Progress, questions and answers of two calls at a time, all on the one stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn everything_a_backend_says_comes_on_the_stream() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let mut client = SseClient::open(gateway.address()).await.unwrap();
     client.initialize("2025-06-18", json!({"elicitation": {}})).await.unwrap();
     let mut slow = call(1, "slow", &json!({"ms": 500}));
@@ -58,7 +58,7 @@ async fn everything_a_backend_says_comes_on_the_stream() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_vanishes_takes_its_session_and_its_calls_along() {
-    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let mut client = SseClient::open(gateway.address()).await.unwrap();
     client.initialize("2024-11-05", json!({})).await.unwrap();
     client.send(&call(1, "slow", &json!({"ms": 60_000}))).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_client_that_vanishes_takes_its_session_and_its_calls_along() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_stops_answers_first_and_then_ends_the_stream() {
-    let mut gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let mut gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
     let mut client = SseClient::open(gateway.address()).await.unwrap();
     client.initialize("2024-11-05", json!({})).await.unwrap();
     client.request(1, "tools/list", json!({})).await.unwrap();

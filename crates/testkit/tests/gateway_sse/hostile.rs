@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::json;
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::http_client::{Answer, HttpClient};
+use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::scene::call;
 use signalbox_testkit::sse_client::SseClient;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,12 +22,12 @@ async fn raw(gateway: &GatewayProcess, request: &str) -> String {
     answer
 }
 
-async fn send(gateway: &GatewayProcess, method: Method, path: &str, body: &str) -> Answer {
+async fn send(gateway: &GatewayProcess, method: Method, path: &str, body: &str) -> HttpAnswer {
     let body = Bytes::copy_from_slice(body.as_bytes());
     HttpClient::new(gateway.address()).send(method, path, body).await.unwrap()
 }
 
-fn error(answer: &Answer) -> String {
+fn error(answer: &HttpAnswer) -> String {
     let message = answer.message().unwrap();
     assert_eq!(message["jsonrpc"], "2.0");
     format!("{} {} {}", answer.status, message["error"]["code"], message["error"]["message"].as_str().unwrap())

@@ -3,7 +3,7 @@
 use super::{ca_file, front};
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{everything, run_script};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::openssl::{Authority, EXPIRED, Issued};
@@ -17,7 +17,7 @@ const VERSION: &str = "2025-06-18";
 
 /// A gateway with a fixture, behind TLS.
 async fn inner(issued: &Issued, more: &str) -> GatewayProcess {
-    let config = format!("{}{}", front(issued, more), child("fixture", Era::Old, "").unwrap());
+    let config = format!("{}{}", front(issued, more), child("fixture", ServedEra::Old, "").unwrap());
     GatewayProcess::serve(&config).await.unwrap()
 }
 
@@ -129,7 +129,7 @@ fn connections(proxy: &Spawned, word: &str) -> usize {
 async fn connections_are_kept_and_sessions_are_resumed() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let (server, own) = tokio::join!(authority.local("server"), authority.named("gateway", "DNS:gateway"));
-    let (_fixture, address) = web_fixture("127.0.0.1:0", Era::Both).await.unwrap();
+    let (_fixture, address) = web_fixture("127.0.0.1:0", ServedEra::Both).await.unwrap();
     let port = address.rsplit_once(':').unwrap().1.parse().unwrap();
     let Some((proxy, port)) = proxy(&server.unwrap(), port, Some(&authority.ca())).await else { return };
     let tls = format!("[backends.far.tls]\n{}{}", ca_file(&authority), own.unwrap().lines());

@@ -2,7 +2,7 @@
 
 use super::{echo, front, open};
 use serde_json::json;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::openssl::{Authority, EXPIRED, Trust, s_client};
@@ -86,7 +86,7 @@ async fn a_certificate_is_replaced_under_load_and_no_call_fails() {
     let (used, first, second) =
         tokio::join!(authority.local("used"), authority.local("first"), authority.local("second"));
     let (used, first, second) = (used.unwrap(), first.unwrap(), second.unwrap());
-    let config = format!("{}{}", front(&used, ""), child("fixture", Era::Old, "").unwrap());
+    let config = format!("{}{}", front(&used, ""), child("fixture", ServedEra::Old, "").unwrap());
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = HttpClient::new(gateway.address()).secured(&Trust::in_authority(&authority).unwrap());
     let session = client.initialize("2025-06-18", json!({})).await.unwrap();
@@ -139,8 +139,9 @@ async fn a_broken_replacement_is_told_and_the_old_certificate_stays() {
     let error = error.await.unwrap();
     assert!(error.contains("used.pem is not PEM"), "{error}");
     assert_eq!(subject(&gateway).await, "subject=CN = used");
-    let logged =
-        async || gateway.process.error_lines().iter().any(|line| line.contains("those in use stay")).then_some(());
+    let logged = async || {
+        gateway.process.error_lines().iter().any(|line| line.contains("keeping the previous ones")).then_some(())
+    };
     eventually("the line in the log", logged).await.unwrap();
     std::fs::write(&issued.cert, good).unwrap();
     let healed = async || status(&data_dir).await.ok().filter(|status| status["tls"]["last_error"].is_null());

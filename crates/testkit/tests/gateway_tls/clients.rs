@@ -3,7 +3,7 @@
 use super::{ca_file, demo, front};
 use serde_json::Value;
 use signalbox_testkit::clients::run_with;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::openssl::Authority;
 use signalbox_testkit::scene::child;
@@ -21,7 +21,7 @@ fn check(client: &str, document: &Value) {
 async fn g33_real_clients_call_over_https_sse_and_wss_through_to_a_backend_with_tls() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let issued = authority.local("server").await.unwrap();
-    let inner = format!("{}{}", front(&issued, ""), child("fixture", Era::Both, "").unwrap());
+    let inner = format!("{}{}", front(&issued, ""), child("fixture", ServedEra::Both, "").unwrap());
     let inner = GatewayProcess::serve(&inner).await.unwrap();
     let backend = format!(
         "[backends.far]\nurl = \"https://localhost:{}/mcp\"\n[backends.far.tls]\n{}",

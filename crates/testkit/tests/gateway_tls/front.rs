@@ -4,14 +4,14 @@ use super::{ca_file, demo, echo, front, open, showing, trusting};
 use serde_json::json;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::openssl::{Authority, Seen, https, s_client};
+use signalbox_testkit::openssl::{Authority, ClientReport, https, s_client};
 use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::process::Spawned;
 use signalbox_testkit::scene::{PATIENCE, eventually};
 use std::net::SocketAddr;
 use tokio::process::Command;
 
-async fn get(address: SocketAddr, options: &[String], path: &str) -> Seen {
+async fn get(address: SocketAddr, options: &[String], path: &str) -> ClientReport {
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     https(address, &options, &format!("GET {path} HTTP/1.1"), "").await.unwrap()
 }

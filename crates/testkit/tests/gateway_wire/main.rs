@@ -15,7 +15,7 @@ mod witnesses;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use signalbox_testkit::matrix::{Back, Front, cells};
+use signalbox_testkit::matrix::{BackTransport, FrontTransport, cells};
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::wire_tape::Point;
 use signalbox_testkit::wire_tape::compare::compare;
@@ -23,7 +23,7 @@ use signalbox_testkit::wire_tape::decisions::{self, Judged, undecided};
 use signalbox_testkit::wire_tape::finding::{Finding, summary};
 use signalbox_testkit::wire_tape::order::order;
 use signalbox_testkit::wire_tape::refusing::{self, Refused, passed};
-use signalbox_testkit::wire_tape::scene::{Cell, Met, meet};
+use signalbox_testkit::wire_tape::scene::{MeetingCell, Met, meet};
 use signalbox_testkit::wire_tape::witness::seen;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -113,23 +113,26 @@ const REFUSED: &[Refused] = &[
 ];
 
 /// All cells, or a part of them in which every pair of revisions meets and every transport is used.
-fn chosen() -> Vec<Cell> {
-    let all: Vec<Cell> =
-        cells().into_iter().map(|(client, front, server, back)| Cell { client, front, server, back }).collect();
+fn chosen() -> Vec<MeetingCell> {
+    let all: Vec<MeetingCell> =
+        cells().into_iter().map(|(client, front, server, back)| MeetingCell { client, front, server, back }).collect();
     match std::env::var("MCP_TEST_WIRE") {
         Ok(word) if word == "all" => all,
         Ok(words) => named(all, &words),
         Err(_) => {
             let part = every_pair(&all);
-            let fronts: HashSet<Front> = part.iter().map(|cell| cell.front).collect();
-            let backs: HashSet<Back> = part.iter().map(|cell| cell.back).collect();
-            assert_eq!((part.len(), fronts.len(), backs.len()), (25, Front::ALL.len(), Back::ALL.len()));
+            let fronts: HashSet<FrontTransport> = part.iter().map(|cell| cell.front).collect();
+            let backs: HashSet<BackTransport> = part.iter().map(|cell| cell.back).collect();
+            assert_eq!(
+                (part.len(), fronts.len(), backs.len()),
+                (25, FrontTransport::ALL.len(), BackTransport::ALL.len())
+            );
             part
         }
     }
 }
 
-fn named(mut all: Vec<Cell>, words: &str) -> Vec<Cell> {
+fn named(mut all: Vec<MeetingCell>, words: &str) -> Vec<MeetingCell> {
     let words: HashMap<&str, &str> = words.split_whitespace().filter_map(|word| word.split_once('=')).collect();
     let is = |key: &str, value: String| words.get(key).is_none_or(|wanted| *wanted == value);
     all.retain(|cell| {
@@ -143,10 +146,11 @@ fn named(mut all: Vec<Cell>, words: &str) -> Vec<Cell> {
 }
 
 /// One cell for each pair of revisions, the transports in turn.
-fn every_pair(all: &[Cell]) -> Vec<Cell> {
+fn every_pair(all: &[MeetingCell]) -> Vec<MeetingCell> {
     let pairs = Revision::ALL.into_iter().flat_map(|client| Revision::ALL.map(|server| (client, server)));
     let one = |(place, (client, server)): (usize, (Revision, Revision))| {
-        let fits: Vec<&Cell> = all.iter().filter(|cell| (cell.client, cell.server) == (client, server)).collect();
+        let fits: Vec<&MeetingCell> =
+            all.iter().filter(|cell| (cell.client, cell.server) == (client, server)).collect();
         *fits[place * 3 % fits.len()]
     };
     pairs.enumerate().map(one).collect()
@@ -172,7 +176,7 @@ where
 }
 
 /// What differs between the wire and the tape.
-fn held_against(met: &Met) -> anyhow::Result<(Vec<Finding>, signalbox_testkit::wire_tape::Tape)> {
+fn held_against(met: &Met) -> anyhow::Result<(Vec<Finding>, signalbox_testkit::wire_tape::ReadTape)> {
     let (wire, tape) = (seen(&met.client, &met.server), tape::read(&met.data_dir())?);
     let mut findings = compare(&wire, &tape, met.ended);
     findings.extend(order(&wire, &tape));
@@ -208,9 +212,9 @@ async fn what_is_on_the_wire_is_on_the_tape_and_nothing_else_is() {
 async fn nothing_that_may_be_refused_passes_a_chain_that_refuses_it() {
     let mut meetings = Vec::new();
     for phase in REFUSED.iter().map(|refused| refused.phase).collect::<HashSet<_>>() {
-        for (client, front) in [(Revision::R4, Front::Http), (Revision::R5, Front::Http)] {
-            for (server, back) in [(Revision::R4, Back::Stdio), (Revision::R5, Back::Stdio)] {
-                let cell = Cell { client, front, server, back };
+        for (client, front) in [(Revision::R4, FrontTransport::Http), (Revision::R5, FrontTransport::Http)] {
+            for (server, back) in [(Revision::R4, BackTransport::Stdio), (Revision::R5, BackTransport::Stdio)] {
+                let cell = MeetingCell { client, front, server, back };
                 let meeting = async move {
                     let met = meet(cell, &refusing::rule(phase), true).await?;
                     let (mut findings, _) = held_against(&met)?;

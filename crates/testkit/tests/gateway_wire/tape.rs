@@ -6,16 +6,16 @@ use signalbox_engine::fact;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Query, TapeStore as _};
 use signalbox_store::SqliteStore;
 use signalbox_tape::Bodies;
-use signalbox_testkit::wire_tape::{Decided, Point, Tape, Taped};
+use signalbox_testkit::wire_tape::{Decided, Point, ReadTape, Taped};
 
 /// Reads the one tape of a data folder.
 ///
 /// # Errors
 /// When there is none.
-pub fn read(data_dir: &Path) -> anyhow::Result<Tape> {
+pub fn read(data_dir: &Path) -> anyhow::Result<ReadTape> {
     let store = SqliteStore::open(data_dir.join("tapes.db"))?;
     let info = store.tape("last")?;
-    let (mut tape, mut bodies, mut after) = (Tape::default(), Bodies::default(), None);
+    let (mut tape, mut bodies, mut after) = (ReadTape::default(), Bodies::default(), None);
     if info.ended.is_none() {
         tape.gaps.push("the tape has no end, although the gateway was ended in good order".to_owned());
     }
@@ -34,7 +34,7 @@ pub fn read(data_dir: &Path) -> anyhow::Result<Tape> {
     }
 }
 
-fn take(entry: Entry, tape: &mut Tape) {
+fn take(entry: Entry, tape: &mut ReadTape) {
     let Entry { seq, at, session, exchange, content, .. } = entry;
     match content {
         Content::Message(MessageEntry { point, method, body, number, again, lost, .. }) => {

@@ -9,13 +9,13 @@ use signalbox_testkit::process::built;
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::revision_client::{Answers, Client, Reach};
 use signalbox_testkit::revision_server::{Network, Options, start};
-use signalbox_testkit::wire_log::{Logged, Way, read};
+use signalbox_testkit::wire_log::{Logged, MessageDirection, read};
 
 /// How long the last message may take to be seen.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What went one way, in no order.
-fn texts(log: &[Logged], way: Way) -> Vec<&str> {
+fn texts(log: &[Logged], way: MessageDirection) -> Vec<&str> {
     let mut texts: Vec<&str> = log.iter().filter(|one| one.way == way).map(|one| one.text.as_str()).collect();
     texts.sort_unstable();
     texts
@@ -47,8 +47,8 @@ async fn agree(client: &Client, log: &Path, name: &str) {
     let agreeing = async {
         loop {
             let (ours, theirs) = (client.wire_log(), read(log).unwrap());
-            if texts(&ours, Way::Sent) == texts(&theirs, Way::Received)
-                && texts(&ours, Way::Received) == texts(&theirs, Way::Sent)
+            if texts(&ours, MessageDirection::Sent) == texts(&theirs, MessageDirection::Received)
+                && texts(&ours, MessageDirection::Received) == texts(&theirs, MessageDirection::Sent)
             {
                 return;
             }

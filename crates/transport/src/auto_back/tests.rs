@@ -2,7 +2,12 @@
 
 use super::*;
 use crate::child::recorder::recorder;
-use crate::http_back::tests::server::{Act, Seen, Server, chunk, events_head, json, message, response, result, until};
+use crate::http_back::tests::server::{
+    Act, SeenRequest, Server, chunk, events_head, json, message, response, result, until,
+};
+use bytes::Bytes;
+use signalbox_engine::back::ToBackend;
+use signalbox_wire::Envelope;
 use signalbox_wire::Revision;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -28,7 +33,7 @@ fn verbs(server: &Server) -> Vec<String> {
 }
 
 /// `server-everything` in its `sse` mode: a GET opens the stream, a POST to the same address is not known.
-fn old(seen: &Seen) -> Act {
+fn old(seen: &SeenRequest) -> Act {
     match seen.verb() {
         "GET" => Act::Write([events_head(), chunk("event: endpoint\ndata: /message\n\n")].concat()),
         _ if seen.line.contains("/message") => Act::Write(response("202 Accepted", "", "")),

@@ -3,20 +3,16 @@
 //! One task owns the process. It ends when the process exits, when one of the pipes breaks, or when the link is closed
 //! or dropped; it reports the end once, and then sees to it that the whole group goes.
 
-use super::ChildSpec;
-use super::closing::closed;
-use super::counts::ChildCounts;
-use super::group::Group;
-use super::link::ChildLink;
+use super::group::{Group, KILLED_WAIT, Reaper, Registration};
 use super::reader::Reader;
-use super::reaper::{KILLED_WAIT, Reaper, Registration};
 use super::spawn::SpawnError;
 use super::stderr::{Follower, LastWords};
-use super::task::Task;
 use super::writer::Writer;
-use crate::send_queue::{QUEUE, SendQueue};
+use super::{ChildCounts, ChildLink, ChildSpec};
+use crate::send_queue::{QUEUE, SendQueue, closed};
 use rustix::process::Signal;
 use signalbox_runtime::LinkEvents;
+use std::future::Future;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
@@ -25,6 +21,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long a child may take to exit once one of its pipes has broken, so that its exit code can be told.
@@ -75,9 +72,9 @@ pub(super) fn begin(
         name: Arc::clone(&spec.name),
         grace: spec.kill_grace,
         closing,
-        writer: Task::spawn(writer.run(stdin)),
-        reader: Task::spawn(reader.run(stdout)),
-        follower: Task::spawn(follower.run(stderr)),
+        writer: OwnedTask::spawn(writer.run(stdin)),
+        reader: OwnedTask::spawn(reader.run(stdout)),
+        follower: OwnedTask::spawn(follower.run(stderr)),
         progress,
         words,
         ended: Arc::clone(&ended),
@@ -104,9 +101,9 @@ struct Life {
     name: Arc<str>,
     grace: Duration,
     closing: watch::Receiver<bool>,
-    writer: Task,
-    reader: Task,
-    follower: Task,
+    writer: OwnedTask,
+    reader: OwnedTask,
+    follower: OwnedTask,
     progress: Arc<AtomicU64>,
     words: Arc<LastWords>,
     ended: Arc<OnceLock<String>>,
@@ -225,5 +222,40 @@ fn describe(status: &io::Result<ExitStatus>, last_words: Option<String>) -> Stri
     match last_words {
         Some(words) => format!("{how}: {words}"),
         None => how,
+    }
+}
+
+/// A spawned task. It may be awaited again after it has ended, and is aborted when dropped.
+#[derive(Debug)]
+pub(super) struct OwnedTask(Option<JoinHandle<()>>);
+
+impl OwnedTask {
+    pub(super) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(Some(tokio::spawn(future)))
+    }
+
+    /// Waits until the task has ended, in whichever way. May be cancelled.
+    pub(super) async fn done(&mut self) {
+        if let Some(handle) = &mut self.0 {
+            // A task that panicked has ended too; the runtime has said so on stderr.
+            let _ = handle.await;
+            self.0 = None;
+        }
+    }
+
+    /// Ends the task; when this returns it does nothing any more.
+    pub(super) async fn stop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.abort();
+        }
+        self.done().await;
+    }
+}
+
+impl Drop for OwnedTask {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.0 {
+            handle.abort();
+        }
     }
 }

@@ -1,9 +1,6 @@
-//! Reads a child's standard output.
-
-use super::ChildSpec;
-use super::allowance::Allowance;
-use super::counts::ChildCounts;
 use super::printable::printable;
+use super::stderr::LogAllowance;
+use super::{ChildCounts, ChildSpec};
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;
@@ -91,7 +88,7 @@ impl Reader {
 /// Sorts lines into messages and the rest.
 struct Lines {
     reader: Reader,
-    complaints: Allowance,
+    complaints: LogAllowance,
     skipped: u64,
     /// Why the line that is being skipped was given up, if not for its length.
     no_room: Option<OverBudget>,
@@ -101,7 +98,7 @@ impl Lines {
     fn new(reader: Reader) -> Self {
         Self {
             reader,
-            complaints: Allowance::new(COMPLAINTS, COMPLAINT_WINDOW, Instant::now()),
+            complaints: LogAllowance::new(COMPLAINTS, COMPLAINT_WINDOW, Instant::now()),
             skipped: 0,
             no_room: None,
         }

@@ -1,7 +1,6 @@
 //! Follows a child's standard error: into the log, and its last lines for the message about its end.
 
-use super::allowance::Allowance;
-use super::counts::ChildCounts;
+use super::ChildCounts;
 use super::printable::printable;
 use memchr::memchr;
 use signalbox_engine::lock::LockResultExt;
@@ -81,7 +80,7 @@ impl Follower {
 
     /// Reads until the pipe ends or fails.
     pub(super) async fn run(self, mut pipe: impl AsyncRead + Unpin) {
-        let mut allowance = Allowance::new(LOGGED, LOG_WINDOW, Instant::now());
+        let mut allowance = LogAllowance::new(LOGGED, LOG_WINDOW, Instant::now());
         let mut line = Vec::new();
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
@@ -99,7 +98,7 @@ impl Follower {
         self.say_missed(allowance.missed());
     }
 
-    fn take(&self, line: &[u8], allowance: &mut Allowance) {
+    fn take(&self, line: &[u8], allowance: &mut LogAllowance) {
         let line = line.trim_ascii_end();
         if line.is_empty() {
             return;
@@ -126,6 +125,41 @@ impl Follower {
 fn keep(line: &mut Vec<u8>, more: &[u8]) {
     let room = (LINE + 1).saturating_sub(line.len());
     line.extend_from_slice(&more[..more.len().min(room)]);
+}
+
+/// At most so many in one window of time; the rest is counted.
+#[derive(Debug)]
+pub(super) struct LogAllowance {
+    most: u32,
+    window: Duration,
+    since: Instant,
+    used: u32,
+    missed: u64,
+}
+
+impl LogAllowance {
+    pub(super) fn new(most: u32, window: Duration, now: Instant) -> Self {
+        Self { most, window, since: now, used: 0, missed: 0 }
+    }
+
+    /// Asks for one more. If it is granted, says how many were denied since the last one that was.
+    pub(super) fn take(&mut self, now: Instant) -> Option<u64> {
+        if now.duration_since(self.since) >= self.window {
+            self.since = now;
+            self.used = 0;
+        }
+        if self.used >= self.most {
+            self.missed += 1;
+            return None;
+        }
+        self.used += 1;
+        Some(self.missed())
+    }
+
+    /// How many were denied since one was granted; starts to count anew.
+    pub(super) fn missed(&mut self) -> u64 {
+        std::mem::take(&mut self.missed)
+    }
 }
 
 #[cfg(test)]
@@ -173,5 +207,20 @@ mod tests {
     async fn a_flood_is_counted_and_not_logged() {
         assert_eq!(follow(&"x\n".repeat(50)).await.1, 0);
         assert!(follow(&"x\n".repeat(10_000)).await.1 > 0);
+    }
+
+    #[test]
+    fn beyond_the_bound_it_counts_until_the_next_window() {
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut allowance = LogAllowance::new(2, second, start);
+        assert_eq!(allowance.take(start), Some(0));
+        assert_eq!(allowance.take(start), Some(0));
+        assert_eq!(allowance.take(start), None);
+        assert_eq!(allowance.take(start + second / 2), None);
+        assert_eq!(allowance.take(start + second), Some(2));
+        assert_eq!(allowance.take(start + second), Some(0));
+        assert_eq!(allowance.take(start + second), None);
+        assert_eq!(allowance.missed(), 1);
     }
 }

@@ -1,8 +1,8 @@
 //! The only writer of a child's standard input.
 
-use super::closing::closed;
-use super::counts::ChildCounts;
+use super::ChildCounts;
 use crate::line_writer::LineWriter;
+use crate::send_queue::closed;
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
@@ -31,7 +31,7 @@ impl Writer {
     /// Writes until the link closes, then what was queued before; returning closes the pipe.
     pub(super) async fn run(mut self, pipe: impl AsyncWrite + Unpin) {
         if let Err(error) = self.write_all(pipe).await {
-            tracing::debug!(backend = %self.name, %error, "the child does not take its input any more");
+            tracing::debug!(backend = %self.name, %error, "the child no longer reads its input");
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Why a body could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BodyError {
+pub(crate) enum ResponseBodyError {
     #[error("a body larger than {0} bytes")]
     TooLarge(usize),
     #[error("{0}")]
@@ -23,12 +23,12 @@ pub(crate) async fn whole(
     conn: &mut Conn,
     max: usize,
     share: impl FnOnce() -> Option<Arc<Share>>,
-) -> Result<Bytes, BodyError> {
+) -> Result<Bytes, ResponseBodyError> {
     let length = match conn.announced() {
         None => None,
         Some(length) => {
             let length = usize::try_from(length).ok().filter(|length| *length <= max);
-            Some(length.ok_or(BodyError::TooLarge(max))?)
+            Some(length.ok_or(ResponseBodyError::TooLarge(max))?)
         }
     };
     if length.is_none_or(|length| length >= WEIGHED)
@@ -37,7 +37,7 @@ pub(crate) async fn whole(
         return Box::pin(charged(conn, max, length, ReadCharge::new(Some(share)))).await;
     }
     if let Some(length) = length {
-        conn.gather(length).await.map_err(BodyError::Broken)?;
+        conn.gather(length).await.map_err(ResponseBodyError::Broken)?;
     }
     rest(conn, max, None).await
 }
@@ -47,26 +47,26 @@ async fn charged(
     max: usize,
     length: Option<usize>,
     mut charge: ReadCharge,
-) -> Result<Bytes, BodyError> {
+) -> Result<Bytes, ResponseBodyError> {
     if let Some(length) = length {
-        charge.cover(length).await.map_err(BodyError::NoRoom)?;
-        conn.gather(length).await.map_err(BodyError::Broken)?;
+        charge.cover(length).await.map_err(ResponseBodyError::NoRoom)?;
+        conn.gather(length).await.map_err(ResponseBodyError::Broken)?;
     }
     let body = rest(conn, max, Some(&mut charge)).await?;
     Ok(charge.give(body))
 }
 
-async fn rest(conn: &mut Conn, max: usize, mut charge: Option<&mut ReadCharge>) -> Result<Bytes, BodyError> {
+async fn rest(conn: &mut Conn, max: usize, mut charge: Option<&mut ReadCharge>) -> Result<Bytes, ResponseBodyError> {
     let mut first = Bytes::new();
     let mut joined: Option<BytesMut> = None;
     while let Some(data) = conn.frame().await {
-        let data = data.map_err(BodyError::Broken)?;
+        let data = data.map_err(ResponseBodyError::Broken)?;
         let length = joined.as_ref().map_or(first.len(), BytesMut::len);
         if length + data.len() > max {
-            return Err(BodyError::TooLarge(max));
+            return Err(ResponseBodyError::TooLarge(max));
         }
         if let Some(charge) = &mut charge {
-            charge.cover(length + data.len()).await.map_err(BodyError::NoRoom)?;
+            charge.cover(length + data.len()).await.map_err(ResponseBodyError::NoRoom)?;
         }
         match &mut joined {
             Some(joined) => joined.extend_from_slice(&data),

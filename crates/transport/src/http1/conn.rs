@@ -1,13 +1,8 @@
-//! One HTTP/1.1 connection, driven by whoever uses it.
-//!
-//! A call needs little of HTTP: a head that is the same each time but for a few lines, and of the response its status, its
-//! type and where it ends. A client for everything spends as much on a call as all the rest of the gateway does.
-
-use super::framing::{Framing, Malformed, Step};
+use super::framing::{BodyPiece, Framing, MalformedBody};
 use super::head::{self, Head};
-use super::request::Request;
-use super::target::Target;
-use crate::tls::{BackTlsError, Stream};
+use super::request::HttpRequest;
+use super::target::{ConnectError, HttpTarget};
+use crate::tls::MaybeTlsStream;
 use bytes::{Bytes, BytesMut};
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -15,17 +10,16 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
-use tokio::net::TcpStream;
 
 /// Room that is made for reading, in bytes.
 const ROOM: usize = 8 * 1024;
-/// With less than this nothing is read, in bytes: a small response should come at once.
+/// The buffer is enlarged before a read when less room than this is left, in bytes, so that one read brings a small response.
 const LEAST_ROOM: usize = 1024;
-/// Most room that is made because the last response was large, or on the word of a `Content-Length`, in bytes.
+/// Most room that is made because the last response was large or a `Content-Length` announces one, in bytes.
 const MAX_ROOM: usize = 1024 * 1024;
 /// Most room that is made for the next piece of a body of unknown length, in bytes.
 const MAX_STRIDE: usize = 256 * 1024;
-/// Room beyond what is awaited, so that a read which brings all of it also tells that nothing is left.
+/// Extra room for a read, so that a buffer that is not full shows that nothing more is there.
 const SLACK: usize = 64;
 /// Largest buffer that is kept with an idle connection, in bytes.
 const MAX_KEPT: usize = 16 * 1024;
@@ -35,19 +29,6 @@ const MAX_INTERIM: u32 = 16;
 /// How much earlier than the server an idle connection is given up, so that no call meets the closing.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
-/// Why a connection could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("no connection within {} s", .0.as_secs_f32())]
-    TimedOut(Duration),
-    #[error("{0}")]
-    Tls(#[from] BackTlsError),
-    #[error("no TLS handshake within {} s", .0.as_secs_f32())]
-    TlsTimedOut(Duration),
-}
-
 /// Why there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
@@ -56,26 +37,26 @@ pub(crate) enum HttpError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedBody),
 }
 
 /// Why a request got no response.
 pub(crate) enum SendError {
     /// The connection ended before any of it was written, with this error where it was one.
-    Unsent(Request, Option<io::Error>),
+    Unsent(HttpRequest, Option<io::Error>),
     /// It may have been processed.
     Failed(HttpError),
 }
 
 /// A connection. Dropping it closes the socket.
 pub(crate) struct Conn {
-    stream: Stream,
+    stream: MaybeTlsStream,
     /// The request that is not written yet.
-    out: Option<Request>,
+    out: Option<HttpRequest>,
     /// The buffer of the last request's head.
     room: Vec<u8>,
     came: BytesMut,
-    /// So much of what came is known to hold no whole head.
+    /// This many of the bytes that came were searched, and hold no whole head.
     seen: usize,
     /// What is left of the response's body.
     body: Framing,
@@ -93,14 +74,9 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// Connects. No byte is sent yet.
-    pub(crate) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
-        let connect = TcpStream::connect((&*target.host, target.port));
-        let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
-        stream.set_nodelay(true)?;
-        let securing = tokio::time::timeout(timeout, target.secured(stream));
-        let stream = securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??;
+    pub(crate) async fn open(target: &HttpTarget, timeout: Duration) -> Result<Box<Self>, ConnectError> {
         Ok(Box::new(Self {
-            stream,
+            stream: target.connect(timeout).await?,
             out: None,
             room: Vec::new(),
             came: BytesMut::new(),
@@ -123,7 +99,7 @@ impl Conn {
     ///
     /// # Errors
     /// Holds the request if the connection ended before any of it was written.
-    pub(crate) async fn send(&mut self, request: Request) -> Result<Head, SendError> {
+    pub(crate) async fn send(&mut self, request: HttpRequest) -> Result<Head, SendError> {
         if !self.is_idle() {
             return Err(SendError::Unsent(request, None));
         }
@@ -133,7 +109,7 @@ impl Conn {
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>, interim: &mut u32) -> Poll<Result<Head, SendError>> {
-        let begins = self.out.as_ref().is_some_and(Request::is_untouched);
+        let begins = self.out.as_ref().is_some_and(HttpRequest::is_untouched);
         // A server that has closed the connection, or speaks without being asked, will not see the request.
         let ended =
             if begins { self.poll_fill(cx, self.expected(), ROOM).map(|read| read.err()) } else { Poll::Pending };
@@ -153,7 +129,7 @@ impl Conn {
         loop {
             match self.take_head(interim) {
                 Ok(Some(head)) => {
-                    // Whoever answers before all was read may take the rest for another request.
+                    // A server that answers before it has read the whole request may take the rest for another request.
                     self.kept &= self.out.is_none();
                     return Poll::Ready(Ok(head));
                 }
@@ -167,13 +143,13 @@ impl Conn {
     }
 
     /// The head of the response, if it has come. Those that only say that it will come are passed over.
-    fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, Malformed> {
+    fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, MalformedBody> {
         loop {
-            // What came is looked through again only once the end of a head is among it.
+            // The bytes are parsed again only once they may hold the end of a head.
             if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
                 self.seen = self.came.len();
                 if self.seen > head::MAX_HEAD {
-                    return Err(Malformed("a head that is too large"));
+                    return Err(MalformedBody("a head that is too large"));
                 }
                 return Ok(None);
             }
@@ -188,7 +164,7 @@ impl Conn {
                 // An interim head says nothing of its own about the connection, but it may announce a body.
                 self.kept &= manner.kept;
                 if *interim > MAX_INTERIM {
-                    return Err(Malformed("too many heads before the one of the response"));
+                    return Err(MalformedBody("too many heads before the one of the response"));
                 }
                 continue;
             }
@@ -222,9 +198,9 @@ impl Conn {
         self.poll_rest(cx);
         loop {
             match self.body.next(&mut self.came) {
-                Ok(Step::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
-                Ok(Step::End) => return Poll::Ready(None),
-                Ok(Step::More) => {}
+                Ok(BodyPiece::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(BodyPiece::End) => return Poll::Ready(None),
+                Ok(BodyPiece::More) => {}
                 Err(error) => return self.broken(error.into()),
             }
             match ready!(self.poll_more(cx, LEAST_ROOM, self.stride)) {
@@ -243,7 +219,7 @@ impl Conn {
         }
     }
 
-    /// Waits until so much of a body of known length is there. It then is one piece, which nobody has to join.
+    /// Waits until this many bytes of a body of known length have come, so that they are one piece and need no copying.
     ///
     /// # Errors
     /// When the connection ends before.
@@ -255,7 +231,7 @@ impl Conn {
             poll_fn(|cx| {
                 self.poll_rest(cx);
                 let missing = missing(length, &self.came);
-                // Beyond what is believed on word, room grows with what has really come.
+                // Room beyond MAX_ROOM grows only as fast as bytes really come, whatever length was announced.
                 self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
             })
             .await?;
@@ -273,9 +249,9 @@ impl Conn {
         self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
     }
 
-    /// Lets go of what an idle connection does not need.
+    /// Frees large buffers before the connection becomes idle.
     pub(crate) fn rest(&mut self) {
-        // What is left of a buffer may be little and still hold on to all of it, with the response that was in it.
+        // Even a nearly empty rest of a buffer keeps the whole allocation alive, with the response that was in it.
         if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
             self.came = BytesMut::new();
         }
@@ -348,7 +324,7 @@ impl Conn {
         pin!(self.stream.read_buf(&mut self.came)).poll(cx)
     }
 
-    /// Others may hold pieces of what came before, so that a buffer is left to them rather than grown.
+    /// Allocates a new buffer rather than growing this one, since others may hold pieces of it.
     fn make_room(&mut self, room: usize) {
         if self.came.capacity() - self.came.len() < room {
             let mut larger = BytesMut::with_capacity(self.came.len() + room);

@@ -4,7 +4,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Longest line between chunks, in bytes.
 const MAX_CHUNK_LINE: usize = 4096;
-/// Most bytes that a body may spend on what is said about its chunks, and on what follows the last one.
+/// Most bytes of chunk extensions and trailers in one body.
 const MAX_BESIDES: usize = 16 * 1024;
 /// Most digits of a chunk's size.
 const MAX_SIZE_DIGITS: usize = 15;
@@ -12,9 +12,9 @@ const MAX_SIZE_DIGITS: usize = 15;
 /// Something in a response that HTTP/1.1 does not allow, or that is larger than it may be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Malformed(pub &'static str);
+pub(crate) struct MalformedBody(pub &'static str);
 
-/// How a body is told from what follows it.
+/// How the end of a body is found.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     /// Nothing is left of it.
@@ -43,9 +43,9 @@ enum At {
     Trailers,
 }
 
-/// What a body holds next.
+/// The next piece of a body.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum BodyPiece {
     /// These bytes.
     Data(Bytes),
     /// More must come first.
@@ -60,16 +60,16 @@ impl Framing {
         Self::Chunked(Chunked { at: At::Size, besides: 0 })
     }
 
-    /// Takes what has come of the body out of `came`.
-    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    /// Takes the next piece of the body out of the bytes that have come.
+    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         let step = match self {
-            Self::Done => Step::End,
+            Self::Done => BodyPiece::End,
             Self::Length(left) => data(came, left),
             Self::Chunked(chunked) => chunked.next(came)?,
-            Self::UntilClose if came.is_empty() => Step::More,
-            Self::UntilClose => Step::Data(came.split().freeze()),
+            Self::UntilClose if came.is_empty() => BodyPiece::More,
+            Self::UntilClose => BodyPiece::Data(came.split().freeze()),
         };
-        if step == Step::End || *self == Self::Length(0) {
+        if step == BodyPiece::End || *self == Self::Length(0) {
             *self = Self::Done;
         }
         Ok(step)
@@ -77,20 +77,20 @@ impl Framing {
 }
 
 /// As much of the next `left` bytes as has come.
-fn data(came: &mut BytesMut, left: &mut u64) -> Step {
+fn data(came: &mut BytesMut, left: &mut u64) -> BodyPiece {
     if *left == 0 {
-        return Step::End;
+        return BodyPiece::End;
     }
     if came.is_empty() {
-        return Step::More;
+        return BodyPiece::More;
     }
     let length = usize::try_from(*left).map_or(came.len(), |left| left.min(came.len()));
     *left -= length as u64;
-    Step::Data(came.split_to(length).freeze())
+    BodyPiece::Data(came.split_to(length).freeze())
 }
 
 impl Chunked {
-    fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         loop {
             if let At::Data(left) = &mut self.at {
                 let step = data(came, left);
@@ -99,7 +99,7 @@ impl Chunked {
                 }
                 return Ok(step);
             }
-            let Some(line) = line(came)? else { return Ok(Step::More) };
+            let Some(line) = line(came)? else { return Ok(BodyPiece::More) };
             match self.at {
                 At::Size => {
                     let (size, besides) = chunk_size(&line)?;
@@ -107,25 +107,29 @@ impl Chunked {
                     self.at = if size == 0 { At::Trailers } else { At::Data(size) };
                 }
                 At::Break if line.is_empty() => self.at = At::Size,
-                At::Trailers if line.is_empty() => return Ok(Step::End),
-                At::Trailers if !is_field(&line) => return Err(Malformed("a trailer is no header field")),
+                At::Trailers if line.is_empty() => return Ok(BodyPiece::End),
+                At::Trailers if !is_field(&line) => return Err(MalformedBody("a trailer is no header field")),
                 At::Trailers => self.spend(line.len())?,
-                At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than it says")),
+                At::Break | At::Data(_) => return Err(MalformedBody("a chunk is longer than its size")),
             }
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Malformed> {
+    fn spend(&mut self, bytes: usize) -> Result<(), MalformedBody> {
         self.besides += bytes;
-        if self.besides > MAX_BESIDES { Err(Malformed("too much is said about chunks")) } else { Ok(()) }
+        if self.besides > MAX_BESIDES {
+            Err(MalformedBody("chunk extensions and trailers are too long"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// The next line without its end, if it has come as a whole.
-fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
+fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
     let Some(end) = memchr::memchr(b'\n', came) else {
         return if came.len() > MAX_CHUNK_LINE {
-            Err(Malformed("a line between chunks is too long"))
+            Err(MalformedBody("a line between chunks is too long"))
         } else {
             Ok(None)
         };
@@ -133,12 +137,12 @@ fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
     let mut line = came.split_to(end);
     came.advance(1);
     if line.last() != Some(&b'\r') || line.len() > MAX_CHUNK_LINE {
-        return Err(Malformed("a line between chunks does not end as it must"));
+        return Err(MalformedBody("a line between chunks is too long or does not end in CR LF"));
     }
     line.truncate(line.len() - 1);
     // Others on the way may take a bare CR for the end of a line.
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-        return Err(Malformed("a line between chunks holds a control character"));
+        return Err(MalformedBody("a line between chunks holds a control character"));
     }
     Ok(Some(line))
 }
@@ -150,15 +154,15 @@ fn is_field(line: &[u8]) -> bool {
 }
 
 /// The size that a line names, and how many bytes besides the line holds.
-fn chunk_size(line: &[u8]) -> Result<(u64, usize), Malformed> {
-    let bad = Malformed("a chunk has no size");
+fn chunk_size(line: &[u8]) -> Result<(u64, usize), MalformedBody> {
+    let bad = MalformedBody("the size of a chunk is invalid");
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (number, rest) = line.split_at_checked(digits).ok_or(bad)?;
     if digits == 0 || digits > MAX_SIZE_DIGITS || !matches!(rest.trim_ascii_start().first(), None | Some(b';')) {
         return Err(bad);
     }
     let number = std::str::from_utf8(number).map_err(|_| bad)?;
-    // Blanks behind a size say nothing; they are bounded with their line.
+    // Blanks after a size are not counted; the length of the line bounds them.
     Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.trim_ascii().len()))
 }
 
@@ -168,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A body, and what follows it; none where it does not end.
-    type Read = Result<Option<(Vec<u8>, Vec<u8>)>, Malformed>;
+    type Read = Result<Option<(Vec<u8>, Vec<u8>)>, MalformedBody>;
 
     /// Everything that a body of these bytes holds, if they come in pieces of this size; and what follows it.
     fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
@@ -176,12 +180,12 @@ mod tests {
         let mut pieces = bytes.chunks(piece.max(1));
         loop {
             match framing.next(&mut came)? {
-                Step::Data(data) => body.extend_from_slice(&data),
-                Step::End => {
+                BodyPiece::Data(data) => body.extend_from_slice(&data),
+                BodyPiece::End => {
                     assert_eq!(framing, Framing::Done);
                     return Ok(Some((body, [&came[..], &pieces.collect::<Vec<_>>().concat()].concat())));
                 }
-                Step::More => match pieces.next() {
+                BodyPiece::More => match pieces.next() {
                     Some(piece) => came.extend_from_slice(piece),
                     None => return Ok(None),
                 },

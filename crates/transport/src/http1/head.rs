@@ -1,6 +1,6 @@
 //! The head of a response: one walk reads what the connection needs, other headers are looked up when somebody asks.
 
-use super::framing::{Framing, Malformed};
+use super::framing::{Framing, MalformedBody};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
@@ -13,9 +13,9 @@ pub(crate) const MAX_HEAD: usize = 64 * 1024;
 /// Most lines of a response head.
 const MAX_LINES: usize = 100;
 
-/// What `Content-Type` says, as far as callers tell types apart.
+/// What `ContentKind-Type` says, as far as callers tell types apart.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Content {
+pub(crate) enum ContentKind {
     /// `application/json`, or no type at all.
     #[default]
     Json,
@@ -25,7 +25,7 @@ pub(crate) enum Content {
     Other,
 }
 
-impl Content {
+impl ContentKind {
     fn of_value(value: &[u8]) -> Self {
         let end = memchr::memchr(b';', value).unwrap_or(value.len());
         let kind = value.get(..end).unwrap_or(value).trim_ascii();
@@ -43,8 +43,8 @@ impl Content {
 pub(crate) struct Head {
     /// The status.
     pub status: StatusCode,
-    /// What the body is said to be.
-    pub content: Content,
+    /// What `ContentKind-Type` says.
+    pub content: ContentKind,
     bytes: Bytes,
 }
 
@@ -59,7 +59,7 @@ impl Head {
     }
 }
 
-/// What a head says of its connection.
+/// What a head says about its connection.
 pub(crate) struct Manner {
     /// Where the body ends.
     pub framing: Framing,
@@ -70,19 +70,19 @@ pub(crate) struct Manner {
 }
 
 /// Takes the head off the front of what came, if it has come as a whole.
-pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
+pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, MalformedBody> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
     let length = match parsed {
         Ok(Status::Complete(length)) if length <= MAX_HEAD => length,
         Ok(Status::Partial) if came.len() <= MAX_HEAD => return Ok(None),
-        Ok(_) => return Err(Malformed("a head that is too large")),
-        Err(httparse::Error::TooManyHeaders) => return Err(Malformed("too many headers")),
-        Err(_) => return Err(Malformed("a head that is not one")),
+        Ok(_) => return Err(MalformedBody("a head that is too large")),
+        Err(httparse::Error::TooManyHeaders) => return Err(MalformedBody("too many headers")),
+        Err(_) => return Err(MalformedBody("a head that cannot be parsed")),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
-    let status = status.ok_or(Malformed("a status that is none"))?;
+    let status = status.ok_or(MalformedBody("an invalid status code"))?;
     let said = Said::read(response.headers)?;
     let content = said.content;
     let manner = said.manner(status, response.version == Some(1))?;
@@ -102,7 +102,7 @@ pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
 /// The header lines that matter to the connection.
 #[derive(Default)]
 struct Said {
-    content: Content,
+    content: ContentKind,
     typed: bool,
     length: Option<u64>,
     /// There is a coding; true where chunks are the last one.
@@ -115,7 +115,7 @@ struct Said {
 }
 
 impl Said {
-    fn read(lines: &[Header<'_>]) -> Result<Self, Malformed> {
+    fn read(lines: &[Header<'_>]) -> Result<Self, MalformedBody> {
         let mut said = Self::default();
         for line in lines {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
@@ -124,7 +124,7 @@ impl Said {
                 10 if is("keep-alive") => said.keep = std::str::from_utf8(line.value).ok().and_then(keep_alive),
                 12 if is("content-type") && !said.typed => {
                     said.typed = true;
-                    said.content = Content::of_value(line.value);
+                    said.content = ContentKind::of_value(line.value);
                 }
                 14 if is("content-length") => said.length(line.value)?,
                 17 if is("transfer-encoding") => said.codings(line.value)?,
@@ -142,24 +142,24 @@ impl Said {
     }
 
     /// Of several lines, the last coding of the last line is the outermost one.
-    fn codings(&mut self, value: &[u8]) -> Result<(), Malformed> {
+    fn codings(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
         let codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty());
         let mut any = false;
         for coding in codings {
             let chunked = coding.eq_ignore_ascii_case(b"chunked");
             if chunked && self.chunked {
-                return Err(Malformed("a body that is chunked twice"));
+                return Err(MalformedBody("a body that is chunked twice"));
             }
             self.chunked |= chunked;
             self.coded = Some(chunked);
             any = true;
         }
-        if any { Ok(()) } else { Err(Malformed("an empty transfer-encoding")) }
+        if any { Ok(()) } else { Err(MalformedBody("an empty transfer-encoding")) }
     }
 
-    /// Whoever names two lengths leaves open where the next response begins.
-    fn length(&mut self, value: &[u8]) -> Result<(), Malformed> {
-        let bad = Malformed("a content-length that is none");
+    /// With two different lengths nobody knows where the next response begins.
+    fn length(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
+        let bad = MalformedBody("an invalid content-length");
         for one in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             let digits = !one.is_empty() && one.iter().all(u8::is_ascii_digit);
             let text = std::str::from_utf8(one).ok().filter(|_| digits);
@@ -172,20 +172,20 @@ impl Said {
         Ok(())
     }
 
-    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, Malformed> {
+    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, MalformedBody> {
         let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
             _ if bodyless => {
-                // A body that is announced where there is none may come all the same, behind the next request. Only 304 may
+                // The announced body may still come, and would be taken for the response to the next request. Only 304 may
                 // tell the length that its body would have.
                 let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
                 kept &= !announced || status == StatusCode::NOT_MODIFIED;
                 Framing::Done
             }
-            (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
+            (Some(_), _) if !modern => return Err(MalformedBody("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
-                // Two ways to say where the body ends: whoever is on the way may have taken the other.
+                // The two may disagree on where the body ends, and a proxy on the way may have believed the length.
                 kept &= length.is_none();
                 Framing::chunked()
             }
@@ -215,7 +215,7 @@ mod tests {
     use http::header::{LOCATION, SERVER};
     use proptest::prelude::*;
 
-    fn read(head: &str) -> Result<Option<(Head, Manner)>, Malformed> {
+    fn read(head: &str) -> Result<Option<(Head, Manner)>, MalformedBody> {
         let mut came = BytesMut::from(head);
         let taken = take(&mut came);
         if let Ok(Some(_)) = taken {
@@ -300,7 +300,7 @@ mod tests {
     fn headers_are_found_under_any_case() {
         let text = "HTTP/1.1 200 OK\r\nLocation: a\r\nlocation: b\r\nCONTENT-TYPE: Text/Event-Stream; x\r\n\r\nrest";
         let (head, _) = read(text).unwrap().unwrap();
-        assert_eq!((head.status, head.content), (StatusCode::OK, Content::Events));
+        assert_eq!((head.status, head.content), (StatusCode::OK, ContentKind::Events));
         assert_eq!((head.get(&LOCATION).unwrap(), head.get(&SERVER)), (HeaderValue::from_static("a"), None));
     }
 }

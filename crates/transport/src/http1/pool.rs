@@ -1,5 +1,3 @@
-//! Connections that wait for their next request.
-
 use super::conn::Conn;
 use signalbox_engine::lock::LockResultExt;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -18,7 +16,7 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Idle>,
-    /// A task is there that closes what has waited too long.
+    /// A task is running that closes connections which were idle for too long.
     reaping: bool,
 }
 
@@ -40,7 +38,7 @@ impl Pool {
         Arc::new(Self { max_idle, idle_timeout, state: Mutex::default() })
     }
 
-    /// A connection that was open when it was last used. Whether it still is shows before anything is written to it.
+    /// A connection that was open when it was last used. [`Conn::send`] finds out whether it still is before it writes.
     pub(crate) fn take(&self) -> Option<Box<Conn>> {
         let (now, here) = (Instant::now(), Handle::current().id());
         loop {
@@ -69,14 +67,14 @@ impl Pool {
         }
     }
 
-    /// Closes what has waited too long; false when nothing is left to wait for.
+    /// Closes connections that were idle for too long. Returns false when none is left.
     fn reap(&self) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
         let old: Vec<Idle> = state.idle.extract_if(.., |idle| idle.until <= now).collect();
         let more = !state.idle.is_empty();
         state.reaping = more;
-        // Closing sockets takes a while; nobody should wait for that.
+        // Closing sockets takes a while, so the lock is released first.
         drop(state);
         drop(old);
         more
@@ -92,7 +90,8 @@ impl Pool {
     }
 }
 
-/// Nobody drives an idle connection, so one that the server has closed would stay half open without this.
+/// Closes idle connections in time. Nothing reads from an idle connection, so one that the server has closed would otherwise
+/// stay half open.
 async fn reap(pool: Weak<Pool>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

@@ -1,5 +1,3 @@
-//! A request as the bytes that go out.
-
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Uri};
@@ -8,9 +6,9 @@ use std::io::IoSlice;
 
 /// The head of a request that is being written. Names and values are of types that hold no line break.
 #[derive(Clone)]
-pub(crate) struct Draft(Vec<u8>);
+pub(crate) struct RequestDraft(Vec<u8>);
 
-impl Draft {
+impl RequestDraft {
     /// Begins with the request line and `Host`.
     pub(crate) fn new(method: &Method, line: &Uri, host: &HeaderValue) -> Self {
         let mut draft = Self(format!("{method} {line} HTTP/1.1\r\n").into_bytes());
@@ -40,26 +38,26 @@ impl Draft {
     }
 
     /// A request with a body.
-    pub(crate) fn with_body(mut self, body: Bytes) -> Request {
+    pub(crate) fn with_body(mut self, body: Bytes) -> HttpRequest {
         self.line("content-length", Digits::of(body.len() as u64).as_ref());
-        Request { body, ..self.without_body() }
+        HttpRequest { body, ..self.without_body() }
     }
 
     /// A request without a body.
-    pub(crate) fn without_body(mut self) -> Request {
+    pub(crate) fn without_body(mut self) -> HttpRequest {
         self.0.extend_from_slice(b"\r\n");
-        Request { head: self.0, body: Bytes::new(), written: 0 }
+        HttpRequest { head: self.0, body: Bytes::new(), written: 0 }
     }
 }
 
 /// A request on its way. Its head may hold secrets, so that it is not to be shown.
-pub(crate) struct Request {
+pub(crate) struct HttpRequest {
     head: Vec<u8>,
     body: Bytes,
     written: usize,
 }
 
-impl Request {
+impl HttpRequest {
     /// True while nothing of it has been written.
     pub(super) fn is_untouched(&self) -> bool {
         self.written == 0
@@ -93,16 +91,16 @@ impl Request {
 mod tests {
     use super::*;
 
-    fn text(request: &Request) -> String {
+    fn text(request: &HttpRequest) -> String {
         request.left().iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect()
     }
 
     #[test]
     fn a_request_is_written_out_and_its_rest_is_known_at_every_byte() {
         let host = HeaderValue::from_static("a:1");
-        let mut draft = Draft::new(&Method::POST, &Uri::from_static("/mcp?x=1"), &host);
+        let mut draft = RequestDraft::new(&Method::POST, &Uri::from_static("/mcp?x=1"), &host);
         draft.add(&http::header::ACCEPT, &HeaderValue::from_static("b"));
-        let mut request = Draft::like(&draft, b"old".to_vec()).with_body(Bytes::from_static(b"body"));
+        let mut request = RequestDraft::like(&draft, b"old".to_vec()).with_body(Bytes::from_static(b"body"));
         let whole = "POST /mcp?x=1 HTTP/1.1\r\nhost: a:1\r\naccept: b\r\ncontent-length: 4\r\n\r\nbody";
         for written in 0..whole.len() {
             assert_eq!((text(&request).as_str(), request.is_written()), (&whole[written..], false));

@@ -1,7 +1,9 @@
-use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream, TlsError};
+use crate::tls::{BackTls, BackTlsError, BackTlsSpec, MaybeTlsStream, TlsError};
 use http::header::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// The ports of an address that names none.
@@ -12,7 +14,7 @@ const DEFAULT_TLS_PORT: u16 = 443;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
     /// The address cannot be read. Holds the scheme that is served.
-    #[error("the url is not one; expected {0}://host:port/path or {0}s://host/path")]
+    #[error("the url cannot be parsed; expected {0}://host:port/path or {0}s://host/path")]
     Url(&'static str),
     /// The address has a scheme that is not served.
     #[error("the url's scheme is {found:?}, but only {served} and {served}s are served")]
@@ -30,9 +32,22 @@ pub enum TargetError {
     Tls(#[from] TlsError),
 }
 
+/// Why a connection could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no connection within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    #[error("{0}")]
+    Tls(#[from] BackTlsError),
+    #[error("no TLS handshake within {} s", .0.as_secs_f32())]
+    TlsTimedOut(Duration),
+}
+
 /// A checked address: where to connect to, and what to ask for there.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct HttpTarget {
     /// The name or address to connect to, without brackets.
     pub host: Box<str>,
     /// The port to connect to.
@@ -47,7 +62,7 @@ pub(crate) struct Target {
     tls: Option<Arc<BackTls>>,
 }
 
-impl Target {
+impl HttpTarget {
     /// Reads an address with this scheme, or its form with TLS: `http` or `https`.
     pub(crate) fn parse(url: &str, scheme: &'static str) -> Result<Self, TargetError> {
         let bad = || TargetError::Url(scheme);
@@ -92,17 +107,26 @@ impl Target {
         Ok(self)
     }
 
+    /// Connects, and shakes hands where the scheme asks for TLS. Each of the two may take so long.
+    pub(crate) async fn connect(&self, timeout: Duration) -> Result<MaybeTlsStream, ConnectError> {
+        let connect = TcpStream::connect((&*self.host, self.port));
+        let socket = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
+        socket.set_nodelay(true)?;
+        let securing = tokio::time::timeout(timeout, self.secured(socket));
+        Ok(securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??)
+    }
+
     /// The connection to speak on, over a socket that is connected.
-    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<Stream, BackTlsError> {
+    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         match &self.tls {
-            None => Ok(Stream::Plain(socket)),
+            None => Ok(MaybeTlsStream::Plain(socket)),
             // Boxed, so that connections without TLS do not carry the room for it.
             Some(tls) => Box::pin(tls.connect(socket)).await,
         }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for HttpTarget {
     /// Host and port only: the path may hold a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.host.contains(':') {
@@ -120,7 +144,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let check = |url: &str, shown: &str, host: &str, line: &str| {
-            let target = Target::parse(url, "http").unwrap();
+            let target = HttpTarget::parse(url, "http").unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(target.authority, host);
             assert_eq!(target.uri.to_string(), line);
@@ -149,7 +173,7 @@ mod tests {
             "ftp://h/secret",
             "http://me:secret@h/",
         ] {
-            let error = Target::parse(url, "http").unwrap_err();
+            let error = HttpTarget::parse(url, "http").unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
         }
     }

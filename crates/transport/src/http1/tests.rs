@@ -7,7 +7,7 @@
 
 mod cases;
 
-use super::{Conn, Draft, HttpError, SendError, Target};
+use super::{Conn, HttpError, HttpTarget, RequestDraft, SendError};
 use bytes::BytesMut;
 use cases::{CASES, Case};
 use http::header::HeaderName;
@@ -66,9 +66,9 @@ async fn exchange(case: &Case, piece: usize) -> Made {
 }
 
 async fn ask(url: &str, case: &Case) -> Made {
-    let target = Target::parse(url, "http").unwrap();
+    let target = HttpTarget::parse(url, "http").unwrap();
     let mut conn = Conn::open(&target, Duration::from_secs(5)).await.unwrap();
-    let request = Draft::new(&Method::GET, &Uri::from_static("/"), &target.authority).without_body();
+    let request = RequestDraft::new(&Method::GET, &Uri::from_static("/"), &target.authority).without_body();
     let head = match conn.send(request).await {
         Ok(head) => head,
         Err(SendError::Failed(error)) => return failed(&error),

@@ -1,4 +1,4 @@
-//! Telling what a message of a backend is, and posting it.
+//! Finding out whether a message is the answer to a request, and posting it.
 
 use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
@@ -21,16 +21,16 @@ pub(crate) enum Came {
 }
 
 /// Where messages go, and which request they are about.
-pub(crate) struct Post<'a> {
+pub(crate) struct AnswerPost<'a> {
     pub events: &'a dyn LinkEvents,
     pub limits: &'a Limits,
     pub about: Option<u64>,
     pub status: Option<u16>,
 }
 
-impl Post<'_> {
-    /// Posts a whole body. What is wrong with a large one that names the request is left to whoever reads it next: looking
-    /// through it twice costs too much.
+impl AnswerPost<'_> {
+    /// Posts a whole body. A large one that names the request is not checked here, since its receiver checks it and a second
+    /// pass costs too much.
     pub(crate) fn body(&self, bytes: Bytes) -> Came {
         if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') && self.about.is_some_and(|key| names(&bytes, key))
         {

@@ -1,8 +1,8 @@
-//! What all links to one backend share, and the one way a request goes out.
+//! What all links to one backend share: its address, headers and connections, and how a request is sent.
 
 use super::{HttpSpec, headers};
-use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, Pool, Request, SendError, Target, body};
-use crate::spec_error::SpecError;
+use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
+use crate::http1::{Conn, ConnectError, Head, HttpError, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};
@@ -28,10 +28,10 @@ const SHORTEST_SECRET: usize = 6;
 /// A backend, its configured headers and its connections.
 pub(crate) struct Backend {
     pub name: Arc<str>,
-    pub target: Target,
+    pub target: HttpTarget,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How the head of every POST begins.
-    pub post_start: Draft,
+    pub post_start: RequestDraft,
     pub limits: Limits,
     pub pool: Arc<Pool>,
     /// How often a message is sent again that surely was not processed.
@@ -43,7 +43,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new(spec: HttpSpec) -> Result<Self, SpecError> {
-        let target = Target::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
+        let target = HttpTarget::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
         let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&spec.name), error })?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {
@@ -67,7 +67,7 @@ impl Backend {
     pub(crate) async fn exchange(
         &self,
         mut kept: Option<Box<Conn>>,
-        mut request: Request,
+        mut request: HttpRequest,
     ) -> Result<(Box<Conn>, Head), Fault> {
         while let Some(mut conn) = kept {
             request = match conn.send(request).await {
@@ -81,7 +81,7 @@ impl Backend {
     }
 
     /// Sends a request on a connection of its own.
-    pub(crate) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Head), Fault> {
+    pub(crate) async fn exchange_alone(&self, request: HttpRequest) -> Result<(Box<Conn>, Head), Fault> {
         let mut conn =
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
         match conn.send(request).await {
@@ -101,18 +101,17 @@ impl Backend {
 
     /// A fault of this backend. `text` goes on after its name.
     pub(crate) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
-        Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
+        fault(&self.name, kind, text)
     }
 
     fn unreachable(&self, error: &ConnectError) -> Fault {
-        let text = format!("cannot be reached at {}: {error}", self.target);
-        self.fault(FaultKind::BackendDown, text)
+        unreachable(&self.name, &self.target, error)
     }
 
     /// The request did not go out.
     fn untaken(&self, why: Option<&HttpError>) -> Fault {
         let text = match why.and_then(|error| tls::find(error)) {
-            Some(error) => format!("ended the TLS connection: {}", tls::words(error)),
+            Some(error) => ended_tls(error),
             None => "closed the connection before it took the request".to_owned(),
         };
         self.fault(FaultKind::BackendDown, text)
@@ -121,8 +120,7 @@ impl Backend {
     /// The request went out and no response came.
     fn no_answer(&self, error: &HttpError) -> Fault {
         if let Some(error) = tls::find(error) {
-            // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
-            let text = format!("ended the TLS connection: {}", tls::words(error));
+            let text = ended_tls(error);
             return self.fault(FaultKind::BackendDied, text);
         }
         if matches!(error, HttpError::Malformed(_)) {
@@ -131,6 +129,15 @@ impl Backend {
         }
         let text = format!("closed the connection before the answer ({error})");
         self.fault(FaultKind::BackendDied, text)
+    }
+
+    /// Adds the beginning of a body to a text, where there is one.
+    pub(crate) fn quote(&self, text: &mut String, body: &[u8], session: Option<&HeaderValue>) {
+        let excerpt = self.excerpt(body, session);
+        if !excerpt.is_empty() {
+            text.push_str(": ");
+            text.push_str(&excerpt);
+        }
     }
 
     /// The beginning of a body for people, on one line and without anything we have sent in confidence.

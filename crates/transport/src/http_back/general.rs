@@ -1,19 +1,19 @@
 //! The stream for what belongs to no request: a GET that is opened again whenever it ends.
 
-use super::answer::{Came, Post};
+use super::answer::{AnswerPost, Came};
 use super::backend::Backend;
 use super::headers;
-use super::link::Shared;
-use super::stream::Cursor;
-use crate::http1::{Conn, Content};
+use super::in_flight::GateHold;
+use super::link::HttpShared;
+use super::stream::StreamCursor;
+use crate::http1::{Conn, ContentKind, HttpError};
 use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
 use signalbox_runtime::LinkEvents;
-use signalbox_wire::{Revision, SseDecoder};
+use signalbox_wire::{Revision, SseDecoder, SseError, SseEvent};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// After this many tries that brought nothing the wait has reached its bound.
 const MAX_BACKOFF: u32 = 5;
@@ -26,26 +26,26 @@ const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Holds the stream until the backend says that it has none. `holds` is let go as soon as it is open, or will not be.
 pub(super) async fn run(
-    shared: Arc<Shared>,
+    shared: Arc<HttpShared>,
     session: Option<HeaderValue>,
     revision: Option<Revision>,
-    holds: watch::Sender<()>,
+    holds: GateHold,
 ) {
     let backend = &*shared.backend;
     let mut holds = Some(holds);
-    let mut cursor = Cursor::default();
+    let mut cursor = StreamCursor::default();
     let mut fruitless = 0;
     loop {
         let last = cursor.last_event.as_deref();
         let Some(request) = headers::get(backend, session.as_ref(), revision, last) else {
-            // The id cannot be sent back; what is lost is lost.
+            // The id fits into no header, so the stream is opened without resuming.
             cursor.last_event = None;
             continue;
         };
         match until_open(backend.exchange_alone(request), holds.take()).await {
             Err(fault) => {
                 tracing::debug!(%fault, "the general stream could not be opened");
-                // Where there are other addresses, whoever asks for the session finds it a place at one of them.
+                // With several addresses, asking for the session moves it to another one.
                 if session.is_some() && fruitless == DOUBTFUL {
                     shared.events.doubted();
                 }
@@ -53,7 +53,7 @@ pub(super) async fn run(
             Ok((mut conn, head)) => {
                 let status = head.status.as_u16();
                 match (status, head.content) {
-                    (200, Content::Events) => {
+                    (200, ContentKind::Events) => {
                         let mut reader = Reader { backend, events: &*shared.events, cursor: &mut cursor };
                         reader.read(&mut conn).await;
                     }
@@ -75,7 +75,7 @@ pub(super) async fn run(
     }
 }
 
-async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<watch::Sender<()>>) -> T {
+async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<GateHold>) -> T {
     let mut opening = pin!(opening);
     if holds.is_some()
         && let Ok(opened) = tokio::time::timeout(HEAD_START, opening.as_mut()).await
@@ -89,43 +89,75 @@ async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<watch::Se
 struct Reader<'a> {
     backend: &'a Backend,
     events: &'a dyn LinkEvents,
-    cursor: &'a mut Cursor,
+    cursor: &'a mut StreamCursor,
 }
 
 impl Reader<'_> {
     /// Posts what comes until the stream ends.
     async fn read(&mut self, conn: &mut Conn) {
-        let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
-        let mut charge = ReadCharge::new(self.events.share());
-        while let Some(Ok(chunk)) = conn.frame().await {
-            decoder.push(&chunk);
-            if let Err(error) = charge.cover(decoder.buffered()).await {
-                tracing::warn!(backend = %self.backend.name, %error, "an event of the general stream is dropped");
-                self.events.dropped("no_room");
-                decoder.skip_event();
-            }
-            if let Some(room) = self.events.room() {
-                room.await;
-            }
-            while let Some(event) = decoder.next_event() {
-                let mut event = match event {
-                    Ok(event) => event,
-                    Err(error) => {
-                        tracing::warn!(backend = %self.backend.name, %error, "on the general stream");
-                        continue;
-                    }
-                };
-                if self.cursor.take(&mut event) {
-                    self.post(charge.give(event.data));
+        let decoder = SseDecoder::new(self.backend.limits.sse_event);
+        let mut reader = EventReader::new(self.backend, self.events, decoder);
+        while let Some(Ok(())) = reader.read(conn).await {
+            reader.admit().await;
+            reader.wait_for_room().await;
+            while let Some(event) = reader.next() {
+                if let Ok(mut event) = event
+                    && self.cursor.take(&mut event)
+                {
+                    self.post(event.data);
                 }
             }
         }
     }
 
     fn post(&self, data: bytes::Bytes) {
-        let post = Post { events: self.events, limits: &self.backend.limits, about: None, status: None };
+        let post = AnswerPost { events: self.events, limits: &self.backend.limits, about: None, status: None };
         if let Came::Garbage(rejected) = post.messages(data) {
             self.events.garbage(&rejected);
         }
+    }
+}
+
+/// The events of one stream. An event that is too large, or for which there is no room, is dropped, and the stream goes on.
+pub(crate) struct EventReader<'a> {
+    pub decoder: SseDecoder,
+    charge: ReadCharge,
+    backend: &'a Backend,
+    events: &'a dyn LinkEvents,
+}
+
+impl<'a> EventReader<'a> {
+    /// Goes on with a decoder that may hold events already.
+    pub(crate) fn new(backend: &'a Backend, events: &'a dyn LinkEvents, decoder: SseDecoder) -> Self {
+        Self { decoder, charge: ReadCharge::new(events.share()), backend, events }
+    }
+
+    /// Reads what comes next; none at the end of the stream.
+    pub(crate) async fn read(&mut self, conn: &mut Conn) -> Option<Result<(), HttpError>> {
+        Some(conn.frame().await?.map(|chunk| self.decoder.push(&chunk)))
+    }
+
+    /// Charges what has come, and drops an event that the budget has no room for.
+    pub(crate) async fn admit(&mut self) {
+        if let Err(error) = self.charge.cover(self.decoder.buffered()).await {
+            tracing::warn!(backend = %self.backend.name, %error, "an event that belongs to no request is dropped");
+            self.events.dropped("no_room");
+            self.decoder.skip_event();
+        }
+    }
+
+    /// Waits until the receiver of the messages has room.
+    pub(crate) async fn wait_for_room(&self) {
+        if let Some(room) = self.events.room() {
+            room.await;
+        }
+    }
+
+    /// The next event that has come as a whole.
+    pub(crate) fn next(&mut self) -> Option<Result<SseEvent, SseError>> {
+        let event = self.decoder.next_event()?;
+        Some(event.map(|event| SseEvent { data: self.charge.give(event.data), ..event }).inspect_err(|error| {
+            tracing::warn!(backend = %self.backend.name, %error, "on a stream that belongs to no request");
+        }))
     }
 }

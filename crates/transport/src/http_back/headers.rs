@@ -1,7 +1,7 @@
 //! The requests that are sent to a backend, with the headers of each revision.
 
 use super::backend::Backend;
-use crate::http1::{Draft, Request, Target};
+use crate::http1::{HttpRequest, HttpTarget, RequestDraft};
 use bytes::Bytes;
 use http::Uri;
 use http::header::{self, HeaderName, HeaderValue};
@@ -51,7 +51,7 @@ pub(crate) fn is_modern(message: &ToBackend) -> bool {
 }
 
 /// How the head of every POST to a backend begins.
-pub(crate) fn post_start(target: &Target, configured: &[(HeaderName, HeaderValue)]) -> Draft {
+pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)]) -> RequestDraft {
     let mut draft = start(target, configured, &Method::POST, &target.uri);
     draft.add(&header::CONTENT_TYPE, &JSON);
     draft.add(&header::ACCEPT, &BOTH);
@@ -64,8 +64,8 @@ pub(crate) fn post(
     message: &ToBackend,
     session: Option<&HeaderValue>,
     room: Vec<u8>,
-) -> Result<Request, Fault> {
-    let mut draft = Draft::like(&backend.post_start, room);
+) -> Result<HttpRequest, Fault> {
+    let mut draft = RequestDraft::like(&backend.post_start, room);
     if message.method() != method::INITIALIZE {
         add_session(&mut draft, session, message.revision());
     }
@@ -84,7 +84,7 @@ pub(crate) fn get(
     session: Option<&HeaderValue>,
     revision: Option<Revision>,
     last_event: Option<&str>,
-) -> Option<Request> {
+) -> Option<HttpRequest> {
     let mut draft = bare(backend, &Method::GET, &backend.target.uri);
     draft.add(&header::ACCEPT, &EVENTS);
     add_session(&mut draft, session, revision);
@@ -96,28 +96,28 @@ pub(crate) fn get(
 }
 
 /// The DELETE that ends a session.
-pub(crate) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
+pub(crate) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> HttpRequest {
     let mut draft = bare(backend, &Method::DELETE, &backend.target.uri);
     add_session(&mut draft, Some(session), revision);
     draft.without_body()
 }
 
 /// A request without anything but where it goes and what is configured.
-pub(crate) fn bare(backend: &Backend, method: &Method, line: &Uri) -> Draft {
+pub(crate) fn bare(backend: &Backend, method: &Method, line: &Uri) -> RequestDraft {
     start(&backend.target, &backend.headers, method, line)
 }
 
 /// `Host` may be configured, and must not be there twice: the last one counts.
-fn start(target: &Target, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> Draft {
+fn start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> RequestDraft {
     let host = configured.iter().rev().find(|(name, _)| name == header::HOST).map(|(_, value)| value);
-    let mut draft = Draft::new(method, line, host.unwrap_or(&target.authority));
+    let mut draft = RequestDraft::new(method, line, host.unwrap_or(&target.authority));
     for (name, value) in configured.iter().filter(|(name, _)| name != header::HOST) {
         draft.add(name, value);
     }
     draft
 }
 
-pub(crate) fn add_session(draft: &mut Draft, session: Option<&HeaderValue>, revision: Option<Revision>) {
+pub(crate) fn add_session(draft: &mut RequestDraft, session: Option<&HeaderValue>, revision: Option<Revision>) {
     if let Some(session) = session {
         draft.add(&SESSION_ID, session);
     }
@@ -127,7 +127,7 @@ pub(crate) fn add_session(draft: &mut Draft, session: Option<&HeaderValue>, revi
 }
 
 /// The headers that repeat parts of the body; the name of the one that cannot be written.
-fn add_routing<'a>(draft: &mut Draft, message: &'a ToBackend) -> Result<(), &'a str> {
+fn add_routing<'a>(draft: &mut RequestDraft, message: &'a ToBackend) -> Result<(), &'a str> {
     let method = match &message.method() {
         Cow::Borrowed(name) => HeaderValue::from_maybe_shared(Bytes::from_static(name.as_bytes())),
         Cow::Owned(name) => HeaderValue::from_str(name),

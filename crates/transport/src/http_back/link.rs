@@ -1,26 +1,22 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
+use super::in_flight::{self, InFlight, LinkShared, MessageSlot};
 use super::{general, headers, post};
 use crate::http1::Head;
 use http::header::HeaderValue;
+use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
-use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Most messages of one link that are on their way at once.
-const MAX_RUNNING: usize = 10_000;
 /// Longest session id that is kept, in bytes.
 const MAX_SESSION_ID: usize = 4096;
 /// How long the end of a session may take to be told.
@@ -28,12 +24,12 @@ const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A link to an HTTP backend. Dropping it closes it.
 pub struct HttpLink {
-    shared: Arc<Shared>,
+    shared: Arc<HttpShared>,
     runtime: Handle,
 }
 
 /// What the link and its tasks share.
-pub(super) struct Shared {
+pub(super) struct HttpShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     state: Mutex<State>,
@@ -41,100 +37,54 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct State {
-    closed: bool,
+    in_flight: InFlight,
     session: Option<HeaderValue>,
-    /// What the last message of the old era spoke, for requests that carry none.
+    /// The revision of the last message of the old era, for requests that carry none.
     revision: Option<Revision>,
-    /// Tells tasks of one key apart: a message may be sent again before the task of its first try has ended.
-    serial: u64,
-    requests: KeyMap<u64, (u64, AbortHandle)>,
-    notes: KeyMap<u64, AbortHandle>,
-    gate: Option<Gate>,
     general: Option<AbortHandle>,
 }
-
-/// Closed while `notifications/initialized` is on its way, since POSTs overtake each other and some servers refuse a
-/// request that comes before it; and while the general stream opens, since some servers ask there in the middle of a call,
-/// and what they say before somebody listens is lost. It opens when the sender is dropped.
-type Gate = watch::Receiver<()>;
 
 impl HttpLink {
     pub(super) fn new(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, runtime: Handle) -> Self {
         let state = Mutex::default();
-        Self { shared: Arc::new(Shared { backend, events, state }), runtime }
+        Self { shared: Arc::new(HttpShared { backend, events, state }), runtime }
     }
 
-    /// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the
-    /// one that the link was opened on.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        match Handle::try_current() {
-            Ok(here) => here.spawn(task),
-            Err(_) => self.runtime.spawn(task),
-        }
+        in_flight::spawn(&self.runtime, task)
     }
 }
 
 impl Link for HttpLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
-        let mut guard = self.shared.lock();
-        let state = &mut *guard;
-        let backend = &self.shared.backend;
-        if state.closed {
-            return Err(backend.fault(FaultKind::BackendDown, "has no open link"));
-        }
-        if state.requests.len() + state.notes.len() >= MAX_RUNNING {
-            let text = format!("already has {MAX_RUNNING} messages on their way");
-            return Err(backend.fault(FaultKind::Overloaded, text));
-        }
-        let session = state.session_for(&message);
-        let mut running = Running {
-            shared: Arc::clone(&self.shared),
-            key: message.key(),
-            serial: state.serial,
-            behind: state.gate(),
-            holds: None,
-            begun: false,
-        };
-        state.serial += 1;
-        if message.key().is_none() && message.method() == method::INITIALIZED {
-            let (holds, gate) = watch::channel(());
-            running.holds = Some(holds);
-            state.gate = Some(gate);
-        }
-        let (key, serial) = (message.key(), running.serial);
-        // The lock is held until the task is registered, so that the task cannot end before.
+        let mut state = self.shared.lock();
+        let running = state.in_flight.begin(&self.shared, &message)?;
+        let (slot, session) = (running.slot(), state.session_for(&message));
         // Boxed, since tokio would move the whole of it into its task and out again, piece by piece.
         let task = self.spawn(Box::pin(post::run(running, message, session)));
-        if task.is_finished() {
-            // A runtime that shuts down drops a task instead of taking it.
-            return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
-        }
-        match key {
-            Some(key) => drop(state.requests.insert(key, (serial, task.abort_handle()))),
-            None => drop(state.notes.insert(serial, task.abort_handle())),
-        }
-        Ok(())
+        state.in_flight.register(&self.shared.backend, slot, &task)
     }
 
     fn abort(&self, key: u64) {
-        let request = self.shared.lock().requests.remove(&key);
-        if let Some((_, task)) = request {
+        let request = self.shared.lock().in_flight.remove(key);
+        if let Some(task) = request {
             task.abort();
         }
     }
 
     fn open_general(&self) {
         let mut state = self.shared.lock();
-        if state.closed || state.general.is_some() {
+        if state.in_flight.is_closed() || state.general.is_some() {
             return;
         }
-        let gate = state.gate();
+        let closed = state.in_flight.gate.closed();
         let (session, revision) = (state.session.clone(), state.revision);
         let shared = Arc::clone(&self.shared);
-        let (holds, opened) = watch::channel(());
-        state.gate = Some(opened);
+        let holds = state.in_flight.gate.close();
         let task = self.spawn(async move {
-            wait(gate).await;
+            if let Some(closed) = closed {
+                in_flight::wait(closed).await;
+            }
             general::run(shared, session, revision, holds).await;
         });
         state.general = Some(task.abort_handle());
@@ -152,18 +102,18 @@ impl Link for HttpLink {
     }
 
     fn close(&self) {
-        let (state, revision) = {
+        let mut state = {
             let mut state = self.shared.lock();
-            let revision = state.revision;
-            (std::mem::replace(&mut *state, State { closed: true, ..State::default() }), revision)
+            let before = std::mem::take(&mut *state);
+            state.in_flight.close();
+            before
         };
-        let requests = state.requests.into_values().map(|(_, task)| task);
-        for task in requests.chain(state.notes.into_values()).chain(state.general) {
+        for task in state.in_flight.take_all().chain(state.general) {
             task.abort();
         }
         if let Some(session) = state.session {
             let backend = Arc::clone(&self.shared.backend);
-            self.spawn(end_session(backend, session, revision));
+            self.spawn(end_session(backend, session, state.revision));
         }
     }
 }
@@ -180,9 +130,21 @@ impl fmt::Debug for HttpLink {
     }
 }
 
-impl Shared {
+impl HttpShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unpoisoned()
+    }
+}
+
+impl LinkShared for HttpShared {
+    const NOT_OPEN: &'static str = "has no open link";
+
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn ended(&self, slot: MessageSlot) {
+        self.lock().in_flight.end(slot);
     }
 }
 
@@ -195,17 +157,6 @@ impl State {
         self.revision = message.revision().or(self.revision);
         self.session.clone()
     }
-
-    fn gate(&mut self) -> Option<Gate> {
-        self.gate.take_if(|gate| gate.has_changed().is_err());
-        self.gate.clone()
-    }
-}
-
-async fn wait(gate: Option<Gate>) {
-    if let Some(mut gate) = gate {
-        while gate.changed().await.is_ok() {}
-    }
 }
 
 /// Tells the backend that the session is over. Whether it listens does not matter.
@@ -214,46 +165,24 @@ async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Opti
     let telling = async {
         match backend.exchange(backend.pool.take(), request).await {
             Ok((conn, _)) => backend.finish(conn).await,
-            Err(fault) => tracing::debug!(%fault, "the end of the session was not told"),
+            Err(fault) => tracing::debug!(%fault, "the backend was not told that the session is over"),
         }
     };
     if tokio::time::timeout(DELETE_TIMEOUT, telling).await.is_err() {
-        tracing::debug!(backend = %backend.name, "the end of the session was not accepted in time");
+        tracing::debug!(backend = %backend.name, "the backend did not accept the end of the session in time");
     }
 }
 
-/// A message on its way. Dropping it takes the message off the link's books, however its task ends.
-pub(super) struct Running {
-    shared: Arc<Shared>,
-    key: Option<u64>,
-    serial: u64,
-    /// What has to be accepted before this message is sent.
-    behind: Option<Gate>,
-    /// Set if others have to wait for this message.
-    holds: Option<watch::Sender<()>>,
-    /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
-    /// [`HttpLink::send`], which holds the lock.
-    begun: bool,
-}
+/// A message of this link on its way.
+pub(super) type Running = in_flight::Running<HttpShared>;
 
 impl Running {
-    /// The task runs.
-    pub(super) fn begin(&mut self) {
-        self.begun = true;
-    }
-
     pub(super) fn backend(&self) -> &Backend {
         &self.shared.backend
     }
 
     pub(super) fn events(&self) -> &dyn LinkEvents {
         &*self.shared.events
-    }
-
-    pub(super) async fn wait_for_gate(&self) {
-        if self.behind.is_some() {
-            wait(self.behind.clone()).await;
-        }
     }
 
     pub(super) fn session(&self) -> Option<HeaderValue> {
@@ -270,27 +199,8 @@ impl Running {
         }
         id.set_sensitive(true);
         let mut state = self.shared.lock();
-        if !state.closed {
+        if !state.in_flight.is_closed() {
             state.session = Some(id);
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if !self.begun {
-            return;
-        }
-        let mut state = self.shared.lock();
-        match self.key {
-            Some(key) => {
-                if let Entry::Occupied(found) = state.requests.entry(key)
-                    && found.get().0 == self.serial
-                {
-                    found.remove();
-                }
-            }
-            None => drop(state.notes.remove(&self.serial)),
         }
     }
 }

@@ -1,12 +1,11 @@
-//! One message on its way: the POST, and what is made of the response to it.
+//! Sending one message as a POST, and handling the response.
 
-use super::answer::{self, Came, OnSession, Post};
+use super::answer::{self, AnswerPost, Came, OnSession};
 use super::backend::Backend;
-use super::headers;
 use super::link::Running;
-use super::stream;
-use crate::http1::body::{self, BodyError};
-use crate::http1::{Conn, Content, Head};
+use super::{headers, stream};
+use crate::http1::body::{self, ResponseBodyError};
+use crate::http1::{Conn, ContentKind, Head};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
@@ -24,17 +23,12 @@ const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The task of every call holds this future, and tokio moves it more than once. So what a call with a JSON answer on a
 /// kept connection does not need is boxed, here and below.
 pub(super) async fn run(mut running: Running, message: ToBackend, session: Option<HeaderValue>) {
-    running.begin();
-    running.wait_for_gate().await;
+    running.begin().await;
     let key = message.key();
     let ended = if key.is_some() {
         post(&running, &message, session.as_ref()).await
     } else {
-        let posting = Box::pin(post(&running, &message, session.as_ref()));
-        match Box::pin(tokio::time::timeout(NOTE_TIMEOUT, posting)).await {
-            Ok(ended) => ended,
-            Err(_) => Err(running.backend().fault(FaultKind::TimedOut, "did not accept a notification in time")),
-        }
+        Box::pin(in_time(running.backend(), post(&running, &message, session.as_ref()))).await
     };
     let ended = match (ended, key) {
         (Err(fault), Some(key)) if fault.kind == FaultKind::BackendDown && running.backend().retries > 0 => {
@@ -49,17 +43,25 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     }
 }
 
-/// A server that is gone does not hear that either; its end is told elsewhere.
+/// Bounds the time of a message that gets no answer.
+pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+    match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
+        Ok(posted) => posted,
+        Err(_) => Err(backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
+    }
+}
+
+/// Logs a message that did not arrive. That a server is gone is reported elsewhere.
 pub(crate) fn undelivered(fault: &Fault) {
     if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
-        tracing::debug!(%fault, "a notification or response found no server");
+        tracing::debug!(%fault, "a notification or response was not sent: the server is gone");
     } else {
         tracing::warn!(%fault, "a notification or response was not delivered");
     }
 }
 
-/// Sends a request again of which the backend has seen nothing, since nobody took the connection. Whoever gives the request
-/// up meanwhile ends this task, or does not want it any more.
+/// Sends a request again of which the backend has seen nothing, since it did not take the connection. A caller that gives the
+/// request up meanwhile aborts this task, or no longer wants the answer.
 async fn again(
     running: &Running,
     message: &ToBackend,
@@ -101,7 +103,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     let reply = Reply { running, revision: message.revision(), session, conn, status, content };
     match (message.key(), status, content) {
         (_, 400, _) if session.is_some() => Box::pin(reply.bad_request(message)).await,
-        (Some(key), 200, Content::Json) => reply.json(key).await,
+        (Some(key), 200, ContentKind::Json) => reply.json(key).await,
         (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
         (None, ..) => Box::pin(reply.accepted(head)).await,
     }
@@ -114,7 +116,7 @@ struct Reply<'a> {
     session: Option<&'a HeaderValue>,
     conn: Box<Conn>,
     status: u16,
-    content: Content,
+    content: ContentKind,
 }
 
 impl<'a> Reply<'a> {
@@ -127,12 +129,12 @@ impl<'a> Reply<'a> {
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
-            (200..=299, Content::Events) => {
-                let stream = stream::Stream::new(self.running, self.revision, key);
+            (200..=299, ContentKind::Events) => {
+                let stream = stream::AnswerStream::new(self.running, self.revision, key);
                 Box::pin(stream.follow(self.conn)).await
             }
-            (200..=299, Content::Json) => self.json(key).await,
-            (200..=299, Content::Other) => Err(self.wrong_content(&head)),
+            (200..=299, ContentKind::Json) => self.json(key).await,
+            (200..=299, ContentKind::Other) => Err(self.wrong_content(&head)),
             (300..=399, _) => {
                 let fault = self.redirected(&head);
                 Box::pin(self.finish()).await;
@@ -157,7 +159,7 @@ impl<'a> Reply<'a> {
     async fn json(mut self, key: u64) -> Result<(), Fault> {
         let bytes = self.read().await?;
         let (backend, post) = (self.backend(), self.post(key));
-        // First the connection, so that the call which this answer sets off finds it.
+        // The connection goes back first, so that a call which follows this answer finds it.
         backend.pool.put(self.conn);
         let text = match post.body(bytes) {
             Came::Answer => return Ok(()),
@@ -172,8 +174,8 @@ impl<'a> Reply<'a> {
     async fn bad_request(mut self, message: &ToBackend) -> Result<(), Fault> {
         let events = self.running.events();
         let bytes = match self.content {
-            Content::Events => Bytes::new(),
-            Content::Json | Content::Other => self.read().await?,
+            ContentKind::Events => Bytes::new(),
+            ContentKind::Json | ContentKind::Other => self.read().await?,
         };
         let ping = message.method() == method::PING;
         match answer::on_session(&bytes, message.key()) {
@@ -193,7 +195,7 @@ impl<'a> Reply<'a> {
     /// A status that says no. The body may still be an answer.
     async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
         // A stream may never end, and holds nothing that would explain the status.
-        if self.content == Content::Events {
+        if self.content == ContentKind::Events {
             return Err(self.refusal(b""));
         }
         let bytes = self.read().await?;
@@ -213,7 +215,7 @@ impl<'a> Reply<'a> {
 
     /// Gives the connection back, unless a stream that may never end is on it.
     fn release(self) {
-        if self.content != Content::Events {
+        if self.content != ContentKind::Events {
             self.running.backend().pool.put(self.conn);
         }
     }
@@ -223,11 +225,7 @@ impl<'a> Reply<'a> {
             401 | 403 => format!("wants authentication (HTTP {})", self.status),
             status => format!("answered HTTP {status}"),
         };
-        let excerpt = self.backend().excerpt(bytes, self.session);
-        if !excerpt.is_empty() {
-            text.push_str(": ");
-            text.push_str(&excerpt);
-        }
+        self.backend().quote(&mut text, bytes, self.session);
         self.backend().fault(refusal_kind(self.status), text)
     }
 
@@ -253,17 +251,19 @@ impl<'a> Reply<'a> {
         let max = self.backend().limits.message;
         let running = self.running;
         body::whole(&mut self.conn, max, || running.events().share()).await.map_err(|error| match error {
-            BodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
-            BodyError::NoRoom(_) => self.backend().fault(FaultKind::Overloaded, format!("answered with {error}")),
-            BodyError::Broken(_) => {
+            ResponseBodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
+            ResponseBodyError::NoRoom(_) => {
+                self.backend().fault(FaultKind::Overloaded, format!("answered with {error}"))
+            }
+            ResponseBodyError::Broken(_) => {
                 let text = format!("closed the connection in the middle of the answer ({error})");
                 self.backend().fault(FaultKind::BackendDied, text)
             }
         })
     }
 
-    fn post(&self, key: u64) -> Post<'a> {
-        Post {
+    fn post(&self, key: u64) -> AnswerPost<'a> {
+        AnswerPost {
             events: self.running.events(),
             limits: &self.backend().limits,
             about: Some(key),

@@ -1,10 +1,10 @@
 //! A response that is a stream of events, and taking it up again where it broke off.
 
-use super::answer::{Came, Post};
+use super::answer::{AnswerPost, Came};
 use super::backend::{Backend, DRAIN_TIME};
 use super::headers;
 use super::link::Running;
-use crate::http1::{Conn, Content};
+use crate::http1::{Conn, ContentKind};
 use crate::read_charge::ReadCharge;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};
@@ -22,7 +22,7 @@ const RESUME_TIME: Duration = Duration::from_secs(600);
 
 /// Where a stream of events is.
 #[derive(Default, Debug)]
-pub(super) struct Cursor {
+pub(super) struct StreamCursor {
     /// The id of the last event that had one.
     pub last_event: Option<String>,
     retry: Option<Duration>,
@@ -30,7 +30,7 @@ pub(super) struct Cursor {
     moved: bool,
 }
 
-impl Cursor {
+impl StreamCursor {
     /// Remembers what the event says about the stream. True if it holds a message.
     pub(super) fn take(&mut self, event: &mut SseEvent) -> bool {
         self.moved = true;
@@ -70,16 +70,16 @@ enum End {
 }
 
 /// The stream of one request.
-pub(super) struct Stream<'a> {
+pub(super) struct AnswerStream<'a> {
     running: &'a Running,
     key: u64,
     revision: Option<Revision>,
-    cursor: Cursor,
+    cursor: StreamCursor,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> AnswerStream<'a> {
     pub(super) fn new(running: &'a Running, revision: Option<Revision>, key: u64) -> Self {
-        Self { running, key, revision, cursor: Cursor::default() }
+        Self { running, key, revision, cursor: StreamCursor::default() }
     }
 
     /// Reads until the answer has come, taking the stream up again where the revision allows it.
@@ -113,12 +113,12 @@ impl<'a> Stream<'a> {
         let (conn, head) = match self.backend().exchange(kept, request).await {
             Ok(exchange) => exchange,
             Err(fault) => {
-                tracing::debug!(%fault, "a stream could not be taken up yet");
+                tracing::debug!(%fault, "a stream could not be resumed yet");
                 return Ok(End::Early);
             }
         };
         let status = head.status.as_u16();
-        if status == 200 && head.content == Content::Events {
+        if status == 200 && head.content == ContentKind::Events {
             return self.read(conn).await;
         }
         self.backend().finish(conn).await;
@@ -182,7 +182,7 @@ impl<'a> Stream<'a> {
             if !self.cursor.take(&mut event) {
                 continue;
             }
-            let post = Post {
+            let post = AnswerPost {
                 events: self.running.events(),
                 limits: &self.backend().limits,
                 about: Some(self.key),

@@ -1,10 +1,10 @@
 //! From what a session sends on a stream to an HTTP answer.
 
 use super::accepts::Accepts;
-use super::body::FrontBody;
-use super::client_connection::{ClientConnection, Held};
+use super::client_connection::{BusyConnection, ClientConnection};
+use super::routed::FrontBody;
 use super::sse_body::{Resumable, SseBody};
-use super::{Answer, whole};
+use super::{FrontAnswer, whole};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
@@ -34,7 +34,7 @@ pub async fn of_stream(
     accepts: Accepts,
     resumable: impl Fn() -> Option<Resumable>,
     mut headers: HeaderMap,
-) -> Answer {
+) -> FrontAnswer {
     headers.clear();
     if accepts.rather_sse
         && let Some(resumable) = resumable()
@@ -77,7 +77,7 @@ pub async fn of_batch(
     accepts: Accepts,
     resumable: impl Fn() -> Option<Resumable>,
     mut headers: HeaderMap,
-) -> Answer {
+) -> FrontAnswer {
     headers.clear();
     if accepts.rather_sse || !accepts.json {
         return events(connection, SseBody::new(reader, [], resumable()));
@@ -128,7 +128,7 @@ fn is_answer(out: &Out) -> bool {
 }
 
 /// hyper reads the next request into the room of these headers.
-fn json(out: Out, headers: HeaderMap) -> Answer {
+fn json(out: Out, headers: HeaderMap) -> FrontAnswer {
     let status = StatusCode::from_u16(out.status).unwrap_or(StatusCode::OK);
     let mut answer = Response::new(whole(out.into_bytes()));
     *answer.headers_mut() = headers;
@@ -138,8 +138,8 @@ fn json(out: Out, headers: HeaderMap) -> Answer {
 }
 
 /// A stream of events.
-pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> Answer {
-    let mut answer = Response::new(FrontBody::Events(Box::new((body, Held::new(connection)))));
+pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> FrontAnswer {
+    let mut answer = Response::new(FrontBody::Events(Box::new((body, BusyConnection::new(connection)))));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -148,7 +148,7 @@ pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> Answer {
 }
 
 /// A status without a body.
-pub fn plain(status: StatusCode) -> Answer {
+pub fn plain(status: StatusCode) -> FrontAnswer {
     let mut answer = Response::new(whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
@@ -164,7 +164,7 @@ pub struct Refused {
 }
 
 /// A status with a JSON-RPC error.
-pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> Answer {
+pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> FrontAnswer {
     let message = ToClient::refusal(id, era, fault, status.as_u16());
     let refused = Refused { fault: fault.clone(), reply: message.bytes().clone() };
     let mut answer = json(Out::new(message), HeaderMap::new());
@@ -176,6 +176,6 @@ pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) 
 }
 
 /// A status with a sentence, as a JSON-RPC error that belongs to no request.
-pub fn sentence(status: StatusCode, kind: FaultKind, text: &str) -> Answer {
+pub fn sentence(status: StatusCode, kind: FaultKind, text: &str) -> FrontAnswer {
     refusal(status, None, Era::Legacy, &Fault::new(kind, text))
 }

@@ -4,9 +4,9 @@
 //! enters, against a clock that moves twice a second; whoever moves the clock looks through all connections and tells
 //! those that have taken too long.
 
-use super::upgrade::Pending;
-use super::{COMMIT_AFTER, Front};
-use crate::tls::Stream;
+use super::upgrade::PendingUpgrade;
+use super::{COMMIT_AFTER, FrontShared};
+use crate::tls::MaybeTlsStream;
 use http::{HeaderMap, HeaderValue};
 use signalbox_engine::authenticator::Arrival;
 use signalbox_engine::budget::Share;
@@ -50,18 +50,18 @@ enum Phase {
 
 /// The clock of a front.
 #[derive(Debug)]
-pub struct Clock {
+pub struct FrontClock {
     started: Instant,
     ticks: AtomicU32,
 }
 
-impl Default for Clock {
+impl Default for FrontClock {
     fn default() -> Self {
         Self { started: Instant::now(), ticks: AtomicU32::new(0) }
     }
 }
 
-impl Clock {
+impl FrontClock {
     fn now(&self) -> u32 {
         self.ticks.load(Ordering::Relaxed)
     }
@@ -82,14 +82,14 @@ fn ticks(time: Duration) -> u32 {
 /// A client's connection.
 pub struct ClientConnection {
     /// The front it came to.
-    pub front: Arc<Front>,
+    pub front: Arc<FrontShared>,
     /// The phase and the tick it began at.
     doing: AtomicU64,
     orders: AtomicU8,
     /// One more than the tick since which the client takes nothing of what is written; 0 while it does.
     stuck: AtomicU32,
     waker: OnceLock<Waker>,
-    upgrade: Mutex<Option<Box<Pending>>>,
+    upgrade: Mutex<Option<Box<PendingUpgrade>>>,
     /// Who has shown a certificate, or owns the other end.
     shown: OnceLock<(Principal, Proof)>,
     /// Who calls, once that is known.
@@ -101,7 +101,7 @@ pub struct ClientConnection {
 
 impl ClientConnection {
     /// A connection that was opened just now, from this address.
-    pub fn new(front: Arc<Front>, address: Option<SocketAddr>) -> Arc<Self> {
+    pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         Arc::new(Self {
             front,
@@ -190,12 +190,12 @@ impl ClientConnection {
     }
 
     /// The connection goes on as something else once its last answer is written. It stays busy until its end.
-    pub fn upgrade(&self, pending: Pending) {
+    pub fn upgrade(&self, pending: PendingUpgrade) {
         *self.upgrade.lock().unpoisoned() = Some(Box::new(pending));
     }
 
     /// What it goes on as.
-    pub fn upgraded(&self) -> Option<Box<Pending>> {
+    pub fn upgraded(&self) -> Option<Box<PendingUpgrade>> {
         self.upgrade.lock().unpoisoned().take()
     }
 
@@ -350,7 +350,7 @@ impl ClientConnections {
 
     /// Moves the clock and tells those that have taken too long, and wakes all of them when the front stops. That is
     /// repeated at every tick until it is followed.
-    pub fn tick(&mut self, front: &Front) {
+    pub fn tick(&mut self, front: &FrontShared) {
         let now = front.clock.advance();
         let stopping = front.stopping.load(Ordering::Acquire);
         self.0.retain(|connection| {
@@ -371,14 +371,14 @@ impl ClientConnections {
 }
 
 /// The connection's socket, which notes what passes.
-pub struct Watched<S = Stream> {
+pub struct WatchedSocket<S = MaybeTlsStream> {
     /// The socket.
     pub socket: S,
     /// Whose it is.
     pub connection: Arc<ClientConnection>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
@@ -388,7 +388,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.connection.went(written.is_ready());
@@ -419,9 +419,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 }
 
 /// Held by an answer that goes on after its head: the connection is busy until this is dropped.
-pub struct Held(Arc<ClientConnection>);
+pub struct BusyConnection(Arc<ClientConnection>);
 
-impl Held {
+impl BusyConnection {
     /// For an answer on this connection.
     pub fn new(connection: &Arc<ClientConnection>) -> Self {
         Self(Arc::clone(connection))
@@ -433,7 +433,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BusyConnection {
     fn drop(&mut self) {
         self.0.end();
     }

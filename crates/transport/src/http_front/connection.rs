@@ -1,7 +1,7 @@
 //! One connection that speaks HTTP, whatever it runs over and whoever answers.
 
-use super::client_connection::{ClientConnection, Watched};
-use super::{Answer, MAX_HEAD};
+use super::client_connection::{ClientConnection, WatchedSocket};
+use super::{FrontAnswer, MAX_HEAD};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -19,13 +19,13 @@ pub async fn speak<S, H, F>(socket: S, connection: &Arc<ClientConnection>, handl
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Arc<ClientConnection>, Request<Incoming>) -> F,
-    F: Future<Output = Result<Answer, Infallible>>,
+    F: Future<Output = Result<FrontAnswer, Infallible>>,
 {
     let service = hyper::service::service_fn(|request| handle(Arc::clone(connection), request));
     let mut builder = http1::Builder::new();
     // The connection is timed as a whole, which costs a request nothing.
     builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    let socket = Watched { socket, connection: Arc::clone(connection) };
+    let socket = WatchedSocket { socket, connection: Arc::clone(connection) };
     let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let mut stopping = false;

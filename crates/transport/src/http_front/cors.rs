@@ -1,6 +1,6 @@
 //! Pages in a browser that are allowed here: what the browser asks before it lets them, and what they may read.
 
-use super::Answer;
+use super::FrontAnswer;
 use super::answer::plain;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -36,7 +36,7 @@ pub fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// The answer to a browser that asks whether a page may send a request, where this is one.
-pub fn preflight<B>(request: &Request<B>) -> Option<Answer> {
+pub fn preflight<B>(request: &Request<B>) -> Option<FrontAnswer> {
     let headers = request.headers();
     if request.method() != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
@@ -61,7 +61,7 @@ fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
 }
 
 /// Lets the page read the answer.
-pub fn admit(answer: &mut Answer, origin: HeaderValue) {
+pub fn admit(answer: &mut FrontAnswer, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);

@@ -6,14 +6,14 @@ use super::client_connection::ClientConnection;
 use super::service::{METHODS, not_allowed, resumable, session_of, speaks_modern};
 use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
-use super::{Answer, Front};
+use super::{FrontAnswer, FrontShared};
 use http::{HeaderMap, StatusCode};
 use signalbox_engine::{FaultKind, Limit};
 use signalbox_runtime::Session;
 use std::sync::Arc;
 
 /// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
-pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> Answer {
+pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontAnswer {
     let front = &connection.front;
     if speaks_modern(headers) {
         return not_allowed(METHODS);
@@ -33,7 +33,7 @@ pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> Answer
     }
 }
 
-fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: Option<Resumable>) -> Answer {
+fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: Option<Resumable>) -> FrontAnswer {
     let reader = if session.at_stream_limit() { None } else { session.open_general() };
     match reader {
         Some(reader) => answer::events(connection, SseBody::general(reader, resumable)),
@@ -46,7 +46,7 @@ fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: 
 
 /// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of would
 /// be worse. What is refused is then forgotten, so that a general stream begins anew at the next try.
-fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str, resumable: Resumable) -> Answer {
+fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str, resumable: Resumable) -> FrontAnswer {
     let front = &connection.front;
     let Some(id) = EventId::parse(text) else {
         return lost(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
@@ -75,7 +75,7 @@ fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str
 }
 
 /// Not 404, which would tell the client that its session has ended.
-fn lost(front: &Front, reason: &'static str, text: &str) -> Answer {
+fn lost(front: &FrontShared, reason: &'static str, text: &str) -> FrontAnswer {
     front.gateway.counters.dropped(reason);
     sentence(StatusCode::GONE, FaultKind::InvalidRequest, text)
 }

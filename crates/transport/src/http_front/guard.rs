@@ -4,12 +4,12 @@ use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 
 /// What is welcome.
-pub struct Guard {
+pub struct OriginGuard {
     origins: Vec<String>,
     hosts: Vec<String>,
 }
 
-impl Guard {
+impl OriginGuard {
     /// A guard that lets pass what this machine is called and pages of this very address, and these.
     pub fn new(origins: &[String], hosts: &[String]) -> Self {
         let lower = |list: &[String]| list.iter().map(|one| one.to_ascii_lowercase()).collect();
@@ -69,7 +69,8 @@ mod tests {
         for origin in origins {
             headers.append(ORIGIN, origin.parse().unwrap());
         }
-        Guard::new(&["https://inspector.example".into()], &["box.example".into()]).admits(&headers, !origins.is_empty())
+        OriginGuard::new(&["https://inspector.example".into()], &["box.example".into()])
+            .admits(&headers, !origins.is_empty())
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! A POST: one message of a client, and the answer to it.
 
 use super::accepts::Accepts;
-use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
-use super::service::{resumable, session_named};
-use super::{Answer, Front, batch};
+use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
+use super::{FrontAnswer, FrontShared};
+use crate::batch;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -13,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
+use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Answers a POST. What a call in a session does not need is boxed, so that nobody carries the room for it.
-pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let (head, body) = request.into_parts();
     let headers = head.headers;
@@ -44,7 +46,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         room.await;
     }
     if is_array(&bytes) {
-        return Box::pin(batch::handle(connection, headers, &bytes, accepts)).await;
+        return Box::pin(handle_batch(connection, headers, &bytes, accepts)).await;
     }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
@@ -86,7 +88,7 @@ fn says_json(kind: Option<&HeaderValue>) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
+pub(super) fn unreadable_body(front: &FrontShared, error: BodyError) -> FrontAnswer {
     if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
@@ -101,7 +103,7 @@ pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
 }
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
-pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
+pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
     let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
@@ -138,7 +140,7 @@ async fn initialize(
     headers: &HeaderMap,
     message: Envelope,
     accepts: Accepts,
-) -> Answer {
+) -> FrontAnswer {
     let front = &connection.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
@@ -163,12 +165,12 @@ async fn initialize(
 }
 
 /// The refusal of a version that nobody has published.
-pub fn unknown_version(version: &HeaderValue) -> Answer {
+pub fn unknown_version(version: &HeaderValue) -> FrontAnswer {
     let text = format!("protocol version {version:?} is not supported");
     sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text)
 }
 
-fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
+fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     match heads.version.filter(|_| heads.spoken.is_none()) {
         Some(version) => Err(Box::new(unknown_version(version))),
         None => session_named(connection, heads.session),
@@ -181,7 +183,7 @@ async fn legacy(
     headers: HeaderMap,
     message: Envelope,
     accepts: Accepts,
-) -> Answer {
+) -> FrontAnswer {
     let front = &connection.front;
     let expects_answer = message.kind() == Kind::Request;
     // A session with too many event streams still gets its answers, but nothing that comes before them.
@@ -206,7 +208,7 @@ fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
-) -> Result<(Arc<Session>, StreamReader), Box<Answer>> {
+) -> Result<(Arc<Session>, StreamReader), Box<FrontAnswer>> {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
@@ -229,7 +231,7 @@ fn open_modern(
 }
 
 /// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
-fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
+fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
     }
@@ -241,7 +243,7 @@ fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
-fn check_headers(front: &Front, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
+fn check_headers(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
     let params = message.params().unwrap_or_default();
     let undescribed = || message.param_meta(meta::PROTOCOL_VERSION).is_none() && heads.speaks_modern();
@@ -265,4 +267,49 @@ fn check_headers(front: &Front, heads: &Heads<'_>, message: &Envelope) -> Result
         }
     }
     Ok(())
+}
+
+/// Answers the POST. Without a session there is no revision that was agreed on, and so no batch.
+pub(super) async fn handle_batch(
+    connection: &Arc<ClientConnection>,
+    headers: HeaderMap,
+    bytes: &Bytes,
+    accepts: Accepts,
+) -> FrontAnswer {
+    let front = &connection.front;
+    let refuse = |fault: &Fault| {
+        Counters::add(&front.gateway.counters.malformed);
+        refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, fault)
+    };
+    if speaks_modern(&headers) || !headers.contains_key(&SESSION_ID) {
+        return refuse(&batch::unwelcome(bytes));
+    }
+    let version = headers.get(&PROTOCOL_VERSION);
+    if let Some(version) = version.filter(|version| revision_in(version).is_none()) {
+        return unknown_version(version);
+    }
+    let session = match session_of(connection, &headers) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let batch = match batch::read(&front.gateway, &session, bytes) {
+        Ok(batch) => batch,
+        Err(fault) => return refuse(&fault),
+    };
+    let expects_answers = batch.answers() > 0;
+    // A session with too many event streams still gets its answers, but nothing that comes before them.
+    let full = expects_answers && session.at_stream_limit();
+    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
+    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
+    let Some(reader) = opened.filter(|_| !accepts.nothing()) else {
+        front.gateway.counters.refused(Limit::Streams);
+        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
+        return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault);
+    };
+    session.receive_batch(&reader, batch);
+    if !expects_answers {
+        return plain(StatusCode::ACCEPTED);
+    }
+    let resumable = || resumable(front, &session).filter(|_| accepts.sse);
+    answer::of_batch(connection, reader, accepts, resumable, headers).await
 }

@@ -1,17 +1,19 @@
 //! What is not MCP: a request goes to the router, and what that gives back goes to the client.
 
-use super::body::FrontBody;
-use super::client_connection::{ClientConnection, Held};
-use super::{Answer, whole};
-use crate::router::{Broken, Content, Door, Problem, Streamed};
+use super::client_connection::{BusyConnection, ClientConnection};
+use super::sse_body::SseBody;
+use super::{FrontAnswer, whole};
+use crate::router::{AnswerBody, Broken, Door, Problem, Streamed};
 use bytes::Bytes;
 use http::{Method, Request, Response};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Answers a request that came in by this door.
-pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> Answer {
+pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let only_head = request.method() == Method::HEAD;
     let answered = front.router.answer(door, request, connection.caller(), front.spec.body_timeout).await;
@@ -23,9 +25,11 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
     let routed = answered.unwrap_or_else(|problem| problem.answer());
     let body = match routed.content {
         // Its length is told with the head.
-        Content::Whole(bytes) => whole(bytes),
-        Content::Stream(_) if only_head => whole(Bytes::new()),
-        Content::Stream(stream) => FrontBody::Routed(Box::new(Stream { stream, held: Held::new(connection) })),
+        AnswerBody::Whole(bytes) => whole(bytes),
+        AnswerBody::Stream(_) if only_head => whole(Bytes::new()),
+        AnswerBody::Stream(stream) => {
+            FrontBody::Routed(Box::new(RoutedStream { stream, held: BusyConnection::new(connection) }))
+        }
     };
     let mut answer = Response::new(body);
     *answer.status_mut() = routed.status;
@@ -34,17 +38,61 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
 }
 
 /// A body that comes bit by bit, on a connection that is busy with it.
-pub struct Stream {
+pub struct RoutedStream {
     stream: Streamed,
-    held: Held,
+    held: BusyConnection,
 }
 
-impl Stream {
+impl RoutedStream {
     /// The next bytes. What would go on for ever ends when the front stops, which wakes its connections.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if self.stream.endless && self.held.is_stopped() {
             return Poll::Ready(None);
         }
         self.stream.poll_chunk(cx)
+    }
+}
+
+/// The body of an answer: there as a whole, or a stream.
+pub enum FrontBody {
+    /// The whole answer.
+    Whole(Option<Bytes>),
+    /// Events until the stream ends.
+    Events(Box<(SseBody, BusyConnection)>),
+    /// What the router gives bit by bit.
+    Routed(Box<RoutedStream>),
+}
+
+impl FrontBody {
+    /// A body that is there as a whole.
+    pub fn whole(bytes: Bytes) -> Self {
+        Self::Whole(if bytes.is_empty() { None } else { Some(bytes) })
+    }
+}
+
+impl Body for FrontBody {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Events(events) => events.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Routed(stream) => stream.poll_chunk(cx).map(|chunk| chunk.map(|bytes| bytes.map(Frame::data))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_none(),
+            Self::Events(_) | Self::Routed(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Self::Events(_) | Self::Routed(_) => SizeHint::default(),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The handshake before a connection speaks HTTP, where TLS is configured.
 
 use super::client_connection::ClientConnection;
-use crate::tls::{Arrived, FrontTls, Stream, last_words};
+use crate::tls::{Arrived, FrontTls, MaybeTlsStream, last_words};
 use signalbox_engine::Proof;
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
@@ -14,15 +14,15 @@ const USE_HTTPS: &[u8] =
 connection: close\r\n\r\nTLS is spoken here: use https:// (or wss://) in the address.\n";
 
 /// The connection to speak HTTP on; none where there is nobody to speak to.
-pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<Stream> {
+pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<MaybeTlsStream> {
     match &connection.front.spec.tls {
-        None => Some(Stream::Plain(socket)),
+        None => Some(MaybeTlsStream::Plain(socket)),
         // Boxed, so that connections without TLS do not carry the room for it.
         Some(tls) => Box::pin(handshake(socket, connection, tls)).await,
     }
 }
 
-async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &FrontTls) -> Option<Stream> {
+async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &FrontTls) -> Option<MaybeTlsStream> {
     // The handshake has a time limit of its own, and the head of the first request has all of its time after it.
     connection.begin();
     let arrived = {

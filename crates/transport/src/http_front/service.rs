@@ -1,10 +1,10 @@
 //! Which part of the front a request is for.
 
 use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
-use super::body::FrontBody;
 use super::client_connection::ClientConnection;
+use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::{Answer, Front, cors, get, post, routed, sse, upgrade};
+use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
 use crate::router::Door;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -17,7 +17,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Answers one request.
-pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
     let mut answer = answer(&connection, request, origin.is_some()).await;
@@ -36,7 +36,7 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
 pub async fn handle_control(
     connection: Arc<ClientConnection>,
     request: Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let answer = match connection.authenticate(request.headers()) {
         Ok(()) => routed::answer(&connection, Door::Control, request).await,
@@ -47,7 +47,7 @@ pub async fn handle_control(
 }
 
 /// Notes that the connection is no longer busy, where the answer is there as a whole.
-fn note(connection: &ClientConnection, answer: &Answer) {
+fn note(connection: &ClientConnection, answer: &FrontAnswer) {
     match answer.body() {
         // The connection goes on as something else, which looks after itself.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
@@ -57,7 +57,7 @@ fn note(connection: &ClientConnection, answer: &Answer) {
     }
 }
 
-async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, has_origin: bool) -> Answer {
+async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, has_origin: bool) -> FrontAnswer {
     let front = &connection.front;
     if !front.spec.admission.admits(request.headers(), has_origin) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
@@ -88,7 +88,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
 }
 
 /// Tells of a request that was refused before it reached a session.
-fn tell_refusal(connection: &ClientConnection, answer: &mut Answer) {
+fn tell_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
     if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
         let status = Some(answer.status().as_u16());
         connection.front.gateway.refused(&connection.caller(), status, &refused.fault, Some(&refused.reply));
@@ -99,13 +99,13 @@ fn tell_refusal(connection: &ClientConnection, answer: &mut Answer) {
 pub const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
 /// Another method than those that are allowed here.
-pub fn not_allowed(methods: HeaderValue) -> Answer {
+pub fn not_allowed(methods: HeaderValue) -> FrontAnswer {
     let mut answer = sentence(StatusCode::METHOD_NOT_ALLOWED, FaultKind::InvalidRequest, "method not allowed");
     answer.headers_mut().insert(ALLOW, methods);
     answer
 }
 
-fn delete(connection: &ClientConnection, headers: &HeaderMap) -> Answer {
+fn delete(connection: &ClientConnection, headers: &HeaderMap) -> FrontAnswer {
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
@@ -122,7 +122,7 @@ fn delete(connection: &ClientConnection, headers: &HeaderMap) -> Answer {
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_of(connection: &ClientConnection, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
+pub fn session_of(connection: &ClientConnection, headers: &HeaderMap) -> Result<Arc<Session>, Box<FrontAnswer>> {
     session_named(connection, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
 }
 
@@ -130,7 +130,7 @@ pub fn session_of(connection: &ClientConnection, headers: &HeaderMap) -> Result<
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
+pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
     let HeaderValues::One(id) = id else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
@@ -146,7 +146,7 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
 }
 
 /// How the events of a session's streams can be fetched again, where its revision knows that.
-pub fn resumable(front: &Arc<Front>, session: &Session) -> Option<Resumable> {
+pub fn resumable(front: &Arc<FrontShared>, session: &Session) -> Option<Resumable> {
     let revision = session.client().map(|client| client.revision)?;
     (revision >= Revision::V2025_03_26).then(|| Resumable {
         session: session.external.clone(),

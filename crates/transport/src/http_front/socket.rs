@@ -2,12 +2,12 @@
 //!
 //! While the client does not read, nothing more is read of it.
 
-use super::client_connection::{ClientConnection, Watched};
-use super::upgrade::Pending;
+use super::client_connection::{ClientConnection, WatchedSocket};
+use super::upgrade::PendingUpgrade;
 use crate::batch;
-use crate::stdio_front::intake::{self, Answer, Unreadable};
-use crate::tls::Stream;
-use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, Step, Utf8Bytes};
+use crate::stdio_front::intake::{self, Addressee, Unreadable};
+use crate::tls::MaybeTlsStream;
+use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, SocketEvent, Utf8Bytes};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::front::Mode;
@@ -38,13 +38,13 @@ impl Drop for Socket {
 }
 
 /// Serves a client until it leaves, the session is closed, or the front stops and nothing is in flight any more.
-pub async fn serve(connection: &ClientConnection, pending: Pending) {
-    let Pending { upgrade, socket } = pending;
+pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
+    let PendingUpgrade { upgrade, socket } = pending;
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
         Err(error) => return tracing::debug!(%error, "a connection was not upgraded"),
     };
-    let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else {
+    let Ok(parts) = upgraded.downcast::<TokioIo<WatchedSocket>>() else {
         return tracing::error!("an upgraded connection is not of this front");
     };
     let limit = socket.gateway.settings().limits.message;
@@ -73,7 +73,7 @@ impl Socket {
         Ok(Self { gateway, session, stream })
     }
 
-    async fn run(self, connection: &ClientConnection, mut duplex: Duplex<Stream>) {
+    async fn run(self, connection: &ClientConnection, mut duplex: Duplex<MaybeTlsStream>) {
         loop {
             let step = poll_fn(|cx| {
                 connection.attend(cx.waker());
@@ -85,27 +85,27 @@ impl Socket {
                 duplex.poll_step(cx, room, |cx| self.poll_text(cx))
             });
             match step.await {
-                Step::Message(bytes) => {
+                SocketEvent::Message(bytes) => {
                     if let Some(room) = self.gateway.room() {
                         room.await;
                     }
                     self.take(bytes, connection.is_stopped());
                 }
-                Step::Written => {}
-                Step::Finished if self.session.is_ended() => {
+                SocketEvent::Written => {}
+                SocketEvent::Finished if self.session.is_ended() => {
                     return duplex.close(CloseCode::Away, "the gateway is shutting down").await;
                 }
-                Step::Finished => {
+                SocketEvent::Finished => {
                     self.gateway.counters.refused(Limit::SlowReader);
                     return duplex.close(CloseCode::Policy, "the client reads too slowly").await;
                 }
-                Step::Ended(ending) => return self.end(duplex, &ending).await,
+                SocketEvent::Ended(ending) => return self.end(duplex, &ending).await,
             }
         }
     }
 
     /// The session ends before the connection does: nobody can be answered any more.
-    async fn end(self, duplex: Duplex<Stream>, ending: &Ending) {
+    async fn end(self, duplex: Duplex<MaybeTlsStream>, ending: &Ending) {
         tracing::debug!(session = %self.session.key, "the client {ending}");
         let limit = match ending {
             Ending::TooLarge => Some(Limit::MessageSize),
@@ -151,7 +151,7 @@ impl Socket {
     fn take_at_the_end(&self, bytes: Bytes) -> Result<(), Unreadable> {
         let draining = || Fault::new(FaultKind::Draining, "the gateway is shutting down");
         if is_array(&bytes) {
-            return Err(Unreadable { fault: draining(), answer: Answer::ToUnknown });
+            return Err(Unreadable { fault: draining(), answer: Addressee::ToUnknown });
         }
         let message = intake::read(bytes, &self.gateway.settings())?;
         if message.kind() == Kind::Request {

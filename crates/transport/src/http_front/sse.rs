@@ -7,7 +7,7 @@ use super::client_connection::ClientConnection;
 use super::post::{is_json, read_message, unreadable_body};
 use super::service::not_allowed;
 use super::sse_body::SseBody;
-use super::{Answer, Front, whole};
+use super::{FrontAnswer, FrontShared, whole};
 use crate::batch;
 use crate::read_body::read_body;
 use bytes::Bytes;
@@ -40,7 +40,7 @@ const BEHIND_WAIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Opens a session and its stream.
-pub fn open<B>(connection: &Arc<ClientConnection>, request: &Request<B>) -> Answer {
+pub fn open<B>(connection: &Arc<ClientConnection>, request: &Request<B>) -> FrontAnswer {
     let front = &connection.front;
     if request.method() != Method::GET {
         return not_allowed(HeaderValue::from_static("GET"));
@@ -65,7 +65,7 @@ pub fn open<B>(connection: &Arc<ClientConnection>, request: &Request<B>) -> Answ
 }
 
 /// Takes one message; everything that comes of it goes to the session's stream.
-pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
@@ -97,7 +97,7 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
 }
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
-async fn take(front: &Front, session: &Arc<Session>, message: Envelope) -> Answer {
+async fn take(front: &FrontShared, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
     let deadline = Instant::now() + BEHIND_WAIT;
     loop {
         match session.receive_on_general(&message) {
@@ -114,7 +114,7 @@ async fn take(front: &Front, session: &Arc<Session>, message: Envelope) -> Answe
 }
 
 /// Hands an array of messages to a session that may have one (2025-03-26).
-fn take_batch(front: &Front, session: &Arc<Session>, bytes: &Bytes) -> Answer {
+fn take_batch(front: &FrontShared, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
     let taken = match batch::read(&front.gateway, session, bytes) {
         Ok(batch) => session.receive_batch_on_general(batch),
@@ -133,7 +133,7 @@ fn take_batch(front: &Front, session: &Arc<Session>, bytes: &Bytes) -> Answer {
     }
 }
 
-fn accepted() -> Answer {
+fn accepted() -> FrontAnswer {
     let mut answer = Response::new(whole("Accepted"));
     *answer.status_mut() = StatusCode::ACCEPTED;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
@@ -141,7 +141,7 @@ fn accepted() -> Answer {
 }
 
 /// The session that the query names.
-fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
+fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     let pairs = query.unwrap_or_default().split('&');
     let mut ids = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| *name == SESSION_ID);
     let (Some((_, id)), None) = (ids.next(), ids.next()) else {
@@ -157,7 +157,7 @@ fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<
     }
 }
 
-fn unknown_session() -> Answer {
+fn unknown_session() -> FrontAnswer {
     let text = "there is no such session: it ended with its event stream";
     sentence(StatusCode::NOT_FOUND, FaultKind::SessionClosed, text)
 }

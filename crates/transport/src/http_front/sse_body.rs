@@ -2,7 +2,7 @@
 
 use super::KEEP_ALIVE;
 use super::resume::ResumeStore;
-use super::track::{NoReplay, Step, Track};
+use super::track::{NoReplay, Track, TrackStep};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 use signalbox_runtime::{Out, Session, StreamReader};
@@ -174,14 +174,14 @@ impl SseBody {
         }
         while !self.over && out.len() < CHUNK && self.pieces.is_empty() {
             match self.track.poll(self.turn, cx) {
-                Poll::Ready(Step::Event(number, data)) => self.encode(&mut out, number, data),
-                Poll::Ready(Step::Part(number, retry)) => {
+                Poll::Ready(TrackStep::Event(number, data)) => self.encode(&mut out, number, data),
+                Poll::Ready(TrackStep::Part(number, retry)) => {
                     if let Some(retry) = retry.and_then(|retry| u64::try_from(retry.as_millis()).ok()) {
                         sse::encode_event(&mut out, self.track.event_id(number).as_deref(), None, Some(retry), b"");
                     }
                     self.over = true;
                 }
-                Poll::Ready(Step::Over) => self.over = true,
+                Poll::Ready(TrackStep::Over) => self.over = true,
                 Poll::Pending => break,
             }
         }

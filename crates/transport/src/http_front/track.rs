@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// What comes next on a stream.
 #[derive(PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum TrackStep {
     /// An event with its number.
     Event(u64, Bytes),
     /// The stream closes for now after the event of this number, and its client comes back for the rest, after this wait
@@ -105,10 +105,10 @@ impl Track {
     }
 
     /// The next step for the connection that has this turn.
-    pub fn poll(&self, turn: u64, cx: &mut Context<'_>) -> Poll<Step> {
+    pub fn poll(&self, turn: u64, cx: &mut Context<'_>) -> Poll<TrackStep> {
         let mut state = self.lock();
         if state.turn != turn {
-            return Poll::Ready(Step::Over);
+            return Poll::Ready(TrackStep::Over);
         }
         loop {
             let next = match (state.first.pop_front(), &state.reader) {
@@ -120,14 +120,14 @@ impl Track {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(None) => {
                     end(state);
-                    return Poll::Ready(Step::Over);
+                    return Poll::Ready(TrackStep::Over);
                 }
                 Poll::Ready(Some(out)) => out,
             };
             if out.part {
                 // Without event ids the client could not come back, so the stream stays open.
                 if self.keeps {
-                    return Poll::Ready(Step::Part(state.ring.last, out.retry));
+                    return Poll::Ready(TrackStep::Part(state.ring.last, out.retry));
                 }
                 continue;
             }
@@ -138,10 +138,10 @@ impl Track {
             }
             if out.last {
                 end(state);
-                return Poll::Ready(line.map_or(Step::Over, |line| Step::Event(number, line)));
+                return Poll::Ready(line.map_or(TrackStep::Over, |line| TrackStep::Event(number, line)));
             }
             if let Some(line) = line {
-                return Poll::Ready(Step::Event(number, line));
+                return Poll::Ready(TrackStep::Event(number, line));
             }
         }
     }

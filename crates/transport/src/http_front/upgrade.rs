@@ -1,6 +1,6 @@
 //! The request that turns a connection into a WebSocket.
 
-use super::Answer;
+use super::FrontAnswer;
 use super::answer::{plain, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::socket::Socket;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// A session whose client waits for its connection to become a WebSocket.
-pub struct Pending {
+pub struct PendingUpgrade {
     /// Where the connection comes from.
     pub upgrade: OnUpgrade,
     /// What will speak on it.
@@ -32,7 +32,7 @@ pub fn is_asked_for(headers: &HeaderMap) -> bool {
 }
 
 /// Answers the request; the session is open before the client is told so.
-pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>) -> Answer {
+pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>) -> FrontAnswer {
     let accept = match accept_key(request.headers()) {
         Ok(accept) => accept,
         Err(answer) => return *answer,
@@ -52,12 +52,12 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
     if names(request.headers(), &SEC_WEBSOCKET_PROTOCOL).any(|name| name == SUBPROTOCOL) {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     }
-    connection.upgrade(Pending { upgrade, socket });
+    connection.upgrade(PendingUpgrade { upgrade, socket });
     answer
 }
 
 /// What the client wants to hear, if it has asked as the protocol says.
-fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<Answer>> {
+fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<FrontAnswer>> {
     let refuse = |status, text: &str| Box::new(sentence(status, FaultKind::InvalidRequest, text));
     if headers.get(SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
         let mut answer = refuse(StatusCode::UPGRADE_REQUIRED, "version 13 of the WebSocket protocol is served");

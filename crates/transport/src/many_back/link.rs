@@ -1,7 +1,7 @@
 //! A link to all addresses of an HTTP backend.
 
 use super::relay::Relay;
-use super::targets::{Targets, Ticket, chance, outcome};
+use super::targets::{AddressUse, Targets, chance, outcome};
 use crate::http_back::headers;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The link. Dropping it closes it.
 pub(super) struct ManyLink {
-    shared: Arc<Shared>,
+    shared: Arc<ManyShared>,
 }
 
 /// What the link and the events of its addresses share.
-pub(super) struct Shared {
+pub(super) struct ManyShared {
     targets: Arc<Targets>,
     pub events: Arc<dyn LinkEvents>,
     state: Mutex<State>,
@@ -37,7 +37,7 @@ struct State {
 struct Sent {
     message: ToBackend,
     /// None while it waits to be sent again.
-    ticket: Option<Ticket>,
+    chosen: Option<AddressUse>,
     tried: Vec<usize>,
     /// How often all addresses were tried.
     rounds: u32,
@@ -46,10 +46,10 @@ struct Sent {
 impl ManyLink {
     /// Opens a link to each address, which sends nothing yet.
     pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Self, Fault> {
-        let shared = Arc::new(Shared { targets: Arc::clone(&targets), events, state: Mutex::default() });
+        let shared = Arc::new(ManyShared { targets: Arc::clone(&targets), events, state: Mutex::default() });
         let mut links = Vec::with_capacity(targets.all.len());
-        for (at, place) in targets.all.iter().enumerate() {
-            links.push(place.connector.open(Arc::new(Relay::new(&shared, at))).await?);
+        for (at, target) in targets.all.iter().enumerate() {
+            links.push(target.connector.open(Arc::new(Relay::new(&shared, at))).await?);
         }
         shared.lock().links = links;
         Ok(Self { shared })
@@ -64,7 +64,7 @@ impl ManyLink {
 impl Link for ManyLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let Some(key) = message.key() else { return self.shared.send_note(message) };
-        let sent = Sent { message, ticket: None, tried: Vec::new(), rounds: 0 };
+        let sent = Sent { message, chosen: None, tried: Vec::new(), rounds: 0 };
         self.shared.send(key, sent)
     }
 
@@ -72,11 +72,11 @@ impl Link for ManyLink {
         let (sent, link) = {
             let mut state = self.shared.lock();
             let Some(sent) = state.sent.remove(&key) else { return };
-            let link = sent.ticket.and_then(|ticket| state.links.get(ticket.at).cloned());
+            let link = sent.chosen.and_then(|chosen| state.links.get(chosen.at).cloned());
             (sent, link)
         };
-        if let Some(ticket) = sent.ticket {
-            self.shared.targets.end(ticket, CallResult::Unknown);
+        if let Some(chosen) = sent.chosen {
+            self.shared.targets.end(chosen, CallResult::Unknown);
         }
         if let Some(link) = link {
             link.abort(key);
@@ -102,8 +102,8 @@ impl Link for ManyLink {
             let mut state = self.shared.lock();
             std::mem::take(&mut *state)
         };
-        for ticket in state.sent.into_values().filter_map(|sent| sent.ticket) {
-            self.shared.targets.end(ticket, CallResult::Unknown);
+        for chosen in state.sent.into_values().filter_map(|sent| sent.chosen) {
+            self.shared.targets.end(chosen, CallResult::Unknown);
         }
         for link in state.links {
             link.close();
@@ -117,7 +117,7 @@ impl Drop for ManyLink {
     }
 }
 
-impl Shared {
+impl ManyShared {
     /// Sends what gets no answer, to the session it belongs to or to any address.
     fn send_note(&self, message: ToBackend) -> Result<(), Fault> {
         let link = {
@@ -127,9 +127,9 @@ impl Shared {
             }
             let at = match (headers::is_modern(&message), state.home) {
                 (false, Some(home)) => Some(home),
-                _ => self.targets.choose(&[]).map(|ticket| {
-                    self.targets.end(ticket, CallResult::Unknown);
-                    ticket.at
+                _ => self.targets.choose(&[]).map(|chosen| {
+                    self.targets.end(chosen, CallResult::Unknown);
+                    chosen.at
                 }),
             };
             at.and_then(|at| state.links.get(at).cloned())
@@ -139,31 +139,31 @@ impl Shared {
 
     /// Sends a request to an address that it was not tried at.
     fn send(&self, key: u64, mut sent: Sent) -> Result<(), Fault> {
-        let (link, ticket, message) = {
+        let (link, chosen, message) = {
             let mut state = self.lock();
             if state.links.is_empty() {
                 return Err(self.closed());
             }
             let home = if self.is_free(&sent.message) { None } else { state.home };
-            let ticket = match home {
+            let chosen = match home {
                 Some(home) => self.targets.begin(home),
                 None => self.targets.choose(&sent.tried),
             };
-            let link = ticket.and_then(|ticket| state.links.get(ticket.at).cloned());
-            let (Some(ticket), Some(link)) = (ticket, link) else { return Err(self.closed()) };
+            let link = chosen.and_then(|chosen| state.links.get(chosen.at).cloned());
+            let (Some(chosen), Some(link)) = (chosen, link) else { return Err(self.closed()) };
             if !headers::is_modern(&sent.message) {
-                state.home = Some(ticket.at);
+                state.home = Some(chosen.at);
             }
-            sent.ticket = Some(ticket);
-            sent.tried.push(ticket.at);
+            sent.chosen = Some(chosen);
+            sent.tried.push(chosen.at);
             let message = sent.message.clone();
             // Before it is sent, since the answer may be faster than we are.
             state.sent.insert(key, sent);
-            (link, ticket, message)
+            (link, chosen, message)
         };
         link.send(message).inspect_err(|_| {
             self.lock().sent.remove(&key);
-            self.targets.end(ticket, CallResult::Unknown);
+            self.targets.end(chosen, CallResult::Unknown);
         })
     }
 
@@ -175,8 +175,8 @@ impl Shared {
     /// A request was answered, or will not be.
     pub(super) fn ended(&self, key: u64, outcome: CallResult) {
         let sent = self.lock().sent.remove(&key);
-        if let Some(ticket) = sent.and_then(|sent| sent.ticket) {
-            self.targets.end(ticket, outcome);
+        if let Some(chosen) = sent.and_then(|sent| sent.chosen) {
+            self.targets.end(chosen, outcome);
         }
     }
 
@@ -184,8 +184,8 @@ impl Shared {
     /// era is opened anew at another address.
     pub(super) fn failed(self: &Arc<Self>, key: u64, fault: Fault) {
         let Some(sent) = self.lock().sent.remove(&key) else { return self.events.failed(key, fault) };
-        if let Some(ticket) = sent.ticket {
-            self.targets.end(ticket, outcome(fault.kind));
+        if let Some(chosen) = sent.chosen {
+            self.targets.end(chosen, outcome(fault.kind));
         }
         if fault.kind != FaultKind::BackendDown || !self.events.is_wanted(key) {
             return self.events.failed(key, fault);
@@ -193,7 +193,7 @@ impl Shared {
         if self.is_free(&sent.message) {
             return self.again(key, sent, fault);
         }
-        let elsewhere = sent.ticket.is_some_and(|ticket| self.targets.has_other(ticket.at));
+        let elsewhere = sent.chosen.is_some_and(|chosen| self.targets.has_other(chosen.at));
         if elsewhere {
             self.targets.count_retry();
             self.events.expired(sent.message);
@@ -217,7 +217,7 @@ impl Shared {
         let wait = pacing::retry_delay(sent.rounds, chance());
         sent.rounds += 1;
         sent.tried.clear();
-        sent.ticket = None;
+        sent.chosen = None;
         self.lock().sent.insert(key, sent);
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {

@@ -1,10 +1,11 @@
 //! Passes on what happens at one address of an HTTP backend.
 
-use super::link::Shared;
+use super::link::ManyShared;
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
+use signalbox_engine::budget::Share;
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
@@ -12,17 +13,17 @@ use std::time::Duration;
 
 /// The events of the link to one address.
 pub(super) struct Relay {
-    shared: Weak<Shared>,
+    shared: Weak<ManyShared>,
     at: usize,
 }
 
 impl Relay {
-    pub(super) fn new(shared: &Arc<Shared>, at: usize) -> Self {
+    pub(super) fn new(shared: &Arc<ManyShared>, at: usize) -> Self {
         Self { shared: Arc::downgrade(shared), at }
     }
 
     /// An answer ends its request.
-    fn hear(shared: &Shared, message: &Envelope, about: Option<u64>) {
+    fn hear(shared: &ManyShared, message: &Envelope, about: Option<u64>) {
         if matches!(message.kind(), Kind::Response | Kind::Error)
             && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
         {
@@ -62,6 +63,10 @@ impl LinkEvents for Relay {
         self.shared.upgrade()?.events.room()
     }
 
+    fn share(&self) -> Option<Arc<Share>> {
+        self.shared.upgrade()?.events.share()
+    }
+
     fn failed(&self, key: u64, fault: Fault) {
         if let Some(shared) = self.shared.upgrade() {
             shared.failed(key, fault);
@@ -70,6 +75,12 @@ impl LinkEvents for Relay {
 
     fn is_wanted(&self, key: u64) -> bool {
         self.shared.upgrade().is_some_and(|shared| shared.events.is_wanted(key))
+    }
+
+    fn retried(&self, key: u64) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.retried(key);
+        }
     }
 
     fn parted(&self, key: u64, retry: Option<Duration>) {
@@ -95,6 +106,12 @@ impl LinkEvents for Relay {
     fn garbage(&self, why: &Rejected) {
         if let Some(shared) = self.shared.upgrade() {
             shared.events.garbage(why);
+        }
+    }
+
+    fn dropped(&self, reason: &'static str) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.dropped(reason);
         }
     }
 

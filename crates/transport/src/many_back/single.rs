@@ -1,33 +1,32 @@
 //! A connection to one of several addresses, for transports whose connections are pipes.
 
-use super::targets::{Targets, Ticket, outcome};
-use bytes::Bytes;
+use super::targets::{AddressUse, Targets, outcome};
+use crate::watched::{Notice, Watched};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{BoxFuture, Link, LinkEvents};
-use signalbox_wire::{Envelope, Rejected};
+use signalbox_runtime::{Link, LinkEvents};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Opens a connection to the first address that lets us.
 pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
     let mut tried = Vec::new();
     let mut last = None;
-    while let Some(ticket) = targets.choose(&tried) {
-        let Some(place) = targets.all.get(ticket.at) else { break };
-        tried.push(ticket.at);
+    while let Some(chosen) = targets.choose(&tried) {
+        let Some(target) = targets.all.get(chosen.at) else { break };
+        tried.push(chosen.at);
         if tried.len() > 1 {
             targets.count_retry();
         }
-        let watched = Arc::new(Watched { events: Arc::clone(&events), targets: Arc::clone(&targets), ticket });
-        match place.connector.open(watched).await {
+        let notice = Losing { targets: Arc::clone(&targets), chosen };
+        let watched = Arc::new(Watched { events: Arc::clone(&events), notice });
+        match target.connector.open(watched).await {
             Ok(inner) => {
-                targets.settle(ticket, CallResult::Answered);
-                return Ok(Arc::new(SingleLink { inner, targets, ticket }));
+                targets.settle(chosen, CallResult::Answered);
+                return Ok(Arc::new(SingleLink { inner, targets, chosen }));
             }
             Err(fault) => {
-                targets.end(ticket, outcome(fault.kind));
+                targets.end(chosen, outcome(fault.kind));
                 last = Some(fault);
             }
         }
@@ -39,7 +38,7 @@ pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> 
 struct SingleLink {
     inner: Arc<dyn Link>,
     targets: Arc<Targets>,
-    ticket: Ticket,
+    chosen: AddressUse,
 }
 
 impl Link for SingleLink {
@@ -70,56 +69,18 @@ impl Link for SingleLink {
 
 impl Drop for SingleLink {
     fn drop(&mut self) {
-        self.targets.end(self.ticket, CallResult::Unknown);
+        self.targets.end(self.chosen, CallResult::Unknown);
     }
 }
 
-/// Passes on what happens on it, and notes when it is lost.
-struct Watched {
-    events: Arc<dyn LinkEvents>,
+/// Counts a lost connection as a failure of its address.
+struct Losing {
     targets: Arc<Targets>,
-    ticket: Ticket,
+    chosen: AddressUse,
 }
 
-impl LinkEvents for Watched {
-    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
-        self.events.received(bytes, about, status);
-    }
-
-    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
-        self.events.message(message, about, status);
-    }
-
-    fn room(&self) -> Option<BoxFuture<()>> {
-        self.events.room()
-    }
-
-    fn failed(&self, key: u64, fault: Fault) {
-        self.events.failed(key, fault);
-    }
-
-    fn is_wanted(&self, key: u64) -> bool {
-        self.events.is_wanted(key)
-    }
-
-    fn parted(&self, key: u64, retry: Option<Duration>) {
-        self.events.parted(key, retry);
-    }
-
-    fn expired(&self, message: ToBackend) {
-        self.events.expired(message);
-    }
-
-    fn doubted(&self) {
-        self.events.doubted();
-    }
-
-    fn garbage(&self, why: &Rejected) {
-        self.events.garbage(why);
-    }
-
-    fn lost(&self, why: String) {
-        self.targets.settle(self.ticket, CallResult::Failed);
-        self.events.lost(why);
+impl Notice for Losing {
+    fn lost(&self) {
+        self.targets.settle(self.chosen, CallResult::Failed);
     }
 }

@@ -1,6 +1,7 @@
 //! The addresses of one backend, what is under way at each, and which of them fail.
 
 use super::{Address, ManySpec};
+use crate::backend_fault;
 use signalbox_engine::balance::{Candidate, Turns};
 use signalbox_engine::breaker::{Breaker, BreakerRules, CallResult};
 use signalbox_engine::lock::LockResultExt;
@@ -17,14 +18,14 @@ const TRIAL: Duration = Duration::from_secs(60);
 /// All addresses.
 pub(super) struct Targets {
     pub spec: ManySpec,
-    pub all: Vec<Place>,
+    pub all: Vec<BackendAddress>,
     turns: Mutex<Turns>,
-    tickets: AtomicU64,
+    uses: AtomicU64,
     retried: AtomicU64,
 }
 
 /// One of them.
-pub(super) struct Place {
+pub(super) struct BackendAddress {
     pub label: String,
     pub connector: Arc<dyn Connector>,
     weight: u32,
@@ -36,7 +37,7 @@ pub(super) struct Place {
 
 /// Something that is under way at an address.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Ticket {
+pub(super) struct AddressUse {
     /// Which address.
     pub at: usize,
     number: u64,
@@ -46,7 +47,7 @@ impl Targets {
     pub(super) fn new(spec: ManySpec, addresses: Vec<Address>) -> Self {
         // One failure is enough: there are other addresses, and soon another try.
         let rules = BreakerRules { failures: 1, successes: 1, recovery: spec.recovery, ..BreakerRules::default() };
-        let place = |address: Address| Place {
+        let target = |address: Address| BackendAddress {
             label: address.label,
             connector: address.connector,
             weight: address.weight,
@@ -57,21 +58,21 @@ impl Targets {
         };
         Self {
             spec,
-            all: addresses.into_iter().map(place).collect(),
+            all: addresses.into_iter().map(target).collect(),
             turns: Mutex::default(),
-            tickets: AtomicU64::new(1),
+            uses: AtomicU64::new(1),
             retried: AtomicU64::new(0),
         }
     }
 
     /// Chooses an address that was not tried, and notes that something is under way there. None where all were tried.
-    pub(super) fn choose(&self, tried: &[usize]) -> Option<Ticket> {
+    pub(super) fn choose(&self, tried: &[usize]) -> Option<AddressUse> {
         let now = now();
-        let candidate = |(at, place): (usize, &Place)| Candidate {
-            well: place.breaker().passes(now),
+        let candidate = |(at, target): (usize, &BackendAddress)| Candidate {
+            well: target.breaker().passes(now),
             tried: tried.contains(&at),
-            busy: place.busy.load(Ordering::Relaxed),
-            weight: place.weight,
+            busy: target.busy.load(Ordering::Relaxed),
+            weight: target.weight,
         };
         let all: Vec<Candidate> = self.all.iter().enumerate().map(candidate).collect();
         let mut turns = self.turns.lock().unpoisoned();
@@ -81,46 +82,46 @@ impl Targets {
     }
 
     /// Notes that something is under way at this address, whether or not it fails: it can only be done there.
-    pub(super) fn begin(&self, at: usize) -> Option<Ticket> {
-        let place = self.all.get(at)?;
-        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn begin(&self, at: usize) -> Option<AddressUse> {
+        let target = self.all.get(at)?;
+        let number = self.uses.fetch_add(1, Ordering::Relaxed);
         let now = now();
         // One that is refused was chosen because there is no other.
-        let _ = place.breaker().admit(number, now + TRIAL, now);
-        place.busy.fetch_add(1, Ordering::Relaxed);
-        place.sent.fetch_add(1, Ordering::Relaxed);
-        Some(Ticket { at, number })
+        let _ = target.breaker().admit(number, now + TRIAL, now);
+        target.busy.fetch_add(1, Ordering::Relaxed);
+        target.sent.fetch_add(1, Ordering::Relaxed);
+        Some(AddressUse { at, number })
     }
 
     /// It is over.
-    pub(super) fn end(&self, ticket: Ticket, outcome: CallResult) {
-        let Some(place) = self.all.get(ticket.at) else { return };
-        place.busy.fetch_sub(1, Ordering::Relaxed);
-        self.settle(ticket, outcome);
+    pub(super) fn end(&self, chosen: AddressUse, outcome: CallResult) {
+        let Some(target) = self.all.get(chosen.at) else { return };
+        target.busy.fetch_sub(1, Ordering::Relaxed);
+        self.settle(chosen, outcome);
     }
 
     /// What is under way at an address has shown how the address is, and goes on.
-    pub(super) fn settle(&self, ticket: Ticket, outcome: CallResult) {
-        let Some(place) = self.all.get(ticket.at) else { return };
+    pub(super) fn settle(&self, chosen: AddressUse, outcome: CallResult) {
+        let Some(target) = self.all.get(chosen.at) else { return };
         let now = now();
-        let mut breaker = place.breaker();
+        let mut breaker = target.breaker();
         let before = breaker.passes(now);
-        breaker.settle(Some(&ticket.number), outcome, now);
+        breaker.settle(Some(&chosen.number), outcome, now);
         let fell = before && breaker.retry_in(now).is_some();
         drop(breaker);
         if outcome == CallResult::Failed {
-            place.failed.fetch_add(1, Ordering::Relaxed);
+            target.failed.fetch_add(1, Ordering::Relaxed);
         }
         if fell {
             let seconds = self.spec.recovery.as_secs_f32();
-            tracing::warn!(backend = %self.spec.name, address = %place.label, seconds, "an address fails and is left out");
+            tracing::warn!(backend = %self.spec.name, address = %target.label, seconds, "an address keeps failing and is skipped for now");
         }
     }
 
     /// True where another address than this one is not known to fail.
     pub(super) fn has_other(&self, but: usize) -> bool {
         let now = now();
-        self.all.iter().enumerate().any(|(at, place)| at != but && place.breaker().passes(now))
+        self.all.iter().enumerate().any(|(at, target)| at != but && target.breaker().passes(now))
     }
 
     pub(super) fn count_retry(&self) {
@@ -133,25 +134,24 @@ impl Targets {
 
     pub(super) fn status(&self) -> Vec<AddressStatus> {
         let now = now();
-        let one = |place: &Place| AddressStatus {
-            address: place.label.clone(),
-            weight: place.weight,
-            breaker: place.breaker().state(now).as_str(),
-            busy: place.busy.load(Ordering::Relaxed),
-            sent: place.sent.load(Ordering::Relaxed),
-            failed: place.failed.load(Ordering::Relaxed),
+        let one = |target: &BackendAddress| AddressStatus {
+            address: target.label.clone(),
+            weight: target.weight,
+            breaker: target.breaker().state(now).as_str(),
+            busy: target.busy.load(Ordering::Relaxed),
+            sent: target.sent.load(Ordering::Relaxed),
+            failed: target.failed.load(Ordering::Relaxed),
         };
         self.all.iter().map(one).collect()
     }
 
     /// A fault of this backend. `text` goes on after its name.
     pub(super) fn fault(&self, kind: FaultKind, text: &str) -> Fault {
-        let name = &self.spec.name;
-        Fault::new(kind, format!("backend `{name}` {text}")).with_str("backend", name)
+        backend_fault::fault(&self.spec.name, kind, text)
     }
 }
 
-impl Place {
+impl BackendAddress {
     fn breaker(&self) -> MutexGuard<'_, Breaker<u64>> {
         self.breaker.lock().unpoisoned()
     }

@@ -20,29 +20,29 @@ const CHUNK: usize = 64 * 1024;
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RoutedAnswer {
     /// The status.
     pub status: StatusCode,
     /// The headers, with the type of the content.
     pub headers: HeaderMap,
     /// The body.
-    pub content: Content,
+    pub content: AnswerBody,
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub enum Content {
+pub enum AnswerBody {
     /// It is there.
     Whole(Bytes),
     /// It comes bit by bit.
     Stream(Streamed),
 }
 
-impl Answer {
+impl RoutedAnswer {
     /// Content of this type, at once.
     pub fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status, headers, content: Content::Whole(content.into()) }
+        Self { status, headers, content: AnswerBody::Whole(content.into()) }
     }
 
     /// JSON, at once.
@@ -70,7 +70,7 @@ impl Answer {
 
     fn streamed(kind: &'static str, stream: Streamed) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status: StatusCode::OK, headers, content: Content::Stream(stream) }
+        Self { status: StatusCode::OK, headers, content: AnswerBody::Stream(stream) }
     }
 }
 
@@ -87,7 +87,7 @@ pub trait Chunks: Send {
 
 /// A server-sent event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Event {
+pub struct AnswerEvent {
     /// Its id.
     pub id: Option<String>,
     /// Its kind.
@@ -99,7 +99,7 @@ pub struct Event {
 /// Events that come as they happen. Dropped when the client has gone.
 pub trait Events: Send {
     /// The next event; none at the end.
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>>;
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>>;
 }
 
 /// A body that comes bit by bit.
@@ -113,7 +113,7 @@ impl Streamed {
     /// The next bytes. A panic ends the stream, and nothing else.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         catch_unwind(AssertUnwindSafe(|| self.chunks.poll_chunk(cx))).unwrap_or_else(|_| {
-            tracing::error!("what makes the body of an answer panicked");
+            tracing::error!("a panic while the body of an answer was produced");
             Poll::Ready(Some(Err(Broken("a fault in the gateway".to_owned()))))
         })
     }
@@ -138,7 +138,7 @@ impl<E: Events> Chunks for Told<E> {
         let mut text = BytesMut::new();
         while text.len() < CHUNK && !self.ended {
             match self.events.poll_event(cx) {
-                Poll::Ready(Some(Event { id, name, data })) => {
+                Poll::Ready(Some(AnswerEvent { id, name, data })) => {
                     sse::encode_event(&mut text, id.as_deref(), name.as_deref(), None, &data);
                 }
                 Poll::Ready(None) => self.ended = true,

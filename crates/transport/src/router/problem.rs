@@ -1,6 +1,6 @@
 //! What is said where there is no answer: a status, and JSON that says what was wrong.
 
-use super::answer::Answer;
+use super::answer::RoutedAnswer;
 use super::query::{QueryError, Undecodable};
 use crate::read_body::BodyError;
 use http::header::{ALLOW, CONNECTION};
@@ -60,8 +60,8 @@ impl Problem {
 
     /// What is sent: `{"error": "…"}`.
     #[must_use]
-    pub fn answer(&self) -> Answer {
-        let mut answer = Answer::json(self.status(), format!(r#"{{"error":{}}}"#, quote(&self.to_string())));
+    pub fn answer(&self) -> RoutedAnswer {
+        let mut answer = RoutedAnswer::json(self.status(), format!(r#"{{"error":{}}}"#, quote(&self.to_string())));
         match self {
             Self::Method(allowed) => {
                 answer.headers.insert(ALLOW, allowed.header());

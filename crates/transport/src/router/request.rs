@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 /// A request for a route.
 #[derive(Debug)]
-pub struct Request {
+pub struct RoutedRequest {
     /// The method; `HEAD` where the route says `GET` and only the head is wanted.
     pub method: Method,
     /// The path, as it was sent.
@@ -28,11 +28,11 @@ pub struct Request {
     /// Who asks.
     pub caller: Caller,
     /// What was sent with it.
-    pub body: Body,
+    pub body: RoutedBody,
     segments: Vec<(&'static str, String)>,
 }
 
-impl Request {
+impl RoutedRequest {
     /// A request with this head and body, of this caller, for a route whose names stand for what was captured.
     pub(super) fn new(
         method: Method,
@@ -40,7 +40,7 @@ impl Request {
         headers: HeaderMap,
         captured: &Captured<'_>,
         caller: Caller,
-        body: Body,
+        body: RoutedBody,
     ) -> Result<Self, Problem> {
         let decode = |&(name, text): &(&'static str, &str)| decoded(text).map(|text| (name, text));
         Ok(Self {
@@ -69,14 +69,14 @@ impl Request {
 
 /// The body of a request, which has a limit. What is not read of it is thrown away.
 #[derive(Debug)]
-pub struct Body {
+pub struct RoutedBody {
     incoming: Incoming,
     limit: usize,
     read: usize,
     within: Duration,
 }
 
-impl Body {
+impl RoutedBody {
     /// A body of which at most so much is taken, and which may take so long.
     pub(super) fn new(incoming: Incoming, limit: usize, within: Duration) -> Result<Self, BodyError> {
         if incoming.size_hint().lower() > limit as u64 {

@@ -1,114 +1,56 @@
-//! The runtime's end of an HTTP+SSE connection.
-
-use super::post;
-use super::stream::Opened;
+use super::stream::{OpenedStream, refusal};
 use crate::http_back::backend::Backend;
-use http::Uri;
+use crate::http_back::headers;
+use crate::http_back::in_flight::{self, InFlight, LinkShared, MessageSlot, Running};
+use crate::http_back::post::{in_time, refusal_kind, undelivered};
+use crate::http1::HttpRequest;
+use http::{Method, Uri, header};
+use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
-use signalbox_wire::method;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
-
-/// Most messages of one link that are on their way at once.
-const MAX_RUNNING: usize = 10_000;
+use tokio::task::AbortHandle;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct SseLink {
-    shared: Arc<Shared>,
+    shared: Arc<SseShared>,
     reader: AbortHandle,
     runtime: Handle,
 }
 
 /// What the link and its tasks share.
-pub(super) struct Shared {
+pub(super) struct SseShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     /// Where messages are posted to.
     pub post_to: Uri,
-    state: Mutex<State>,
+    in_flight: Mutex<InFlight>,
 }
-
-#[derive(Default)]
-struct State {
-    closed: bool,
-    serial: u64,
-    /// The messages on their way, by serial: the key of a request, and its task.
-    running: KeyMap<u64, (Option<u64>, AbortHandle)>,
-    gate: Option<Gate>,
-}
-
-/// Closed while `notifications/initialized` is on its way: POSTs overtake each other, and some servers refuse a request
-/// that comes before it. It opens when the sender is dropped.
-type Gate = watch::Receiver<()>;
 
 impl SseLink {
     /// Goes on reading a stream that was opened.
-    pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: Opened) -> Self {
+    pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: OpenedStream) -> Self {
         let post_to = opened.post_to.clone();
-        let shared = Arc::new(Shared { backend, events, post_to, state: Mutex::default() });
+        let shared = Arc::new(SseShared { backend, events, post_to, in_flight: Mutex::default() });
         let reader = tokio::spawn(opened.follow(Arc::clone(&shared))).abort_handle();
         Self { shared, reader, runtime: Handle::current() }
-    }
-
-    /// Runs a task where the message came from, as its connection is kept there; where that is no runtime's, on the one
-    /// that the link was opened on.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        match Handle::try_current() {
-            Ok(here) => here.spawn(task),
-            Err(_) => self.runtime.spawn(task),
-        }
     }
 }
 
 impl Link for SseLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
-        let mut guard = self.shared.lock();
-        let state = &mut *guard;
-        let backend = &self.shared.backend;
-        if state.closed {
-            return Err(backend.fault(FaultKind::BackendDown, "has no open event stream"));
-        }
-        if state.running.len() >= MAX_RUNNING {
-            let text = format!("already has {MAX_RUNNING} messages on their way");
-            return Err(backend.fault(FaultKind::Overloaded, text));
-        }
-        let mut running = Running {
-            shared: Arc::clone(&self.shared),
-            serial: state.serial,
-            behind: state.gate(),
-            holds: None,
-            begun: false,
-        };
-        state.serial += 1;
-        if message.key().is_none() && message.method() == method::INITIALIZED {
-            let (holds, gate) = watch::channel(());
-            running.holds = Some(holds);
-            state.gate = Some(gate);
-        }
-        let (key, serial) = (message.key(), running.serial);
-        // The lock is held until the task is registered, so that the task cannot end before.
-        let task = self.spawn(post::run(running, message));
-        if task.is_finished() {
-            // A runtime that shuts down drops a task instead of taking it.
-            return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
-        }
-        state.running.insert(serial, (key, task.abort_handle()));
-        Ok(())
+        let mut in_flight = self.shared.lock();
+        let running = in_flight.begin(&self.shared, &message)?;
+        let slot = running.slot();
+        let task = in_flight::spawn(&self.runtime, run(running, message));
+        in_flight.register(&self.shared.backend, slot, &task)
     }
 
     fn abort(&self, key: u64) {
-        let found = {
-            let state = self.shared.lock();
-            state.running.values().find(|(found, _)| *found == Some(key)).map(|(_, task)| task.clone())
-        };
-        if let Some(task) = found {
+        let request = self.shared.lock().remove(key);
+        if let Some(task) = request {
             task.abort();
         }
     }
@@ -116,11 +58,11 @@ impl Link for SseLink {
     fn close(&self) {
         self.reader.abort();
         let running = {
-            let mut state = self.shared.lock();
-            state.closed = true;
-            std::mem::take(&mut state.running)
+            let mut in_flight = self.shared.lock();
+            in_flight.close();
+            in_flight.take_all()
         };
-        for (_, task) in running.into_values() {
+        for task in running {
             task.abort();
         }
     }
@@ -132,59 +74,60 @@ impl Drop for SseLink {
     }
 }
 
-impl Shared {
+impl SseShared {
     /// The stream has ended, and nothing can be answered any more.
     pub(super) fn lost(&self, why: String) {
-        self.lock().closed = true;
+        self.lock().close();
         self.events.lost(why);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unpoisoned()
+    fn lock(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unpoisoned()
     }
 }
 
-impl State {
-    fn gate(&mut self) -> Option<Gate> {
-        self.gate.take_if(|gate| gate.has_changed().is_err());
-        self.gate.clone()
+impl LinkShared for SseShared {
+    const NOT_OPEN: &'static str = "has no open event stream";
+
+    fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    fn ended(&self, slot: MessageSlot) {
+        self.lock().end(slot);
     }
 }
 
-/// A message on its way. Dropping it takes the message off the link's books, however its task ends.
-pub(super) struct Running {
-    shared: Arc<Shared>,
-    serial: u64,
-    /// What has to be accepted before this message is sent.
-    behind: Option<Gate>,
-    /// Set if others have to wait for this message.
-    holds: Option<watch::Sender<()>>,
-    /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
-    /// [`SseLink::send`], which holds the lock.
-    begun: bool,
-}
-
-impl Running {
-    /// The task runs.
-    pub(super) fn begin(&mut self) {
-        self.begun = true;
-    }
-
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
-    pub(super) async fn wait_for_gate(&self) {
-        if let Some(mut gate) = self.behind.clone() {
-            while gate.changed().await.is_ok() {}
+/// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
+pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
+    running.begin().await;
+    let shared = &*running.shared;
+    let posting = post(&shared.backend, &shared.post_to, &message);
+    let Some(key) = message.key() else {
+        if let Err(fault) = in_time(&shared.backend, posting).await {
+            undelivered(&fault);
         }
+        return;
+    };
+    if let Err(fault) = posting.await {
+        shared.events.failed(key, fault);
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.begun {
-            self.shared.lock().running.remove(&self.serial);
-        }
+async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fault> {
+    let kept = backend.pool.take();
+    let (conn, head) = backend.exchange(kept, request(backend, to, message)).await?;
+    if head.status.is_success() {
+        backend.finish(conn).await;
+        return Ok(());
     }
+    let kind = refusal_kind(head.status.as_u16());
+    Err(Fault { kind, ..refusal(backend, conn, &head, "a message").await })
+}
+
+fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> HttpRequest {
+    let mut draft = headers::bare(backend, &Method::POST, to);
+    draft.add(&header::CONTENT_TYPE, &headers::JSON);
+    headers::add_session(&mut draft, None, message.revision());
+    draft.with_body(message.bytes().clone())
 }

@@ -1,11 +1,11 @@
 //! The stream of events that everything a backend says arrives on.
 
-use super::link::Shared;
-use crate::http_back::answer::{Came, Post};
+use super::link::SseShared;
+use crate::http_back::answer::{AnswerPost, Came};
 use crate::http_back::backend::Backend;
+use crate::http_back::general::EventReader;
 use crate::http_back::headers;
-use crate::http1::{Conn, Content, Head, body};
-use crate::read_charge::ReadCharge;
+use crate::http1::{Conn, ContentKind, Head, body};
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -25,7 +25,7 @@ pub(super) const REASON_BYTES: usize = 64 * 1024;
 pub(super) const REASON_TIME: Duration = Duration::from_secs(1);
 
 /// A stream whose first event has come.
-pub(super) struct Opened {
+pub(super) struct OpenedStream {
     conn: Box<Conn>,
     decoder: SseDecoder,
     /// Where messages are posted to.
@@ -33,21 +33,21 @@ pub(super) struct Opened {
 }
 
 /// Opens the stream and waits for the address to post to.
-pub(super) async fn open(backend: &Backend) -> Result<Opened, Fault> {
+pub(super) async fn open(backend: &Backend) -> Result<OpenedStream, Fault> {
     let Some(request) = headers::get(backend, None, None, None) else {
         return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
     };
     let (conn, head) = backend.exchange_alone(request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
-    if status != 200 || content != Content::Events {
+    if status != 200 || content != ContentKind::Events {
         return Err(refusal(backend, conn, &head, "the GET that opens its event stream").await);
     }
     let decoder = SseDecoder::new(backend.limits.sse_event);
-    let opened = Opened { conn, decoder, post_to: Uri::default() };
+    let opened = OpenedStream { conn, decoder, post_to: Uri::default() };
     opened.greeted(backend).await
 }
 
-impl Opened {
+impl OpenedStream {
     async fn greeted(mut self, backend: &Backend) -> Result<Self, Fault> {
         let garbage = |text: String| Err(backend.fault(FaultKind::BackendGarbage, text));
         let mut early = 0;
@@ -81,33 +81,24 @@ impl Opened {
     }
 
     /// Hands on what comes until the stream ends, and reports that once.
-    pub(super) async fn follow(mut self, shared: Arc<Shared>) {
-        let mut charge = ReadCharge::new(shared.events.share());
+    pub(super) async fn follow(mut self, shared: Arc<SseShared>) {
+        let mut reader = EventReader::new(&shared.backend, &*shared.events, self.decoder);
         let why = loop {
-            if let Err(error) = charge.cover(self.decoder.buffered()).await {
-                tracing::warn!(backend = %shared.backend.name, %error, "an event of the stream is dropped");
-                shared.events.dropped("no_room");
-                self.decoder.skip_event();
-            }
-            while let Some(event) = self.decoder.next_event() {
+            reader.admit().await;
+            while let Some(event) = reader.next() {
                 match event {
                     Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
-                        take(&shared, charge.give(event.data));
+                        take(&shared, event.data);
                     }
                     Ok(_) => {}
-                    // Whose answer it was cannot be known: that call times out, and nobody else is hurt.
-                    Err(error) => {
-                        tracing::warn!(backend = %shared.backend.name, %error, "on the event stream");
-                        // An empty message is none, and so the loss is counted.
-                        shared.events.received(Bytes::new(), None, None);
-                    }
+                    // Nobody knows whose answer it was: that call times out, and no other is affected. An empty message is
+                    // none, so that the loss is counted.
+                    Err(_) => shared.events.received(Bytes::new(), None, None),
                 }
             }
-            if let Some(room) = shared.events.room() {
-                room.await;
-            }
-            match self.conn.frame().await {
-                Some(Ok(chunk)) => self.decoder.push(&chunk),
+            reader.wait_for_room().await;
+            match reader.read(&mut self.conn).await {
+                Some(Ok(())) => {}
                 Some(Err(error)) => break format!("its event stream broke ({error})"),
                 None => break "it closed its event stream".to_owned(),
             }
@@ -124,12 +115,12 @@ fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     Ok(Uri::from(line))
 }
 
-fn take(shared: &Shared, data: Bytes) {
+fn take(shared: &SseShared, data: Bytes) {
     if data.is_empty() {
         return;
     }
     let backend = &shared.backend;
-    let post = Post { events: &*shared.events, limits: &backend.limits, about: None, status: None };
+    let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None };
     if let Came::Garbage(_) = post.messages(data.clone()) {
         // Whoever receives it says what is wrong with it, and counts it.
         shared.events.received(data, None, None);
@@ -145,14 +136,10 @@ pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head,
         401 | 403 => format!("wants authentication for {what} (HTTP {status})"),
         _ => format!("answered {what} with HTTP {status}"),
     };
-    if status >= 400 && head.content != Content::Events {
+    if status >= 400 && head.content != ContentKind::Events {
         let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES, || None));
         if let Ok(Ok(bytes)) = reading.await {
-            let excerpt = backend.excerpt(&bytes, None);
-            if !excerpt.is_empty() {
-                text.push_str(": ");
-                text.push_str(&excerpt);
-            }
+            backend.quote(&mut text, &bytes, None);
             backend.pool.put(conn);
         }
     }

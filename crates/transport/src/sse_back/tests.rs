@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::child::recorder::{Happened, Recorded, outbound, recorder};
-use crate::http_back::tests::server::{Act, Seen, Server, chunk, events_head, note, response, until};
+use crate::http_back::tests::server::{Act, SeenRequest, Server, chunk, events_head, note, response, until};
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
 use signalbox_engine::back::ToBackend;
@@ -21,7 +21,7 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(post: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+    async fn new(post: impl Fn(&SeenRequest) -> Act + Send + Sync + 'static) -> Self {
         let (say, said) = mpsc::channel(SAID);
         let said = Mutex::new(Some(said));
         let server = Server::start(move |seen| match seen.verb() {
@@ -64,7 +64,7 @@ impl Scene {
         }
     }
 
-    fn posts(&self) -> Vec<Seen> {
+    fn posts(&self) -> Vec<SeenRequest> {
         self.server.seen().into_iter().filter(|seen| seen.verb() == "POST").collect()
     }
 }

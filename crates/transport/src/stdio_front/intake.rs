@@ -12,12 +12,12 @@ pub struct Unreadable {
     /// What is wrong with them.
     pub fault: Fault,
     /// Whom to tell.
-    pub answer: Answer,
+    pub answer: Addressee,
 }
 
 /// To which request a refusal is addressed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum Addressee {
     /// To this one.
     To(RawId),
     /// To one whose id could not be read.
@@ -31,9 +31,9 @@ impl Unreadable {
     #[must_use]
     pub fn addressed(self) -> Option<(Option<RawId>, Fault)> {
         match self.answer {
-            Answer::To(id) => Some((Some(id), self.fault)),
-            Answer::ToUnknown => Some((None, self.fault)),
-            Answer::Nobody => None,
+            Addressee::To(id) => Some((Some(id), self.fault)),
+            Addressee::ToUnknown => Some((None, self.fault)),
+            Addressee::Nobody => None,
         }
     }
 }
@@ -58,10 +58,10 @@ fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
     let kind = kind_of(error.code());
     let answer = match kind {
         // What is not JSON has no id that could be believed.
-        FaultKind::Parse => Answer::ToUnknown,
+        FaultKind::Parse => Addressee::ToUnknown,
         // The id may be the very thing that was refused, and then nobody could read the answer.
         _ => match addressee(bytes) {
-            Answer::To(id) if scan(id.token(), &settings.limits).is_err() => Answer::ToUnknown,
+            Addressee::To(id) if scan(id.token(), &settings.limits).is_err() => Addressee::ToUnknown,
             answer => answer,
         },
     };
@@ -71,14 +71,14 @@ fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
 /// A message that was too long to be kept.
 #[must_use]
 pub fn too_long(why: &str) -> Unreadable {
-    Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Answer::ToUnknown }
+    Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Addressee::ToUnknown }
 }
 
 /// A message for which there was no room.
 #[must_use]
 pub fn no_room(error: OverBudget) -> Unreadable {
     let fault = Fault::new(FaultKind::Overloaded, format!("a message was not taken: {error}; try again later"));
-    Unreadable { fault, answer: Answer::ToUnknown }
+    Unreadable { fault, answer: Addressee::ToUnknown }
 }
 
 fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
@@ -88,9 +88,9 @@ fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
         ref error => error.to_string(),
     };
     let answer = match rejected.id {
-        _ if is_answer(bytes) || is_notification(bytes) => Answer::Nobody,
-        Some(id) => Answer::To(id),
-        None => Answer::ToUnknown,
+        _ if is_answer(bytes) || is_notification(bytes) => Addressee::Nobody,
+        Some(id) => Addressee::To(id),
+        None => Addressee::ToUnknown,
     };
     Unreadable { fault: fault(kind, &text), answer }
 }
@@ -111,12 +111,12 @@ fn kind_of(code: i64) -> FaultKind {
 }
 
 /// Whom a message that is JSON but not acceptable came from.
-fn addressee(bytes: Bytes) -> Answer {
+fn addressee(bytes: Bytes) -> Addressee {
     match Envelope::parse(bytes.clone()) {
         Ok(message) => match (message.kind(), message.id()) {
-            (Kind::Request, Some(id)) => Answer::To(id),
-            (Kind::Request, None) => Answer::ToUnknown,
-            _ => Answer::Nobody,
+            (Kind::Request, Some(id)) => Addressee::To(id),
+            (Kind::Request, None) => Addressee::ToUnknown,
+            _ => Addressee::Nobody,
         },
         Err(rejected) => refuse(&bytes, rejected).answer,
     }
@@ -145,9 +145,9 @@ mod tests {
             Err(unreadable) => {
                 let code = unreadable.fault.code(Era::Legacy);
                 match unreadable.answer {
-                    Answer::To(id) => format!("{id} {code} {}", unreadable.fault),
-                    Answer::ToUnknown => format!("null {code} {}", unreadable.fault),
-                    Answer::Nobody => format!("nobody {}", unreadable.fault),
+                    Addressee::To(id) => format!("{id} {code} {}", unreadable.fault),
+                    Addressee::ToUnknown => format!("null {code} {}", unreadable.fault),
+                    Addressee::Nobody => format!("nobody {}", unreadable.fault),
                 }
             }
         }

@@ -1,13 +1,14 @@
 //! One conversation of a client and a server, overheard.
 
-use super::counts::TapCounts;
+use super::TapCounts;
 use super::introduction::{self, INITIALIZE};
-use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
+use super::waiting::{AskedRequest, UNANSWERED_AFTER, Waiting};
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::fact::Carried;
-use signalbox_engine::fact::{Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact};
+use signalbox_engine::fact::{
+    Carried, Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact,
+};
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};
@@ -232,7 +233,7 @@ impl Conversation {
         let exchange = self.numbers.exchange();
         let era = introduction::revision_of(message).map(|revision| revision.era()).unwrap_or_else(|| self.era());
         let method = method_of(message);
-        let asked = Asked {
+        let asked = AskedRequest {
             exchange,
             era,
             subject: subject(message, &method),
@@ -279,7 +280,7 @@ impl Conversation {
         }
     }
 
-    fn finish(&mut self, at: Instant, asked: Asked, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
+    fn finish(&mut self, at: Instant, asked: AskedRequest, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
         if bytes_out == 0 {
             self.counts.unanswered += 1;
         }

@@ -1,6 +1,6 @@
 //! The queue between a proxy and its tap, and the thread behind it.
 
-use super::counts::TapCounts;
+use super::TapCounts;
 use signalbox_engine::{Fact, FactSink};
 use std::io;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ const TICK: Duration = Duration::from_secs(10);
 
 /// What was lost because the tap did not come along.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Lost {
+pub struct TapLoss {
     /// Chunks of bytes.
     pub chunks: u64,
     /// Bytes.
     pub bytes: u64,
 }
 
-impl std::fmt::Display for Lost {
+impl std::fmt::Display for TapLoss {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} bytes in {} chunks passed and were not recorded: queue_full", self.bytes, self.chunks)
     }
@@ -47,7 +47,7 @@ pub trait Tap: Send + 'static {
     /// Something passed.
     fn take(&mut self, at: Instant, input: Self::Input, out: &mut Vec<Fact>);
     /// Something passed that was not given to it.
-    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>);
+    fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>);
     /// Time passed.
     fn tick(&mut self, now: Instant, out: &mut Vec<Fact>);
     /// Nothing more will pass.
@@ -150,8 +150,8 @@ fn listen<T: Tap>(
         let chunks = gauge.lost_chunks.swap(0, Ordering::Acquire);
         if chunks > 0 {
             let bytes = gauge.lost_bytes.swap(0, Ordering::Relaxed);
-            tracing::warn!(chunks, bytes, "recording does not come along; some of what passed is missing on the tape");
-            tap.lost(now, Lost { chunks, bytes }, &mut out);
+            tracing::warn!(chunks, bytes, "recording cannot keep up; some of what passed is missing on the tape");
+            tap.lost(now, TapLoss { chunks, bytes }, &mut out);
         }
         match given {
             Ok(Some((at, input))) => {
@@ -200,7 +200,7 @@ mod tests {
             self.seen.lock().unwrap().push(format!("took {}", input.0));
         }
 
-        fn lost(&mut self, _: Instant, lost: Lost, _: &mut Vec<Fact>) {
+        fn lost(&mut self, _: Instant, lost: TapLoss, _: &mut Vec<Fact>) {
             self.seen.lock().unwrap().push(lost.to_string());
         }
 

@@ -16,7 +16,7 @@ impl Dialogue {
         Self { tap: HttpTap::new("srv".into(), Caller::anonymous("http"), 100), now: Instant::now() }
     }
 
-    fn step(&mut self, call: u64, step: Step) -> Vec<String> {
+    fn step(&mut self, call: u64, step: HttpStep) -> Vec<String> {
         let mut out: Vec<Fact> = Vec::new();
         self.tap.take(self.now, HttpSeen { call, step }, &mut out);
         out.iter().map(shown).collect()
@@ -35,22 +35,22 @@ impl Dialogue {
             closes: false,
             head: None,
         };
-        let mut told = self.step(call, Step::Asked(asked));
-        told.extend(self.step(call, Step::Body(Side::Client, Bytes::copy_from_slice(body.as_bytes()))));
-        told.extend(self.step(call, Step::BodyEnd { side: Side::Client, complete: true }));
+        let mut told = self.step(call, HttpStep::Asked(asked));
+        told.extend(self.step(call, HttpStep::Body(Side::Client, Bytes::copy_from_slice(body.as_bytes()))));
+        told.extend(self.step(call, HttpStep::BodyEnd { side: Side::Client, complete: true }));
         told
     }
 
     fn head(&mut self, call: u64, session: Option<&str>, status: u16, events: bool) -> Vec<String> {
-        self.step(call, Step::Answered(Answered { session: session.map(Into::into), status, events, head: None }))
+        self.step(call, HttpStep::Answered(Answered { session: session.map(Into::into), status, events, head: None }))
     }
 
     fn say(&mut self, call: u64, text: &str) -> Vec<String> {
-        self.step(call, Step::Body(Side::Server, Bytes::copy_from_slice(text.as_bytes())))
+        self.step(call, HttpStep::Body(Side::Server, Bytes::copy_from_slice(text.as_bytes())))
     }
 
     fn done(&mut self, call: u64) -> Vec<String> {
-        self.step(call, Step::BodyEnd { side: Side::Server, complete: true })
+        self.step(call, HttpStep::BodyEnd { side: Side::Server, complete: true })
     }
 
     /// A whole JSON answer.
@@ -82,10 +82,10 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The answer comes on the stream of another request: a resumed one.
     assert!(talk.post(2, Some("abc"), PING)[0].starts_with("> 2 "));
     talk.head(2, None, 200, true);
-    assert_eq!(talk.step(2, Step::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
+    assert_eq!(talk.step(2, HttpStep::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
     talk.step(
         3,
-        Step::Asked(Asked {
+        HttpStep::Asked(Asked {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -100,7 +100,7 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The session is closed by its client.
     talk.step(
         4,
-        Step::Asked(Asked {
+        HttpStep::Asked(Asked {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -123,7 +123,7 @@ fn requests_without_a_session_are_sessions_of_their_own_so_that_equal_ids_do_not
     assert_eq!(told[1..], ["finished 2 ping success 40+36", "ended"], "numbers are those of all sessions together");
     // A client of the new era that goes away has cancelled its request.
     talk.head(1, None, 200, true);
-    let told = talk.step(1, Step::BodyEnd { side: Side::Server, complete: false });
+    let told = talk.step(1, HttpStep::BodyEnd { side: Side::Server, complete: false });
     assert_eq!(told, ["finished 1 ping cancelled 40+0", "ended"]);
 }
 
@@ -135,13 +135,13 @@ fn a_request_that_is_refused_by_its_status_or_never_arrives_is_over() {
     talk.say(1, "oh no");
     assert_eq!(talk.done(1), [r#"< 1 "oh no""#, "finished 1 ping http_error 40+0"]);
     talk.post(2, Some("abc"), PING);
-    assert_eq!(talk.step(2, Step::Failed), ["refused http_error", "finished 2 ping http_error 40+0"]);
+    assert_eq!(talk.step(2, HttpStep::Failed), ["refused http_error", "finished 2 ping http_error 40+0"]);
 }
 
 #[test]
 fn http_with_sse_is_followed_by_the_address_that_the_stream_gives_out() {
     let mut talk = Dialogue::new();
-    talk.step(1, Step::Asked(Asked { place: "/sse".into(), endpoint: true, ..Asked::default() }));
+    talk.step(1, HttpStep::Asked(Asked { place: "/sse".into(), endpoint: true, ..Asked::default() }));
     talk.head(1, None, 200, true);
     assert_eq!(talk.say(1, "event: endpoint\ndata: /message?sessionId=x\n\n"), Vec::<String>::new());
     let told = talk.post_to("/message?sessionId=x", 2, None, PING);
@@ -186,7 +186,7 @@ fn so3_quiet_sessions_end_and_there_are_never_too_many() {
 }
 
 /// The marks of the messages that a step tells.
-fn carried(talk: &mut Dialogue, call: u64, step: Step) -> Vec<String> {
+fn carried(talk: &mut Dialogue, call: u64, step: HttpStep) -> Vec<String> {
     let mut out: Vec<Fact> = Vec::new();
     talk.tap.take(talk.now, HttpSeen { call, step }, &mut out);
     out.iter()
@@ -202,24 +202,24 @@ fn carried(talk: &mut Dialogue, call: u64, step: Step) -> Vec<String> {
         .collect()
 }
 
-fn asked() -> Step {
+fn asked() -> HttpStep {
     let head = http_heads::of_request("POST", "/mcp", &http::HeaderMap::new());
-    Step::Asked(Asked { place: "/mcp".into(), endpoint: true, head: Some(head.into()), ..Asked::default() })
+    HttpStep::Asked(Asked { place: "/mcp".into(), endpoint: true, head: Some(head.into()), ..Asked::default() })
 }
 
-fn answered(status: u16, events: bool) -> Step {
+fn answered(status: u16, events: bool) -> HttpStep {
     let head = http_heads::of_answer(status, &http::HeaderMap::new());
-    Step::Answered(Answered { session: None, status, events, head: Some(head.into()) })
+    HttpStep::Answered(Answered { session: None, status, events, head: Some(head.into()) })
 }
 
 #[test]
 fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
     let mut talk = Dialogue::new();
-    let body = |side, text: &str| Step::Body(side, Bytes::copy_from_slice(text.as_bytes()));
+    let body = |side, text: &str| HttpStep::Body(side, Bytes::copy_from_slice(text.as_bytes()));
     assert!(carried(&mut talk, 1, asked()).is_empty());
     carried(&mut talk, 1, body(Side::Client, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#));
     assert_eq!(
-        carried(&mut talk, 1, Step::BodyEnd { side: Side::Client, complete: true }),
+        carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Client, complete: true }),
         [r#"None Some((Some("POST"), Some("/mcp"), None))"#]
     );
     carried(&mut talk, 1, answered(200, true));
@@ -238,17 +238,17 @@ fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_thei
 fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
     let mut talk = Dialogue::new();
     carried(&mut talk, 1, asked());
-    carried(&mut talk, 1, Step::Body(Side::Client, Bytes::from_static(PING.as_bytes())));
-    carried(&mut talk, 1, Step::BodyEnd { side: Side::Client, complete: true });
+    carried(&mut talk, 1, HttpStep::Body(Side::Client, Bytes::from_static(PING.as_bytes())));
+    carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Client, complete: true });
     carried(&mut talk, 1, answered(501, false));
-    let told = carried(&mut talk, 1, Step::BodyEnd { side: Side::Server, complete: true });
+    let told = carried(&mut talk, 1, HttpStep::BodyEnd { side: Side::Server, complete: true });
     assert_eq!(told, ["refused Some(501) POST /mcp", "None Some((None, None, Some(501)))"]);
 }
 
 #[test]
 fn s_29_an_answer_without_a_message_is_told_by_its_status_where_it_refuses() {
     let mut talk = Dialogue::new();
-    let done = Step::BodyEnd { side: Side::Server, complete: true };
+    let done = HttpStep::BodyEnd { side: Side::Server, complete: true };
     for (call, status, told) in [(1, 401, vec!["refused Some(401) POST /mcp"]), (2, 202, vec![])] {
         carried(&mut talk, call, asked());
         carried(&mut talk, call, answered(status, false));

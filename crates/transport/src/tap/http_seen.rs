@@ -1,5 +1,3 @@
-//! What a transparent proxy sees of HTTP.
-
 use super::conversation::Side;
 use super::feed::Weigh;
 use bytes::Bytes;
@@ -11,12 +9,12 @@ pub struct HttpSeen {
     /// The number of the request.
     pub call: u64,
     /// What happened.
-    pub step: Step,
+    pub step: HttpStep,
 }
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum HttpStep {
     /// A request came.
     Asked(Asked),
     /// Its answer began.
@@ -65,13 +63,13 @@ pub struct Answered {
 impl Weigh for HttpSeen {
     fn weight(&self) -> usize {
         match &self.step {
-            Step::Body(_, bytes) => bytes.len(),
-            Step::Asked(asked) => {
+            HttpStep::Body(_, bytes) => bytes.len(),
+            HttpStep::Asked(asked) => {
                 asked.place.len()
                     + asked.session.as_ref().map_or(0, |name| name.len())
                     + head_weight(asked.head.as_deref())
             }
-            Step::Answered(answered) => head_weight(answered.head.as_deref()),
+            HttpStep::Answered(answered) => head_weight(answered.head.as_deref()),
             _ => 0,
         }
     }

@@ -1,14 +1,12 @@
 //! Listening to conversations over HTTP: bodies, and events of streams.
 
+use super::TapCounts;
 use super::conversation::Side;
-use super::counts::TapCounts;
-use super::feed::{Lost, Tap};
-use super::gathered::Gathered;
-use super::http_seen::{Answered, Asked, HttpSeen, Step};
+use super::feed::{Tap, TapLoss};
+use super::http_seen::{Answered, Asked, HttpSeen, HttpStep};
 use super::talks::Talks;
-use bytes::Bytes;
-use signalbox_engine::fact::Outcome;
-use signalbox_engine::fact::{Carried, HttpHead};
+use bytes::{Bytes, BytesMut};
+use signalbox_engine::fact::{Carried, HttpHead, Outcome};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, ExchangeId, Fact};
 use signalbox_wire::{Message, SseDecoder, SseEvent};
@@ -254,19 +252,19 @@ impl Tap for HttpTap {
     fn take(&mut self, at: Instant, seen: HttpSeen, out: &mut Vec<Fact>) {
         let number = seen.call;
         match seen.step {
-            Step::Asked(asked) => self.asked(at, number, asked, out),
-            Step::Answered(answered) => self.answered(at, number, &answered, out),
-            Step::Body(side, bytes) => self.body(at, number, side, &bytes, out),
-            Step::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
-            Step::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
-            Step::Failed => {
+            HttpStep::Asked(asked) => self.asked(at, number, asked, out),
+            HttpStep::Answered(answered) => self.answered(at, number, &answered, out),
+            HttpStep::Body(side, bytes) => self.body(at, number, side, &bytes, out),
+            HttpStep::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
+            HttpStep::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
+            HttpStep::Failed => {
                 self.unreachable(at, number, out);
                 self.over(at, number, true, out);
             }
         }
     }
 
-    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>) {
+    fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
         self.talks.missed(at, &lost.to_string(), out);
     }
 
@@ -301,5 +299,36 @@ fn place_of(uri: &str) -> &str {
     match uri.split_once("://") {
         None => uri,
         Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+    }
+}
+
+/// A body as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    held: BytesMut,
+    broken: bool,
+}
+
+impl Gathered {
+    /// How much of it is held.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Takes a part in.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.held.extend_from_slice(bytes);
+    }
+
+    /// Gives away what is held, since no more can be; what comes is a part only from here on.
+    pub(super) fn piece(&mut self) -> Option<Bytes> {
+        self.broken = true;
+        (!self.held.is_empty()).then(|| std::mem::take(&mut self.held).freeze())
+    }
+
+    /// The rest of it, and whether that is all of it.
+    pub(super) fn finish(&mut self) -> Option<(Bytes, bool)> {
+        let whole = !std::mem::take(&mut self.broken);
+        (!self.held.is_empty()).then(|| (std::mem::take(&mut self.held).freeze(), whole))
     }
 }

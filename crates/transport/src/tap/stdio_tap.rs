@@ -1,8 +1,8 @@
 //! Listening to a conversation over standard input and output, one message a line.
 
+use super::TapCounts;
 use super::conversation::{Conversation, Side, Who};
-use super::counts::TapCounts;
-use super::feed::{Lost, Tap, Weigh};
+use super::feed::{Tap, TapLoss, Weigh};
 use super::line_cutter::{LineCutter, Piece};
 use bytes::Bytes;
 use signalbox_engine::Fact;
@@ -83,7 +83,7 @@ impl Tap for StdioTap {
         self.cut(at, chunk.side, out, |cutter, pieces| cutter.push(chunk.bytes, pieces));
     }
 
-    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>) {
+    fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
         // What was held has lost its end, and what comes next its beginning.
         for side in [Side::Client, Side::Server] {
             self.cut(at, side, out, LineCutter::finish);

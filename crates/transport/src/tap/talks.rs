@@ -1,7 +1,7 @@
 //! The sessions that a proxy overhears, and what they are known by.
 
+use super::TapCounts;
 use super::conversation::{Conversation, Who};
-use super::counts::TapCounts;
 use signalbox_engine::fact::Outcome;
 use signalbox_engine::keys::{KeyMap, Numbers, TextMap};
 use signalbox_engine::{Caller, Fact, SessionKey};

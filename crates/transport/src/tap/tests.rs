@@ -211,7 +211,7 @@ fn what_was_lost_is_told_where_it_was() {
     let mut talk = Dialogue::new();
     talk.client("{\"jsonrpc\":");
     let mut out = Vec::new();
-    talk.tap.lost(talk.now, Lost { chunks: 2, bytes: 70 }, &mut out);
+    talk.tap.lost(talk.now, TapLoss { chunks: 2, bytes: 70 }, &mut out);
     let told: Vec<String> = out.iter().map(shown).collect();
     assert_eq!(
         told[1..],

@@ -1,9 +1,9 @@
 //! The side toward a backend: whom to believe, and what to show.
 
+use super::file::Stamp;
 use super::front::{TlsError, roots};
 use super::pair::PairFiles;
-use super::stamp::Stamp;
-use super::stream::Stream;
+use super::stream::MaybeTlsStream;
 use super::words::{find, words};
 use super::{LOOK, MinVersion, provider};
 use rustls::pki_types::ServerName;
@@ -82,7 +82,7 @@ impl BackTls {
     }
 
     /// Shakes hands.
-    pub(crate) async fn connect(self: &Arc<Self>, socket: TcpStream) -> Result<Stream, BackTlsError> {
+    pub(crate) async fn connect(self: &Arc<Self>, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         if self.spec.ca_file.is_none() && system_roots().is_empty() {
             return Err(BackTlsError::NoRoots);
         }
@@ -93,7 +93,7 @@ impl BackTls {
         let config = Arc::clone(&self.lock().config);
         let connecting = TlsConnector::from(config).connect(self.name.clone(), socket);
         let stream = connecting.await.map_err(BackTlsError::Handshake)?;
-        Ok(Stream::Tls(Box::new(stream.into())))
+        Ok(MaybeTlsStream::Tls(Box::new(stream.into())))
     }
 
     /// True where it is time to look at the files; whoever is told so looks.
@@ -120,7 +120,7 @@ impl BackTls {
                 tracing::info!(backend = %self.backend, "the certificates were read again");
             }
             Err(error) => {
-                tracing::warn!(backend = %self.backend, %error, "changed certificates cannot be used; the old ones stay");
+                tracing::warn!(backend = %self.backend, %error, "the changed certificates cannot be used; keeping the previous ones");
             }
         }
     }

@@ -5,8 +5,9 @@ use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Most that is read of a file. The bundle of a whole system is a quarter of it.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -124,4 +125,28 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
 #[must_use]
 pub fn is_exposed(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
+/// What files looked like when they were read. Differs from a later one if any of the files was written or replaced in
+/// between. Links are followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stamp(Vec<Option<Look>>);
+
+/// What one file looked like.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Look {
+    place: (u64, u64),
+    length: u64,
+    written: Option<SystemTime>,
+}
+
+impl Stamp {
+    /// Looks at the files.
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
+        let look = |file: &Path| {
+            let found = std::fs::metadata(file).ok()?;
+            Some(Look { place: (found.dev(), found.ino()), length: found.len(), written: found.modified().ok() })
+        };
+        Self(files.into_iter().map(look).collect())
+    }
 }

@@ -1,12 +1,15 @@
 //! The front's side: which certificate is shown, whose certificates are asked for, and how both change while it runs.
 
-use super::file::{self, FileError, FileProblem};
+use super::file::{self, FileError, FileProblem, Stamp};
 use super::inspect::CertificateInfo;
 use super::pair::PairFiles;
-use super::resolver::ByName;
-use super::stamp::Stamp;
 use super::{LOOK, MinVersion, provider};
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::client::verify_server_name;
+use rustls::pki_types::ServerName;
+use rustls::server::{
+    ClientHello, NoServerSessionStorage, ParsedCertificate, ResolvesServerCert, WebPkiClientVerifier,
+};
+use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::timestamp;
@@ -172,7 +175,7 @@ impl FrontTls {
             let mut seen = self.seen.lock().unpoisoned();
             seen.stamp = stamp;
             seen.error = Some(error.to_string());
-            tracing::warn!(%error, "the certificates were read again and cannot be used; those in use stay");
+            tracing::warn!(%error, "the certificates were read again and cannot be used; keeping the previous ones");
         })
     }
 
@@ -308,4 +311,27 @@ pub(super) fn roots(path: &Path) -> Result<RootCertStore, FileError> {
         roots.add(certificate).map_err(|error| FileProblem::BadRoot(super::words(&error)).at(path))?;
     }
     Ok(roots)
+}
+
+/// The first certificate that is good for the name a client asks for, and the first of all where none is.
+#[derive(Debug)]
+struct ByName(Vec<Arc<CertifiedKey>>);
+
+impl ByName {
+    fn named(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+        let name = ServerName::try_from(name).ok()?;
+        let fits = |one: &&Arc<CertifiedKey>| {
+            let parsed = one.end_entity_cert().and_then(ParsedCertificate::try_from);
+            parsed.is_ok_and(|parsed| verify_server_name(&parsed, &name).is_ok())
+        };
+        self.0.iter().find(fits).cloned()
+    }
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let only = self.0.len() == 1;
+        let named = hello.server_name().filter(|_| !only).and_then(|name| self.named(name));
+        named.or_else(|| self.0.first().cloned())
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::front::FrontTls;
 use super::inspect::fingerprint;
-use super::stream::Stream;
+use super::stream::MaybeTlsStream;
 use super::words::{find, reason};
 use signalbox_engine::Principal;
 use signalbox_runtime::counters::Counters;
@@ -24,7 +24,7 @@ const UNHEARD: usize = 64 * 1024;
 /// What became of a socket.
 pub(crate) enum Arrived {
     /// It speaks TLS, and this is who holds the certificate that was shown, if one was.
-    Secured(Stream, Option<Principal>),
+    Secured(MaybeTlsStream, Option<Principal>),
     /// It speaks something else.
     NotTls(TcpStream),
     /// Nothing can be said to it any more.
@@ -76,7 +76,7 @@ impl FrontTls {
         Counters::add(&counters.handshakes_done);
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let principal = shown.map(|certificate| Principal::certificate(&fingerprint(certificate)));
-        Ok(Arrived::Secured(Stream::Tls(Box::new(stream.into())), principal))
+        Ok(Arrived::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), principal))
     }
 }
 

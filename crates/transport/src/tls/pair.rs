@@ -1,5 +1,3 @@
-//! A certificate and its key.
-
 use super::file::{self, FileError, FileProblem};
 use super::inspect::CertificateInfo;
 use super::provider;

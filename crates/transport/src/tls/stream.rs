@@ -1,5 +1,3 @@
-//! A connection with or without TLS.
-
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,14 +7,14 @@ use tokio_rustls::TlsStream;
 
 /// The connection. The one without TLS is the socket itself.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub(crate) enum MaybeTlsStream {
     /// Bytes as they are.
     Plain(TcpStream),
     /// Bytes in records. Boxed, so that the other kind does not carry the room for it.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl Stream {
+impl MaybeTlsStream {
     /// Sends small writes at once.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
         match self {
@@ -26,7 +24,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for MaybeTlsStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_read(cx, into),
@@ -35,7 +33,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for MaybeTlsStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),

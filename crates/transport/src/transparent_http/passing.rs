@@ -1,7 +1,7 @@
 //! A body on its way through.
 
 use super::upstream::{Sender, Upstream};
-use crate::tap::{Feed, HttpSeen, Side, Step};
+use crate::tap::{Feed, HttpSeen, HttpStep, Side};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -36,7 +36,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    fn tell(&self, step: Step) {
+    fn tell(&self, step: HttpStep) {
         self.feed.push(Instant::now(), HttpSeen { call: self.call, step });
     }
 }
@@ -73,7 +73,7 @@ impl Passing {
     /// The end is told once, and as soon as it is known: nobody asks a body of a known length again after its last byte.
     fn end(&mut self, complete: bool) {
         if let Some(watch) = self.watch.take() {
-            watch.tell(Step::BodyEnd { side: watch.side, complete });
+            watch.tell(HttpStep::BodyEnd { side: watch.side, complete });
         }
         if let Some((upstream, sender)) = self.connection.take()
             && complete
@@ -100,7 +100,7 @@ impl Body for Passing {
                 let last = body.is_end_stream();
                 if let (Some(watch), Some(data)) = (&this.watch, frame.data_ref()) {
                     // Copied, since a slice would keep the whole buffer of its connection.
-                    watch.tell(Step::Body(watch.side, Bytes::copy_from_slice(data)));
+                    watch.tell(HttpStep::Body(watch.side, Bytes::copy_from_slice(data)));
                 }
                 if last {
                     this.end(true);

@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use super::passing::{Passing, Watch};
-use crate::tap::{Answered, Asked, HttpSeen, Side, Step, http_heads};
+use crate::tap::{Answered, Asked, HttpSeen, HttpStep, Side, http_heads};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -50,7 +50,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     let target = shared.upstream.target();
     let (mut head, body) = request.into_parts();
     let place = place(&head.uri, &target.uri);
-    tell(Step::Asked(Asked {
+    tell(HttpStep::Asked(Asked {
         session: session(&head.headers),
         place: place.as_str().into(),
         endpoint: place.path() == target.uri.path(),
@@ -65,7 +65,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     match shared.upstream.send(request).await {
         Ok((answer, sender)) => {
             let (mut head, body) = answer.into_parts();
-            tell(Step::Answered(Answered {
+            tell(HttpStep::Answered(Answered {
                 session: session(&head.headers),
                 status: head.status.as_u16(),
                 events: is_events(&head.headers),
@@ -76,7 +76,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
             Ok(Response::from_parts(head, Passing::stream(body, watch(Side::Server), connection)))
         }
         Err(error) => {
-            tell(Step::Failed);
+            tell(HttpStep::Failed);
             tracing::warn!(server = %target, %error, "the server gave no answer");
             Ok(own(StatusCode::BAD_GATEWAY, format!("signalbox proxy: {target} gave no answer: {error}\n")))
         }

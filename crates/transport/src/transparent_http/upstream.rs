@@ -2,7 +2,7 @@
 
 use super::passing::Passing;
 use crate::http_back::{CONNECT_TIMEOUT, IDLE_TIMEOUT, MAX_IDLE};
-use crate::http1::Target;
+use crate::http1::HttpTarget;
 use crate::tls::BackTlsError;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -31,16 +31,16 @@ pub(super) enum UpstreamError {
 
 /// Where the server is, and connections that wait for their next request.
 pub(super) struct Upstream {
-    target: Target,
+    target: HttpTarget,
     idle: Mutex<Vec<(Sender, Instant)>>,
 }
 
 impl Upstream {
-    pub(super) fn new(target: Target) -> Self {
+    pub(super) fn new(target: HttpTarget) -> Self {
         Self { target, idle: Mutex::default() }
     }
 
-    pub(super) fn target(&self) -> &Target {
+    pub(super) fn target(&self) -> &HttpTarget {
         &self.target
     }
 

@@ -8,7 +8,7 @@ struct Wrapped {
     input: Option<PipeWriter>,
     output: PipeReader,
     signals: mpsc::Sender<Signal>,
-    running: JoinHandle<Result<Ended, WrapError>>,
+    running: JoinHandle<Result<ServerEnd, WrapError>>,
 }
 
 impl Wrapped {
@@ -39,7 +39,7 @@ impl Wrapped {
         rest
     }
 
-    fn ended(self) -> Ended {
+    fn ended(self) -> ServerEnd {
         self.running.join().unwrap().unwrap()
     }
 }
@@ -56,7 +56,7 @@ fn s51_bytes_pass_both_ways_before_their_line_has_ended() {
     server.say(b"no end");
     server.input = None;
     assert_eq!(server.rest(), b"no end");
-    assert_eq!(server.ended(), Ended::Code(0));
+    assert_eq!(server.ended(), ServerEnd::Code(0));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_code_is_passed_on_after_all_output() {
     let mut server = Wrapped::start("head -c 3000000 /dev/zero; exit 7", LONG);
     // Nobody reads while the server ends; a pipe holds far less than this.
     assert_eq!(server.rest().len(), 3_000_000);
-    assert_eq!(server.ended(), Ended::Code(7));
+    assert_eq!(server.ended(), ServerEnd::Code(7));
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn a_signal_is_passed_on_and_so_is_an_end_by_one() {
     server.hear(b"up\n");
     server.signals.blocking_send(Signal::TERM).unwrap();
     assert_eq!(server.rest(), b"asked\n");
-    assert_eq!(server.ended(), Ended::Code(5));
+    assert_eq!(server.ended(), ServerEnd::Code(5));
     let server = Wrapped::start("kill -9 $$", LONG);
     let ended = server.ended();
-    assert_eq!((ended, ended.exit_code()), (Ended::Signal(9), 137));
+    assert_eq!((ended, ended.exit_code()), (ServerEnd::Signal(9), 137));
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn a_server_that_outlives_its_client_is_asked_to_end_and_then_killed() {
     let mut server = Wrapped::start("echo up; exec sleep 600", Duration::from_millis(50));
     server.hear(b"up\n");
     server.input = None;
-    assert_eq!(server.ended(), Ended::Signal(15));
+    assert_eq!(server.ended(), ServerEnd::Signal(15));
     let mut server = Wrapped::start("trap '' TERM; echo up; sleep 600", Duration::from_millis(50));
     server.hear(b"up\n");
     server.input = None;
-    assert_eq!(server.ended(), Ended::Signal(9));
+    assert_eq!(server.ended(), ServerEnd::Signal(9));
 }
 
 #[test]
@@ -97,14 +97,14 @@ fn an_end_that_one_side_closes_is_closed_for_the_other() {
     let mut server = Wrapped::start("echo last; exec >&-; read line; exit 3", LONG);
     assert_eq!(server.rest(), b"last\n");
     server.say(b"go\n");
-    assert_eq!(server.ended(), Ended::Code(3));
+    assert_eq!(server.ended(), ServerEnd::Code(3));
     // The server closes its input: the client cannot write any more.
     let mut server = Wrapped::start("exec <&-; echo closed; sleep 600", LONG);
     server.hear(b"closed\n");
     let input = server.input.as_mut().unwrap();
     while input.write_all(b"more\n").is_ok() {}
     server.signals.blocking_send(Signal::TERM).unwrap();
-    assert_eq!(server.ended(), Ended::Signal(15));
+    assert_eq!(server.ended(), ServerEnd::Signal(15));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_descendant_that_keeps_the_output_open_is_not_waited_for() {
         server.output.read_exact(&mut byte).unwrap();
         number.push(byte[0]);
     }
-    assert_eq!(server.ended(), Ended::Code(4));
+    assert_eq!(server.ended(), ServerEnd::Code(4));
     let number: i32 = String::from_utf8(number).unwrap().trim().parse().unwrap();
     rustix::process::kill_process(Pid::from_raw(number).unwrap(), Signal::KILL).unwrap();
 }

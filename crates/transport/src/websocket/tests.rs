@@ -26,11 +26,11 @@ fn source(mut messages: Vec<Utf8Bytes>) -> impl FnMut(&mut Context<'_>) -> Poll<
 }
 
 /// Drives an end until a message comes or it ends.
-async fn until(end: &mut Duplex<DuplexStream>, messages: Vec<Utf8Bytes>) -> Step {
+async fn until(end: &mut Duplex<DuplexStream>, messages: Vec<Utf8Bytes>) -> SocketEvent {
     let mut source = source(messages);
     loop {
         match poll_fn(|cx| end.poll_step(cx, true, &mut source)).await {
-            Step::Written => {}
+            SocketEvent::Written => {}
             step => return step,
         }
     }
@@ -38,7 +38,7 @@ async fn until(end: &mut Duplex<DuplexStream>, messages: Vec<Utf8Bytes>) -> Step
 
 async fn message(end: &mut Duplex<DuplexStream>) -> String {
     match until(end, Vec::new()).await {
-        Step::Message(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
+        SocketEvent::Message(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),
         other => panic!("expected a message, got {other:?}"),
     }
 }
@@ -48,8 +48,8 @@ async fn messages_go_both_ways_at_once_though_neither_side_has_room_for_them() {
     let (mut client, mut server) = ends(64).await;
     let long = |letter: &str| vec![text(&letter.repeat(900))];
     let (at_client, at_server) = tokio::join!(until(&mut client, long("a")), until(&mut server, long("b")));
-    let Step::Message(at_server) = at_server else { panic!("{at_server:?}") };
-    let Step::Message(at_client) = at_client else { panic!("{at_client:?}") };
+    let SocketEvent::Message(at_server) = at_server else { panic!("{at_server:?}") };
+    let SocketEvent::Message(at_client) = at_client else { panic!("{at_client:?}") };
     assert_eq!((&at_server[..3], &at_client[..3]), (&b"aaa"[..], &b"bbb"[..]));
 }
 
@@ -61,8 +61,8 @@ async fn a_source_that_never_runs_dry_does_not_keep_the_other_side_from_being_he
         loop {
             let endless = |_: &mut Context<'_>| Poll::Ready(Some(text("more")));
             match poll_fn(|cx| server.poll_step(cx, true, endless)).await {
-                Step::Written => unread += 1,
-                Step::Message(bytes) => break assert_eq!(bytes, "stop"),
+                SocketEvent::Written => unread += 1,
+                SocketEvent::Message(bytes) => break assert_eq!(bytes, "stop"),
                 other => panic!("{other:?} after {unread}"),
             }
             tokio::task::yield_now().await;
@@ -82,7 +82,7 @@ async fn a_source_that_never_runs_dry_does_not_keep_the_other_side_from_being_he
 async fn what_is_not_to_be_read_is_not_read() {
     let (mut client, mut server) = ends(4096).await;
     let mut given = source(vec![text("one")]);
-    assert!(matches!(poll_fn(|cx| client.poll_step(cx, true, &mut given)).await, Step::Written));
+    assert!(matches!(poll_fn(|cx| client.poll_step(cx, true, &mut given)).await, SocketEvent::Written));
     let refused = poll_fn(|cx| Poll::Ready(server.poll_step(cx, false, |_| Poll::Pending))).await;
     assert!(refused.is_pending());
     assert_eq!(message(&mut server).await, "one");
@@ -104,12 +104,12 @@ async fn a_message_that_is_too_large_ends_it_with_a_code() {
     let (mut client, mut server) = ends(64).await;
     let too_large = vec![text(&"x".repeat(MAX + 1))];
     let refused = async {
-        let Step::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
+        let SocketEvent::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
         assert_eq!((&ending, ending.code()), (&Ending::TooLarge, Some(CloseCode::Size)));
         server.close(CloseCode::Size, "too large").await;
     };
     let told = async {
-        let Step::Ended(ending) = until(&mut client, too_large).await else { panic!("no end") };
+        let SocketEvent::Ended(ending) = until(&mut client, too_large).await else { panic!("no end") };
         assert_eq!(ending.to_string(), "closed the connection with code 1009: too large");
         assert_eq!(ending.code(), None);
         client.closed().await;
@@ -122,11 +122,11 @@ async fn what_is_no_websocket_ends_it() {
     let (mut raw, other) = duplex(4096);
     let mut server = Duplex::new(other, b"", Role::Server, (MAX, None), PATIENCE).await;
     raw.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
-    let Step::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
+    let SocketEvent::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
     assert_eq!(ending.code(), Some(CloseCode::Protocol), "{ending}");
     let (raw, other) = duplex(4096);
     let mut server = Duplex::new(other, b"", Role::Server, (MAX, None), PATIENCE).await;
     drop(raw);
-    let Step::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
+    let SocketEvent::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
     assert_eq!(ending.to_string(), "broke the connection: it ended without a closing");
 }

@@ -1,7 +1,8 @@
 //! From an address to an open WebSocket.
 
 use super::Backend;
-use crate::tls::{self, Stream};
+use crate::backend_fault::{self, ended_tls};
+use crate::tls::{self, MaybeTlsStream};
 use crate::websocket::{Duplex, Patience, Role, SUBPROTOCOL, derive_accept_key};
 use bytes::Bytes;
 use http::header::{
@@ -17,7 +18,6 @@ use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, FaultKind};
 use std::fmt::Display;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
@@ -28,26 +28,20 @@ const MAX_HEAD: usize = 64 * 1024;
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
 /// Connects and shakes hands. What the backend sends is charged to its share.
-pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<Stream>, Fault> {
+pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<MaybeTlsStream>, Fault> {
     let within = backend.connect_timeout;
-    let late = |what: &str| backend.unreachable(&format_args!("no {what} within {} s", within.as_secs_f32()));
-    let target = &backend.target;
-    let socket = timeout(within, TcpStream::connect((&*target.host, target.port)))
-        .await
-        .map_err(|_| late("connection"))?
-        .map_err(|error| backend.unreachable(&error))?;
-    socket.set_nodelay(true).map_err(|error| backend.unreachable(&error))?;
-    let securing = timeout(within, target.secured(socket)).await.map_err(|_| late("TLS handshake"))?;
-    let socket = securing.map_err(|error| backend.unreachable(&error))?;
-    let shaken = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late("answer to the handshake"))?;
-    let (socket, early) = shaken?;
+    let late = || {
+        let text = format_args!("no answer to the handshake within {} s", within.as_secs_f32());
+        backend.unreachable(&text)
+    };
+    let socket = backend.target.connect(within).await.map_err(|error| backend.unreachable(&error))?;
+    let (socket, early) = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late())??;
     Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, share), PATIENCE).await)
 }
 
-async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes), Fault> {
+async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(MaybeTlsStream, Bytes), Fault> {
     let broken = |error: hyper::Error| match tls::find(&error) {
-        // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
-        Some(error) => backend.unreachable(&format_args!("it ended the TLS connection: {}", tls::words(error))),
+        Some(error) => backend.unreachable(&format_args!("it {}", ended_tls(error))),
         None => backend.refused(&format_args!("with something that cannot be read ({error})")),
     };
     let mut builder = http1::Builder::new();
@@ -71,7 +65,7 @@ async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes
         upgraded = &mut upgrade => upgraded,
         _ = &mut driver => upgrade.await,
     };
-    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<Stream>>();
+    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<MaybeTlsStream>>();
     let parts = parts.map_err(|_| backend.fault(FaultKind::Internal, "was connected to in an unknown way"))?;
     Ok((parts.io.into_inner(), parts.read_buf))
 }
@@ -120,7 +114,7 @@ fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
 
 impl Backend {
     fn unreachable(&self, why: &dyn Display) -> Fault {
-        self.fault(FaultKind::BackendDown, format_args!("cannot be reached at {}: {why}", self.target))
+        backend_fault::unreachable(&self.name, &self.target, why)
     }
 
     fn refused(&self, how: &dyn Display) -> Fault {
@@ -128,7 +122,7 @@ impl Backend {
     }
 
     fn fault(&self, kind: FaultKind, text: impl Display) -> Fault {
-        Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
+        backend_fault::fault(&self.name, kind, text)
     }
 }
 

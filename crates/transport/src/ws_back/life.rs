@@ -1,13 +1,12 @@
-//! The task that drives a connection from its handshake to its end.
+//! The task that drives a connection from its handshake to its end, and the runtime's end of it.
 
-use super::link::WsLink;
-use crate::child::closing::closed;
-use crate::send_queue::{QUEUE, SendQueue};
-use crate::tls::Stream;
-use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
+use crate::send_queue::closed;
+use crate::send_queue::{NotQueued, QUEUE, SendQueue};
+use crate::tls::MaybeTlsStream;
+use crate::websocket::{CloseCode, Duplex, SocketEvent, Utf8Bytes};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::LinkEvents;
+use signalbox_runtime::{Link, LinkEvents};
 use std::future::{Future as _, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 const CLOSED: &str = "was closed by the gateway";
 
 /// Starts the task and gives the runtime its end.
-pub(super) fn begin(name: &Arc<str>, duplex: Duplex<Stream>, events: Arc<dyn LinkEvents>) -> WsLink {
+pub(super) fn begin(name: &Arc<str>, duplex: Duplex<MaybeTlsStream>, events: Arc<dyn LinkEvents>) -> WsLink {
     let (queue, queued) = mpsc::channel(QUEUE);
     let (closing, told) = watch::channel(false);
     let waiting = Arc::<AtomicUsize>::default();
@@ -43,7 +42,7 @@ struct Life {
 }
 
 impl Life {
-    async fn run(mut self, mut duplex: Duplex<Stream>, mut told: watch::Receiver<bool>) {
+    async fn run(mut self, mut duplex: Duplex<MaybeTlsStream>, mut told: watch::Receiver<bool>) {
         let ending = {
             let mut closing = std::pin::pin!(closed(&mut told));
             let mut closes = false;
@@ -57,15 +56,15 @@ impl Life {
                     duplex.poll_step(cx, true, |cx| self.poll_text(cx))
                 });
                 match step.await {
-                    Step::Message(bytes) => {
+                    SocketEvent::Message(bytes) => {
                         if let Some(room) = self.events.room() {
                             room.await;
                         }
                         self.events.received(bytes, None, None);
                     }
-                    Step::Written => {}
-                    Step::Finished => break None,
-                    Step::Ended(ending) => break Some(ending),
+                    SocketEvent::Written => {}
+                    SocketEvent::Finished => break None,
+                    SocketEvent::Ended(ending) => break Some(ending),
                 }
             }
         };
@@ -99,5 +98,37 @@ impl Life {
             let text = format!("the message cannot be sent to backend `{}`: {error}", self.name);
             self.events.failed(key, Fault::new(FaultKind::InvalidRequest, text).with_str("backend", &self.name));
         }
+    }
+}
+
+/// An open connection. Dropping it closes it.
+#[derive(Debug)]
+pub(super) struct WsLink {
+    name: Arc<str>,
+    queue: SendQueue,
+}
+
+impl Link for WsLink {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        let name = &self.name;
+        self.queue.send(message).map_err(|refused| {
+            let (kind, text) = match refused {
+                NotQueued::Full => {
+                    let text =
+                        format!("backend `{name}` does not read fast enough: too many messages already wait for it");
+                    (FaultKind::Overloaded, text)
+                }
+                // Down rather than died: this message has surely not reached the backend.
+                NotQueued::Ended => {
+                    let why = self.queue.why().unwrap_or("is being closed");
+                    (FaultKind::BackendDown, format!("backend `{name}` is not connected: it {why}"))
+                }
+            };
+            Fault::new(kind, text).with_str("backend", name)
+        })
+    }
+
+    fn close(&self) {
+        self.queue.close();
     }
 }

@@ -6,7 +6,7 @@ use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::http_front::FrontSpec;
 use signalbox_transport::router::{
-    Answer, Answered, Broken, Chunks, Door, Event, Events, Mount, Request, Route, Router,
+    AnswerEvent, Answered, Broken, Chunks, Door, Events, Mount, Route, RoutedAnswer, RoutedRequest, Router,
 };
 use signalbox_transport::workers::Workers;
 use signalbox_transport::{control_front, http_front};
@@ -78,8 +78,8 @@ impl Chunks for Stream {
 }
 
 impl Events for Stream {
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        let event = |data| Event { id: Some("1".to_owned()), name: Some("said".to_owned()), data };
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
+        let event = |data| AnswerEvent { id: Some("1".to_owned()), name: Some("said".to_owned()), data };
         self.0.poll_recv(cx).map(|bytes| bytes.map(event))
     }
 }
@@ -102,10 +102,10 @@ impl Chunks for Midway {
 }
 
 fn text(text: impl Into<Bytes>) -> Answered {
-    Ok(Answer::whole(StatusCode::OK, "text/plain", text))
+    Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain", text))
 }
 
-async fn echo(request: Request) -> Answered {
+async fn echo(request: RoutedRequest) -> Answered {
     let query: Vec<String> = request.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let thing = request.headers.get("x-thing").map_or("-", |value| value.to_str().unwrap()).to_owned();
     let line = format!("{} {} {}", request.method, request.path, request.segment("what"));
@@ -114,7 +114,7 @@ async fn echo(request: Request) -> Answered {
     text(format!("{line} {} {thing} {caller} {body}", query.join(" ")))
 }
 
-async fn pieces(mut request: Request) -> Answered {
+async fn pieces(mut request: RoutedRequest) -> Answered {
     let mut length = 0;
     while let Some(piece) = request.body.piece().await? {
         length += piece.len();
@@ -123,9 +123,9 @@ async fn pieces(mut request: Request) -> Answered {
 }
 
 fn routes(streams: &Streams) -> Vec<Route> {
-    let stream = |make: fn(Stream) -> Answer| {
+    let stream = |make: fn(Stream) -> RoutedAnswer| {
         let streams = streams.clone();
-        move |_: Request| {
+        move |_: RoutedRequest| {
             let answer = make(streams.begin());
             async move { Ok(answer) }
         }
@@ -136,14 +136,14 @@ fn routes(streams: &Streams) -> Vec<Route> {
         Route::new(Method::PUT, "/plain", Mount::Both, async |_| text("put")),
         Route::new(get.clone(), "/outside", Mount::Listener, async |_| text("outside")),
         Route::new(get.clone(), "/api/v1/status", Mount::Control, async |_| text("inside")),
-        Route::new(get.clone(), "/files/{*path}", Mount::Both, async |request: Request| {
+        Route::new(get.clone(), "/files/{*path}", Mount::Both, async |request: RoutedRequest| {
             text(request.segment("path").to_owned())
         }),
         Route::new(Method::POST, "/echo/{what}", Mount::Both, echo).max_body(1000),
         Route::new(Method::POST, "/pieces", Mount::Both, pieces).max_body(1000),
-        Route::new(get.clone(), "/live", Mount::Both, stream(|stream| Answer::live("text/plain", stream))),
-        Route::new(get.clone(), "/events", Mount::Both, stream(Answer::events)),
-        Route::new(get.clone(), "/download", Mount::Both, stream(|stream| Answer::stream("text/plain", stream))),
+        Route::new(get.clone(), "/live", Mount::Both, stream(|stream| RoutedAnswer::live("text/plain", stream))),
+        Route::new(get.clone(), "/events", Mount::Both, stream(RoutedAnswer::events)),
+        Route::new(get.clone(), "/download", Mount::Both, stream(|stream| RoutedAnswer::stream("text/plain", stream))),
         Route::new(get.clone(), "/panics/at-once", Mount::Both, |_| -> std::future::Ready<Answered> {
             panic!("as it should")
         }),
@@ -151,7 +151,7 @@ fn routes(streams: &Streams) -> Vec<Route> {
             tokio::task::yield_now().await;
             panic!("as it should")
         }),
-        Route::new(get, "/panics/midway", Mount::Both, async |_| Ok(Answer::stream("text/plain", Midway(0)))),
+        Route::new(get, "/panics/midway", Mount::Both, async |_| Ok(RoutedAnswer::stream("text/plain", Midway(0)))),
     ]
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
-use super::wire::{Means, Wire};
-use crate::chaos::call_log::Call;
-use crate::chaos::world::{BOUND, Caller};
+use super::wire::{Means, StormWire};
+use crate::chaos::call_log::LoggedCall;
+use crate::chaos::world::{BOUND, StormCaller};
 
 /// Most calls at a time.
 const WIDTH: usize = 4;
@@ -16,7 +16,7 @@ const WIDTH: usize = 4;
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Opens one connection after the other until the world says to leave.
-pub async fn piped(mut caller: Caller, means: Means) {
+pub async fn piped(mut caller: StormCaller, means: Means) {
     while !caller.world.is_finishing() {
         if let Err(error) = connection(&mut caller, means).await {
             caller.wrong(format!("{error:#}"));
@@ -26,15 +26,15 @@ pub async fn piped(mut caller: Caller, means: Means) {
 }
 
 /// One connection, until the client vanishes or is to leave.
-async fn connection(caller: &mut Caller, means: Means) -> anyhow::Result<()> {
-    let mut wire = Wire::open(&caller.world, means).await?;
+async fn connection(caller: &mut StormCaller, means: Means) -> anyhow::Result<()> {
+    let mut wire = StormWire::open(&caller.world, means).await?;
     if !caller.modern {
         tokio::time::timeout(BOUND, greet(&mut wire)).await.context("no handshake in time")??;
     }
     // A gateway of one's own takes a while to start, so that it is not left as lightly.
     let vanishes_after = if means == Means::Stdio { 400 } else { 60 };
     let mut stays = caller.dice.between(1, vanishes_after);
-    let mut pending: HashMap<u64, Call> = HashMap::new();
+    let mut pending: HashMap<u64, LoggedCall> = HashMap::new();
     let mut finishing = caller.world.finishing();
     loop {
         let leaves = *finishing.borrow_and_update();
@@ -70,7 +70,7 @@ async fn connection(caller: &mut Caller, means: Means) -> anyhow::Result<()> {
     }
 }
 
-fn heard(caller: &Caller, pending: &mut HashMap<u64, Call>, text: &str) -> anyhow::Result<()> {
+fn heard(caller: &StormCaller, pending: &mut HashMap<u64, LoggedCall>, text: &str) -> anyhow::Result<()> {
     let message: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
     let answers = message.get("method").is_none();
     match message["id"].as_u64().filter(|_| answers).and_then(|id| pending.remove(&id)) {
@@ -80,7 +80,7 @@ fn heard(caller: &Caller, pending: &mut HashMap<u64, Call>, text: &str) -> anyho
     Ok(())
 }
 
-async fn greet(wire: &mut Wire) -> anyhow::Result<()> {
+async fn greet(wire: &mut StormWire) -> anyhow::Result<()> {
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
         "protocolVersion": "2024-11-05", "capabilities": {}, "clientInfo": {"name": "chaos", "version": "1"}}});
     wire.out.send(hello.to_string()).await?;

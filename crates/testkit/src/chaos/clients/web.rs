@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-use crate::chaos::call_log::Call;
-use crate::chaos::world::{BOUND, Caller};
-use crate::http_client::Answer;
+use crate::chaos::call_log::LoggedCall;
+use crate::chaos::world::{BOUND, StormCaller};
+use crate::http_client::HttpAnswer;
 
 /// The revision that clients of the old era ask for.
 const OLD: &str = "2025-11-25";
 
 /// Calls until the world says to leave.
-pub async fn web(mut caller: Caller) {
+pub async fn web(mut caller: StormCaller) {
     let mut line = Line { address: caller.world.http, open: None, session: None };
     while !caller.world.is_finishing() {
         if let Err(error) = one(&mut caller, &mut line).await {
@@ -42,7 +42,7 @@ pub async fn web(mut caller: Caller) {
 }
 
 /// One call, and what comes before it.
-async fn one(caller: &mut Caller, line: &mut Line) -> anyhow::Result<()> {
+async fn one(caller: &mut StormCaller, line: &mut Line) -> anyhow::Result<()> {
     if !caller.modern && line.session.is_none() {
         line.initialize().await.context("no session")?;
     }
@@ -67,7 +67,7 @@ async fn one(caller: &mut Caller, line: &mut Line) -> anyhow::Result<()> {
     judge(caller, &call, &answer)
 }
 
-fn judge(caller: &Caller, call: &Call, answer: &Answer) -> anyhow::Result<()> {
+fn judge(caller: &StormCaller, call: &LoggedCall, answer: &HttpAnswer) -> anyhow::Result<()> {
     let messages = answer.messages()?;
     let is_answer = |message: &&Value| message["id"] == call.id && message.get("method").is_none();
     let answers: Vec<&Value> = messages.iter().filter(is_answer).collect();
@@ -104,7 +104,7 @@ impl Line {
         Ok(())
     }
 
-    async fn send(&mut self, method: &str, headers: &[(&str, &str)], body: Bytes) -> anyhow::Result<Answer> {
+    async fn send(&mut self, method: &str, headers: &[(&str, &str)], body: Bytes) -> anyhow::Result<HttpAnswer> {
         if self.open.as_ref().is_none_or(|(sender, _)| sender.is_closed()) {
             let socket = TcpStream::connect(self.address).await.context("no connection")?;
             let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(socket)).await?;
@@ -123,6 +123,6 @@ impl Line {
         sender.ready().await.context("the gateway ended a connection between two requests")?;
         let (head, body) = sender.send_request(request.body(Full::new(body))?).await?.into_parts();
         let body = body.collect().await?.to_bytes();
-        Ok(Answer { status: head.status.as_u16(), headers: head.headers, body })
+        Ok(HttpAnswer { status: head.status.as_u16(), headers: head.headers, body })
     }
 }

@@ -42,7 +42,7 @@ pub enum Means {
 
 /// The connection; dropping it ends it without a word.
 #[derive(Debug)]
-pub struct Wire {
+pub struct StormWire {
     /// Messages to send.
     pub out: mpsc::Sender<String>,
     /// Messages that came.
@@ -51,13 +51,13 @@ pub struct Wire {
     process: Option<Child>,
 }
 
-impl Drop for Wire {
+impl Drop for StormWire {
     fn drop(&mut self) {
         self.io.abort();
     }
 }
 
-impl Wire {
+impl StormWire {
     /// Opens one.
     ///
     /// # Errors

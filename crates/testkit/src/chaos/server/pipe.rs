@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::Server;
-use super::speech::Step;
+use super::speech::SpeechStep;
 
 /// Lines that a server says to nobody in particular when it is told to say garbage.
 const GARBAGE: &[u8] = b"Traceback (most recent call last):\n\x00\xff\xfe{\"jsonrpc\":\n[]\n{}\nnull\n";
@@ -39,18 +39,18 @@ pub async fn serve(server: Arc<Server>) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn take(step: Step) -> std::io::Result<()> {
+async fn take(step: SpeechStep) -> std::io::Result<()> {
     match step {
-        Step::Say(message) | Step::Refuse(message) => write(format!("{message}\n").as_bytes()),
-        Step::Garbage => write(GARBAGE),
-        Step::Half(message) => {
+        SpeechStep::Say(message) | SpeechStep::Refuse(message) => write(format!("{message}\n").as_bytes()),
+        SpeechStep::Garbage => write(GARBAGE),
+        SpeechStep::Half(message) => {
             let whole = message.to_string();
             write(&whole.as_bytes()[..whole.len() / 2])?;
             end(1)
         }
-        Step::End => end(0),
-        Step::Reset => std::process::abort(),
-        Step::Wait(time) => {
+        SpeechStep::End => end(0),
+        SpeechStep::Reset => std::process::abort(),
+        SpeechStep::Wait(time) => {
             tokio::time::sleep(time).await;
             Ok(())
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chaos::mode::Mode;
+use crate::chaos::mode::ChaosMode;
 
 /// How long a slow answer takes.
 const SLOW: Duration = Duration::from_millis(1200);
@@ -19,7 +19,7 @@ pub const WRONG: &str = "WRONG";
 
 /// One thing that the server does.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum SpeechStep {
     /// Sends a message.
     Say(Value),
     /// Waits.
@@ -42,11 +42,11 @@ pub fn tool(name: &str) -> String {
 }
 
 /// What is done about a message.
-pub fn steps(name: &str, modern: bool, mode: Mode, message: &Value) -> Vec<Step> {
+pub fn steps(name: &str, modern: bool, mode: ChaosMode, message: &Value) -> Vec<SpeechStep> {
     let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else { return Vec::new() };
     match mode {
-        Mode::Mute => return Vec::new(),
-        Mode::Refuse => return vec![Step::Refuse(error(id, -32050, "refused on purpose"))],
+        ChaosMode::Mute => return Vec::new(),
+        ChaosMode::Refuse => return vec![SpeechStep::Refuse(error(id, -32050, "refused on purpose"))],
         _ => {}
     }
     if method == "tools/call" {
@@ -67,44 +67,44 @@ pub fn steps(name: &str, modern: bool, mode: Mode, message: &Value) -> Vec<Step>
             let list = json!({"tools": [{"name": tool(name), "description": "works", "inputSchema": schema}]});
             if modern { whole(list) } else { list }
         }
-        _ => return vec![Step::Say(error(id, -32601, "no such method"))],
+        _ => return vec![SpeechStep::Say(error(id, -32601, "no such method"))],
     };
-    vec![Step::Say(answer(id, result))]
+    vec![SpeechStep::Say(answer(id, result))]
 }
 
-fn call(name: &str, modern: bool, mode: Mode, id: &Value, params: &Value) -> Vec<Step> {
+fn call(name: &str, modern: bool, mode: ChaosMode, id: &Value, params: &Value) -> Vec<SpeechStep> {
     let text = |text: String| {
         let result = json!({"content": [{"type": "text", "text": text}]});
         if modern { complete(result) } else { result }
     };
     let tag = params["arguments"]["tag"].as_str().unwrap_or_default();
     let right = answer(id, text(format!("{name}:{tag}")));
-    let wrong = |id: &Value| Step::Say(answer(id, text(format!("{WRONG} {name}:{tag}"))));
+    let wrong = |id: &Value| SpeechStep::Say(answer(id, text(format!("{WRONG} {name}:{tag}"))));
     let mut steps = Vec::new();
     let token = &params["_meta"]["progressToken"];
     if !token.is_null() {
-        steps.push(Step::Say(note("progress", json!({"progressToken": token, "progress": 1, "message": tag}))));
+        steps.push(SpeechStep::Say(note("progress", json!({"progressToken": token, "progress": 1, "message": tag}))));
     }
     let takes = params["arguments"]["ms"].as_u64().unwrap_or(0);
     if takes > 0 {
-        steps.push(Step::Wait(Duration::from_millis(takes)));
+        steps.push(SpeechStep::Wait(Duration::from_millis(takes)));
     }
     match mode {
-        Mode::Fine | Mode::Mute | Mode::Refuse => steps.push(Step::Say(right)),
-        Mode::Slow => steps.extend([Step::Wait(SLOW), Step::Say(right)]),
-        Mode::Late => steps.extend([Step::Wait(LATE), Step::Say(right)]),
-        Mode::Hang => {}
-        Mode::Garbage => steps.extend([Step::Garbage, Step::Say(right)]),
-        Mode::Half => steps.push(Step::Half(right)),
-        Mode::Reset => steps.push(Step::Reset),
-        Mode::Twice => steps.extend([Step::Say(right), wrong(id)]),
-        Mode::WrongId => steps.extend([wrong(&json!(NO_ID)), wrong(&json!("no-id")), wrong(&Value::Null)]),
-        Mode::Cut => steps.push(Step::End),
-        Mode::Error => steps.push(Step::Say(error(id, -32055, "failed on purpose"))),
-        Mode::Flood => {
+        ChaosMode::Fine | ChaosMode::Mute | ChaosMode::Refuse => steps.push(SpeechStep::Say(right)),
+        ChaosMode::Slow => steps.extend([SpeechStep::Wait(SLOW), SpeechStep::Say(right)]),
+        ChaosMode::Late => steps.extend([SpeechStep::Wait(LATE), SpeechStep::Say(right)]),
+        ChaosMode::Hang => {}
+        ChaosMode::Garbage => steps.extend([SpeechStep::Garbage, SpeechStep::Say(right)]),
+        ChaosMode::Half => steps.push(SpeechStep::Half(right)),
+        ChaosMode::Reset => steps.push(SpeechStep::Reset),
+        ChaosMode::Twice => steps.extend([SpeechStep::Say(right), wrong(id)]),
+        ChaosMode::WrongId => steps.extend([wrong(&json!(NO_ID)), wrong(&json!("no-id")), wrong(&Value::Null)]),
+        ChaosMode::Cut => steps.push(SpeechStep::End),
+        ChaosMode::Error => steps.push(SpeechStep::Say(error(id, -32055, "failed on purpose"))),
+        ChaosMode::Flood => {
             let log = |line: u64| note("message", json!({"level": "error", "data": format!("line {line}")}));
-            steps.extend((0..FLOOD).map(|line| Step::Say(log(line))));
-            steps.push(Step::Say(right));
+            steps.extend((0..FLOOD).map(|line| SpeechStep::Say(log(line))));
+            steps.push(SpeechStep::Say(right));
         }
     }
     steps

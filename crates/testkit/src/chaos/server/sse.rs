@@ -8,14 +8,14 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use super::Server;
-use super::speech::Step;
+use super::speech::SpeechStep;
 use super::web::{EVENTS, NOT_ALLOWED, event, read};
 
 /// Most steps that wait for a stream.
 const QUEUE: usize = 4096;
 
 /// The open streams, by the number of their session.
-pub type Streams = Arc<Mutex<HashMap<u64, mpsc::Sender<Step>>>>;
+pub type Streams = Arc<Mutex<HashMap<u64, mpsc::Sender<SpeechStep>>>>;
 
 /// Serves one connection.
 pub async fn serve(mut socket: TcpStream, server: Arc<Server>, streams: Streams) -> Option<()> {
@@ -38,18 +38,18 @@ pub async fn serve(mut socket: TcpStream, server: Arc<Server>, streams: Streams)
             continue;
         };
         let steps = server.steps(&asked.message);
-        if let [Step::Refuse(_)] = &steps[..] {
+        if let [SpeechStep::Refuse(_)] = &steps[..] {
             socket.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n").await.ok()?;
             continue;
         }
         tokio::spawn(async move {
             for step in steps {
                 match step {
-                    Step::Wait(time) => tokio::time::sleep(time).await,
+                    SpeechStep::Wait(time) => tokio::time::sleep(time).await,
                     step => queue.send(step).await?,
                 }
             }
-            Ok::<_, mpsc::error::SendError<Step>>(())
+            Ok::<_, mpsc::error::SendError<SpeechStep>>(())
         });
         socket.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 8\r\n\r\nAccepted").await.ok()?;
     }
@@ -77,20 +77,22 @@ async fn stream(mut socket: TcpStream, server: &Server, streams: &Streams) -> Op
     None
 }
 
-async fn take(socket: &mut TcpStream, step: Step) -> Option<()> {
+async fn take(socket: &mut TcpStream, step: SpeechStep) -> Option<()> {
     match step {
-        Step::Say(message) | Step::Refuse(message) => socket.write_all(event(&message).as_bytes()).await.ok(),
-        Step::Garbage => socket.write_all(b"event: message\ndata: {\"jsonrpc\n\n").await.ok(),
-        Step::Half(message) => {
+        SpeechStep::Say(message) | SpeechStep::Refuse(message) => {
+            socket.write_all(event(&message).as_bytes()).await.ok()
+        }
+        SpeechStep::Garbage => socket.write_all(b"event: message\ndata: {\"jsonrpc\n\n").await.ok(),
+        SpeechStep::Half(message) => {
             let whole = event(&message);
             let _ = socket.write_all(&whole.as_bytes()[..whole.len() / 2]).await;
             None
         }
-        Step::End => None,
-        Step::Reset => {
+        SpeechStep::End => None,
+        SpeechStep::Reset => {
             let _ = socket.set_zero_linger();
             None
         }
-        Step::Wait(_) => Some(()),
+        SpeechStep::Wait(_) => Some(()),
     }
 }

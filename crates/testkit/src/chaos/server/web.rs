@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::Server;
-use super::speech::Step;
+use super::speech::SpeechStep;
 
 /// The head of an answer that is a stream of events.
 pub const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -64,13 +64,13 @@ pub async fn serve(mut socket: TcpStream, server: Arc<Server>) -> Option<()> {
 }
 
 /// Takes the steps; nothing where the connection ended with them.
-async fn answer(socket: &mut TcpStream, session: &str, steps: Vec<Step>) -> Option<()> {
+async fn answer(socket: &mut TcpStream, session: &str, steps: Vec<SpeechStep>) -> Option<()> {
     match &steps[..] {
         [] => {
             hang(socket).await;
             None
         }
-        [Step::Say(message)] if message.get("id").is_some() => {
+        [SpeechStep::Say(message)] if message.get("id").is_some() => {
             let text = message.to_string();
             let head = format!(
                 "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: {session}\r\ncontent-length: {}\r\n\r\n",
@@ -78,23 +78,23 @@ async fn answer(socket: &mut TcpStream, session: &str, steps: Vec<Step>) -> Opti
             );
             socket.write_all(format!("{head}{text}").as_bytes()).await.ok()
         }
-        [Step::Half(message)] => {
+        [SpeechStep::Half(message)] => {
             let text = message.to_string();
             let head =
                 format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", text.len());
             let _ = socket.write_all(format!("{head}{}", &text[..text.len() / 2]).as_bytes()).await;
             None
         }
-        [Step::Refuse(_)] => socket.write_all(UNAVAILABLE.as_bytes()).await.ok(),
-        [Step::Garbage, ..] => {
+        [SpeechStep::Refuse(_)] => socket.write_all(UNAVAILABLE.as_bytes()).await.ok(),
+        [SpeechStep::Garbage, ..] => {
             let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{\"jsonrpc";
             socket.write_all(head.as_bytes()).await.ok()
         }
-        [Step::Reset] => {
+        [SpeechStep::Reset] => {
             let _ = socket.set_zero_linger();
             None
         }
-        [Step::Wait(time), rest @ ..] if rest.len() == 1 => {
+        [SpeechStep::Wait(time), rest @ ..] if rest.len() == 1 => {
             tokio::time::sleep(*time).await;
             Box::pin(answer(socket, session, rest.to_vec())).await
         }
@@ -106,23 +106,23 @@ async fn answer(socket: &mut TcpStream, session: &str, steps: Vec<Step>) -> Opti
 }
 
 /// Takes the steps on a stream of events, which ends with an answer as it should.
-pub async fn events(socket: &mut TcpStream, steps: Vec<Step>) -> Option<()> {
+pub async fn events(socket: &mut TcpStream, steps: Vec<SpeechStep>) -> Option<()> {
     let mut answered = false;
     for step in steps {
         match step {
-            Step::Say(message) | Step::Refuse(message) => {
+            SpeechStep::Say(message) | SpeechStep::Refuse(message) => {
                 answered |= message.get("id").is_some();
                 socket.write_all(event(&message).as_bytes()).await.ok()?;
             }
-            Step::Wait(time) => tokio::time::sleep(time).await,
-            Step::Garbage => socket.write_all(b"event: message\ndata: {\"jsonrpc\n\n").await.ok()?,
-            Step::Half(message) => {
+            SpeechStep::Wait(time) => tokio::time::sleep(time).await,
+            SpeechStep::Garbage => socket.write_all(b"event: message\ndata: {\"jsonrpc\n\n").await.ok()?,
+            SpeechStep::Half(message) => {
                 let whole = event(&message);
                 socket.write_all(&whole.as_bytes()[..whole.len() / 2]).await.ok()?;
                 return None;
             }
-            Step::End => return None,
-            Step::Reset => {
+            SpeechStep::End => return None,
+            SpeechStep::Reset => {
                 let _ = socket.set_zero_linger();
                 return None;
             }

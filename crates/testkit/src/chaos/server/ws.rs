@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
 use super::Server;
-use super::speech::Step;
+use super::speech::SpeechStep;
 
 /// Most steps that wait for the socket.
 const QUEUE: usize = 4096;
@@ -38,11 +38,11 @@ pub async fn serve(socket: TcpStream, server: Arc<Server>) -> Option<()> {
                     tokio::spawn(async move {
                         for step in steps {
                             match step {
-                                Step::Wait(time) => tokio::time::sleep(time).await,
+                                SpeechStep::Wait(time) => tokio::time::sleep(time).await,
                                 step => sender.send(step).await?,
                             }
                         }
-                        Ok::<_, mpsc::error::SendError<Step>>(())
+                        Ok::<_, mpsc::error::SendError<SpeechStep>>(())
                     });
                 }
                 Message::Close(_) => return None,
@@ -54,25 +54,27 @@ pub async fn serve(socket: TcpStream, server: Arc<Server>) -> Option<()> {
 }
 
 /// Takes a step; nothing where the connection ended with it.
-async fn take(socket: &mut WebSocketStream<TcpStream>, step: Step) -> Option<()> {
+async fn take(socket: &mut WebSocketStream<TcpStream>, step: SpeechStep) -> Option<()> {
     match step {
-        Step::Say(message) | Step::Refuse(message) => socket.send(Message::text(message.to_string())).await.ok(),
-        Step::Garbage => socket.send(Message::text("Traceback (most recent call last): {")).await.ok(),
-        Step::Half(message) => {
+        SpeechStep::Say(message) | SpeechStep::Refuse(message) => {
+            socket.send(Message::text(message.to_string())).await.ok()
+        }
+        SpeechStep::Garbage => socket.send(Message::text("Traceback (most recent call last): {")).await.ok(),
+        SpeechStep::Half(message) => {
             let whole = message.to_string();
             let length = u16::try_from(whole.len()).unwrap_or(u16::MAX).to_be_bytes();
             let frame = [&[0x81, 126], &length[..], &whole.as_bytes()[..whole.len() / 2]].concat();
             socket.get_mut().write_all(&frame).await.ok()?;
             None
         }
-        Step::Reset => {
+        SpeechStep::Reset => {
             let _ = socket.get_mut().set_zero_linger();
             None
         }
-        Step::End => {
+        SpeechStep::End => {
             let _ = socket.close(None).await;
             None
         }
-        Step::Wait(_) => Some(()),
+        SpeechStep::Wait(_) => Some(()),
     }
 }

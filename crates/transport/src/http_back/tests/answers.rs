@@ -1,8 +1,8 @@
 //! What is made of each kind of response.
 
 use super::server::*;
+use crate::backend_fault::SpecError;
 use crate::http_back::{HttpConnector, HttpSpec};
-use crate::spec_error::SpecError;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
 use signalbox_wire::{Limits, Revision};

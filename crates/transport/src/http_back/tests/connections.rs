@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-fn echo(seen: &Seen) -> Act {
+fn echo(seen: &SeenRequest) -> Act {
     Act::Write(json(&result(seen.id())))
 }
 
@@ -92,7 +92,7 @@ async fn a_call_is_never_processed_twice() {
             other => drop(other.failed(key, FaultKind::BackendDied)),
         }
     }
-    let mut ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
+    let mut ids: Vec<u64> = server.seen().iter().map(SeenRequest::id).collect();
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
@@ -113,7 +113,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     tokio::time::sleep(Duration::from_millis(10)).await;
     let (_, head) = backend.exchange(Some(stale), request(2)).await.unwrap();
     assert_eq!(head.status, 200);
-    let ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
+    let ids: Vec<u64> = server.seen().iter().map(SeenRequest::id).collect();
     assert_eq!((ids, server.connections()), (vec![1, 2], 2));
 }
 

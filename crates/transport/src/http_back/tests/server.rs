@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SeenRequest {
     pub line: String,
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Seen {
+impl SeenRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(key, _)| key == name);
         let value = values.next().map(|(_, value)| value.as_str());
@@ -58,19 +58,19 @@ pub enum Act {
     Follow(mpsc::Receiver<Option<String>>),
 }
 
-type Script = dyn Fn(&Seen) -> Act + Send + Sync;
+type Script = dyn Fn(&SeenRequest) -> Act + Send + Sync;
 
 /// The server.
 pub struct Server {
     pub address: SocketAddr,
-    pub seen: Arc<Mutex<Vec<Seen>>>,
+    pub seen: Arc<Mutex<Vec<SeenRequest>>>,
     pub connections: Arc<AtomicUsize>,
     /// How many connections the client has closed.
     pub hung_up: Arc<AtomicUsize>,
 }
 
 impl Server {
-    pub async fn start(script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+    pub async fn start(script: impl Fn(&SeenRequest) -> Act + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             address: listener.local_addr().unwrap(),
@@ -100,7 +100,7 @@ impl Server {
         format!("http://{}/mcp", self.address)
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -109,7 +109,7 @@ impl Server {
     }
 }
 
-async fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<Seen>>) {
+async fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<SeenRequest>>) {
     let mut buffer = Vec::new();
     while let Some(seen) = read_request(&mut stream, &mut buffer).await {
         log.lock().unwrap().push(seen.clone());
@@ -160,7 +160,7 @@ async fn follow(stream: &mut TcpStream, mut said: mpsc::Receiver<Option<String>>
     }
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Seen> {
+async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<SeenRequest> {
     let head = loop {
         if let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break end + 4;
@@ -185,7 +185,7 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<Se
     }
     let body = String::from_utf8(buffer[head..head + length].to_vec()).unwrap();
     buffer.drain(..head + length);
-    Some(Seen { line, headers, body })
+    Some(SeenRequest { line, headers, body })
 }
 
 /// A response with a length.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Gives session `s1`, then `s2`, … at each `initialize`, and knows only the last.
-fn sessions() -> impl Fn(&Seen) -> Act + Send + Sync {
+fn sessions() -> impl Fn(&SeenRequest) -> Act + Send + Sync {
     let current = AtomicUsize::new(0);
     move |seen| {
         if seen.body.contains("\"initialize\"") {

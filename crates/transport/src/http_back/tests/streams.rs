@@ -64,7 +64,7 @@ async fn a_stream_without_the_answer_fails_the_request() {
 }
 
 /// The stream breaks twice; each time it is taken up after the last id.
-fn breaking(seen: &Seen) -> Act {
+fn breaking(seen: &SeenRequest) -> Act {
     match (seen.verb(), seen.header("last-event-id")) {
         ("POST", _) => Act::Write(events(&format!("retry: 30\nid: a\ndata:\n\nid: b\ndata: {NOTE}\n\n"))),
         ("GET", Some("b")) => {

@@ -1,10 +1,10 @@
 //! Turns a query into conditions in SQL and words of the index.
 
+use super::Failure;
+use super::index::{error_mark, name_mark, session_mark};
+use super::names::{self, NameRole};
+use super::row::SqliteRow;
 use crate::content::{FINISHED, MESSAGE};
-use crate::sqlite::failure::Failure;
-use crate::sqlite::index::{error_mark, name_mark, session_mark};
-use crate::sqlite::names::{self, Role};
-use crate::sqlite::row::StoredRow;
 use crate::tape_row::TapeRow;
 use crate::text::Needle;
 use rusqlite::Connection;
@@ -15,12 +15,12 @@ const MAX_METHODS: usize = 500;
 
 /// Conditions on rows.
 #[derive(Default, Debug)]
-pub struct Filter {
+pub struct SqliteFilter {
     conditions: Vec<String>,
     index: Vec<String>,
 }
 
-impl Filter {
+impl SqliteFilter {
     /// What a query asks of the rows of a tape; none if nothing of the tape can match. All names are numbers by then, so
     /// that nothing of the query's text gets into SQL.
     pub fn read(
@@ -31,9 +31,9 @@ impl Filter {
     ) -> Result<Option<Self>, Failure> {
         let mut filter = Self::default();
         let named = [
-            (Role::Subject, "subject", &query.subject),
-            (Role::Backend, "backend", &query.backend),
-            (Role::Principal, "principal", &query.principal),
+            (NameRole::Subject, "subject", &query.subject),
+            (NameRole::Backend, "backend", &query.backend),
+            (NameRole::Principal, "principal", &query.principal),
         ];
         for (role, column, wanted) in named {
             let Some(wanted) = wanted else { continue };
@@ -73,13 +73,13 @@ impl Filter {
         for method in wanted {
             match method.strip_suffix('*') {
                 Some(beginning) => {
-                    ids.extend(names::beginning(connection, tape, Role::Method, beginning, MAX_METHODS)?);
+                    ids.extend(names::beginning(connection, tape, NameRole::Method, beginning, MAX_METHODS)?);
                 }
-                None => ids.extend(names::find(connection, tape, Role::Method, method)?),
+                None => ids.extend(names::find(connection, tape, NameRole::Method, method)?),
             }
         }
         let list: Vec<String> = ids.iter().map(i64::to_string).collect();
-        let marks: Vec<String> = ids.iter().map(|id| format!("\"{}\"", name_mark(Role::Method, *id))).collect();
+        let marks: Vec<String> = ids.iter().map(|id| format!("\"{}\"", name_mark(NameRole::Method, *id))).collect();
         self.conditions.push(format!("method IN ({})", list.join(", ")));
         self.index.push(format!("({})", marks.join(" OR ")));
         Ok(!ids.is_empty())
@@ -100,7 +100,7 @@ impl Filter {
 
     /// The question for rows between two keys.
     pub fn sql(&self, newest_first: bool) -> String {
-        let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", StoredRow::COLUMNS);
+        let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", SqliteRow::COLUMNS);
         for condition in &self.conditions {
             sql += " AND ";
             sql += condition;

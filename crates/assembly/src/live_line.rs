@@ -16,12 +16,12 @@ pub const MAX_BODY: usize = 64 * 1024;
 
 /// What the wall clock said when the feed began, so that all times are on one clock that does not jump.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct FeedClock {
     instant: Instant,
     unix: Duration,
 }
 
-impl Clock {
+impl FeedClock {
     /// A clock that begins at this moment.
     #[must_use]
     pub fn start() -> Self {
@@ -81,7 +81,7 @@ pub(super) fn dropped(text: &mut String, facts: u64) {
 }
 
 /// Adds the line of a fact.
-pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
+pub fn write(text: &mut String, fact: &Fact, clock: &FeedClock) {
     let head = |kind, at, session: SessionKey, exchange: Option<ExchangeId>, caller| Head {
         r#type: kind,
         at_ms: clock.millis(at),

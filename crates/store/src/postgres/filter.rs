@@ -1,7 +1,7 @@
 //! Turns a query into conditions in SQL.
 
+use super::row::escape;
 use crate::content::{FINISHED, MESSAGE};
-use crate::postgres::escape::escape;
 use crate::tape_row::TapeRow;
 use ::postgres::types::ToSql;
 use signalbox_engine::record::Query;
@@ -9,14 +9,14 @@ use signalbox_engine::record::Query;
 type Value = Box<dyn ToSql + Sync + Send>;
 
 /// Conditions on rows `e`, and the values that they speak of.
-pub struct Filter {
+pub struct PostgresFilter {
     conditions: Vec<String>,
     values: Vec<Value>,
     /// What is asked of the exchange of a row `x`, where something is.
     pub ending: Option<String>,
 }
 
-impl Filter {
+impl PostgresFilter {
     /// What a query asks of the rows of a tape.
     pub fn read(tape: &TapeRow, query: &Query, text: bool) -> Self {
         let mut filter = Self { conditions: Vec::new(), values: Vec::new(), ending: None };

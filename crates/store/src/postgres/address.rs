@@ -30,13 +30,13 @@ enum NoConnection {
 
 /// Where the database is.
 #[derive(Clone)]
-pub struct Place {
+pub struct PostgresAddress {
     config: Config,
     ssl: Ssl,
     shown: Arc<str>,
 }
 
-impl Place {
+impl PostgresAddress {
     /// Reads an address: a URL, or pairs of keys and values.
     pub fn read(address: &str) -> Result<Self, BadAddress> {
         let (ssl, rest) = ssl::split(address)?;
@@ -144,20 +144,20 @@ mod tests {
 
     #[test]
     fn a_place_is_shown_without_its_password() {
-        let place = Place::read("postgres://ann:s3cret@db.example:5433/tapes").unwrap();
+        let place = PostgresAddress::read("postgres://ann:s3cret@db.example:5433/tapes").unwrap();
         assert_eq!(place.shown(), "postgres://ann@db.example:5433/tapes");
     }
 
     #[test]
     fn a_torn_url_is_told_without_its_words() {
         for torn in ["postgres://ann:s3cret@db:port/t", "s3cret", "postgres://ann:s3cret@db/t?s3cret=1"] {
-            assert_eq!(Place::read(torn).map(|_| ()), Err(BadAddress::Form), "{torn}");
+            assert_eq!(PostgresAddress::read(torn).map(|_| ()), Err(BadAddress::Form), "{torn}");
         }
     }
 
     #[test]
     fn a_server_that_is_not_there_is_told_without_its_password() {
-        let place = Place::read("postgres://ann:s3cret@127.0.0.1:1/t").unwrap();
+        let place = PostgresAddress::read("postgres://ann:s3cret@127.0.0.1:1/t").unwrap();
         let error = place.connect().map(|_| ()).unwrap_err().to_string();
         assert!(
             error.starts_with("cannot open postgres://ann@127.0.0.1:1/t: ") && !error.contains("s3cret"),

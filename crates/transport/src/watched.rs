@@ -1,0 +1,224 @@
+//! Passing on everything that happens on a link, and noticing some of it.
+
+use bytes::Bytes;
+use signalbox_engine::Fault;
+use signalbox_engine::back::{Outbound, ToBackend};
+use signalbox_engine::budget::Share;
+use signalbox_runtime::{BoxFuture, LinkEvents};
+use signalbox_wire::{Envelope, Rejected};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Hears of what happens on a link before it is passed on.
+pub(crate) trait Notice: Send + Sync {
+    /// A message came.
+    fn heard(&self) {}
+
+    /// A request got no answer.
+    fn failed(&self) {}
+
+    /// The connection is gone.
+    fn lost(&self) {}
+}
+
+/// Passes on all that happens on a link.
+pub(crate) struct Watched<N> {
+    pub events: Arc<dyn LinkEvents>,
+    pub notice: N,
+}
+
+impl<N: Notice> LinkEvents for Watched<N> {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        self.notice.heard();
+        self.events.received(bytes, about, status);
+    }
+
+    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
+        self.notice.heard();
+        self.events.message(message, about, status);
+    }
+
+    fn room(&self) -> Option<BoxFuture<()>> {
+        self.events.room()
+    }
+
+    fn share(&self) -> Option<Arc<Share>> {
+        self.events.share()
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        self.notice.failed();
+        self.events.failed(key, fault);
+    }
+
+    fn is_wanted(&self, key: u64) -> bool {
+        self.events.is_wanted(key)
+    }
+
+    fn retried(&self, key: u64) {
+        self.events.retried(key);
+    }
+
+    fn parted(&self, key: u64, retry: Option<Duration>) {
+        self.events.parted(key, retry);
+    }
+
+    fn expired(&self, message: ToBackend) {
+        self.events.expired(message);
+    }
+
+    fn doubted(&self) {
+        self.events.doubted();
+    }
+
+    fn asks(&self, message: Outbound) -> ToBackend {
+        self.events.asks(message)
+    }
+
+    fn told(&self, answer: &Bytes) {
+        self.events.told(answer);
+    }
+
+    fn garbage(&self, why: &Rejected) {
+        self.events.garbage(why);
+    }
+
+    fn dropped(&self, reason: &'static str) {
+        self.events.dropped(reason);
+    }
+
+    fn stray_line(&self, line: String) {
+        self.events.stray_line(line);
+    }
+
+    fn last_words(&self, lines: Vec<String>) {
+        self.events.last_words(lines);
+    }
+
+    fn lost(&self, why: String) {
+        self.notice.lost();
+        self.events.lost(why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::FaultKind;
+    use signalbox_engine::back;
+    use std::sync::Mutex;
+
+    /// Writes down what it is told.
+    #[derive(Default)]
+    struct Told(Mutex<Vec<&'static str>>);
+
+    impl Told {
+        fn note(&self, what: &'static str) {
+            self.0.lock().unwrap().push(what);
+        }
+    }
+
+    impl LinkEvents for Told {
+        fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {
+            self.note("received");
+        }
+
+        fn message(&self, _: Envelope, _: Option<u64>, _: Option<u16>) {
+            self.note("message");
+        }
+
+        fn room(&self) -> Option<BoxFuture<()>> {
+            self.note("room");
+            None
+        }
+
+        fn share(&self) -> Option<Arc<Share>> {
+            self.note("share");
+            None
+        }
+
+        fn failed(&self, _: u64, _: Fault) {
+            self.note("failed");
+        }
+
+        fn is_wanted(&self, _: u64) -> bool {
+            self.note("is_wanted");
+            false
+        }
+
+        fn retried(&self, _: u64) {
+            self.note("retried");
+        }
+
+        fn parted(&self, _: u64, _: Option<Duration>) {
+            self.note("parted");
+        }
+
+        fn expired(&self, _: ToBackend) {
+            self.note("expired");
+        }
+
+        fn doubted(&self) {
+            self.note("doubted");
+        }
+
+        fn asks(&self, message: Outbound) -> ToBackend {
+            self.note("asks");
+            message.leave_untold(7)
+        }
+
+        fn told(&self, _: &Bytes) {
+            self.note("told");
+        }
+
+        fn garbage(&self, _: &Rejected) {
+            self.note("garbage");
+        }
+
+        fn dropped(&self, _: &'static str) {
+            self.note("dropped");
+        }
+
+        fn stray_line(&self, _: String) {
+            self.note("stray_line");
+        }
+
+        fn last_words(&self, _: Vec<String>) {
+            self.note("last_words");
+        }
+
+        fn lost(&self, _: String) {
+            self.note("lost");
+        }
+    }
+
+    struct Nothing;
+    impl Notice for Nothing {}
+
+    /// Whatever is not passed on is lost for its receiver without anybody seeing it: a byte budget is not charged, a retry or a
+    /// dropped event is not counted.
+    #[test]
+    fn everything_is_passed_on() {
+        let told = Arc::new(Told::default());
+        let watched = Watched { events: Arc::clone(&told) as Arc<dyn LinkEvents>, notice: Nothing };
+        let bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"a"}"#);
+        let rejected = signalbox_wire::Message::look(Bytes::from_static(b"x"), &signalbox_wire::Limits::default());
+        watched.received(bytes.clone(), None, None);
+        watched.message(Envelope::parse(bytes.clone()).unwrap(), None, None);
+        assert!(watched.room().is_none() && watched.share().is_none() && !watched.is_wanted(1));
+        watched.failed(1, Fault::new(FaultKind::Internal, "x"));
+        watched.retried(1);
+        watched.parted(1, None);
+        watched.expired(watched.asks(back::probe("{}")));
+        watched.doubted();
+        watched.told(&bytes);
+        watched.garbage(&rejected.map(drop).unwrap_err());
+        watched.dropped("x");
+        watched.stray_line(String::new());
+        watched.last_words(Vec::new());
+        watched.lost(String::new());
+        let expected = "received message room share is_wanted failed retried parted asks expired doubted told garbage dropped \
+                        stray_line last_words lost";
+        assert_eq!(told.0.lock().unwrap().join(" "), expected);
+    }
+}
