@@ -200,3 +200,46 @@ fn arrows_between_crates_point_one_way() {
         assert!(arrows().any(|(known, _)| *known == name), "crate `{name}` has no arrows in this test");
     }
 }
+
+/// The paths in back quotes of ARCHITECTURE's "Where to look", as crate and modules: `a::b::{c, d}` is two of them.
+fn named_places(page: &str) -> Vec<(String, Vec<String>)> {
+    let table = page.split("## Where to look").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
+    let names: Vec<&str> = arrows().map(|(name, _)| *name).collect();
+    let mut found = Vec::new();
+    for quoted in table.split('`').skip(1).step_by(2) {
+        let Some((krate, rest)) = quoted.split_once("::").filter(|(krate, _)| names.contains(krate)) else { continue };
+        let (base, leaves) = rest.split_once('{').unwrap_or((rest, ""));
+        let base: Vec<String> = base.split("::").filter(|part| !part.is_empty()).map(ToOwned::to_owned).collect();
+        let leaves: Vec<&str> = leaves.trim_end_matches('}').split(", ").collect();
+        for leaf in leaves {
+            let leaf = leaf.split("::").filter(|part| !part.is_empty()).map(ToOwned::to_owned);
+            found.push((krate.to_owned(), base.iter().cloned().chain(leaf).collect()));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_place_that_the_architecture_leads_to_is_there() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let places = named_places(&page);
+    assert!(places.len() > 100, "only {} places were found", places.len());
+    let missing = |(krate, modules): &(String, Vec<String>)| {
+        // The last part may be an item of the module before it.
+        let modules = modules
+            .iter()
+            .filter(|part| part.chars().all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit()));
+        let mut path = root().join("crates").join(krate).join("src");
+        let modules: Vec<_> = modules.collect();
+        for module in &modules {
+            path.push(module);
+        }
+        !(path.is_dir() || path.with_extension("rs").is_file())
+    };
+    let faults: Vec<String> = places
+        .iter()
+        .filter(|place| missing(place))
+        .map(|(krate, modules)| format!("{krate}::{}", modules.join("::")))
+        .collect();
+    assert!(faults.is_empty(), "ARCHITECTURE.md names what is not there: {faults:?}");
+}
