@@ -41,7 +41,7 @@ mod lookup;
 mod merge;
 mod notifications;
 mod pack;
-mod percentiles;
+
 mod postgres;
 mod retention;
 mod room;
@@ -49,7 +49,7 @@ mod seen;
 mod splice;
 mod sqlite;
 mod sums;
-mod tally;
+
 mod tape_row;
 mod text;
 

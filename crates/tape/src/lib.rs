@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod bodies;
+mod excerpt;
 pub mod explain;
 pub mod export;
 pub mod file;
@@ -11,6 +12,7 @@ pub mod fuzzing;
 pub mod gather;
 pub mod glob;
 pub mod marks;
+pub mod moment;
 mod pretty;
 pub mod recorder;
 pub mod redact;
@@ -22,6 +24,7 @@ pub mod story;
 mod times;
 
 pub use bodies::Bodies;
+pub use excerpt::excerpt;
 pub use explain::explain;
 pub use file::{Select, TapeFile, TapeFileError, TapeFileWriter};
 pub use gather::{Gather, Piece};

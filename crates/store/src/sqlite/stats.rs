@@ -5,8 +5,8 @@ use super::names::NamesById;
 use super::notifications;
 use super::tapes;
 use crate::notifications::NotificationCounts;
-use crate::tally::{Finished, Tally};
 use rusqlite::Connection;
+use signalbox_engine::record::tally::{Finished, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
 /// Numbers over one tape, or over all.
