@@ -216,6 +216,11 @@ pub const KEYS: &[Key] = &[
     ),
     key("backends.NAME.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken to it."),
     key(
+        "backends.NAME.builtin",
+        Kind::Text(""),
+        "A server that is part of Signalbox, in place of `command`, `url` and `tape`. `tapes` has tools that answer each caller about its own recorded calls.",
+    ),
+    key(
         "backends.NAME.tape",
         Kind::Text(""),
         "A tape that answers as this server: a file, or the name of a recorded tape. Alone, or beside `command` or `url` with `play.live`.",

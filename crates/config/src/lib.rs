@@ -44,7 +44,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
-pub use backend::{BackendConfig, Era, Target, TrustLevel, UrlTransport};
+pub use backend::{BackendConfig, Builtin, Era, Target, TrustLevel, UrlTransport};
 pub use error::{ConfigError, Note, Place, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};

@@ -166,6 +166,7 @@ fn a_command_backend() {
             env_pass: texts(&["SSH_AUTH_SOCK"]),
             cwd: Some(PathBuf::from("/etc/box/work")),
         },
+        tape: None,
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
         callers: Vec::new(),
         category: Some("files".to_owned()),
@@ -320,4 +321,10 @@ fn a_time_has_a_unit_or_is_one_of_seconds() {
     }
     let long = load("a.toml", "[gateway]\ndrain = '2h'\n").expect_err("too long");
     assert!(long.to_string().contains("from 0.001 to 3600 seconds, found `7200`"), "{long}");
+}
+
+#[test]
+fn a_built_in_backend() {
+    let backend = good("[backends.ask]\nbuiltin = 'tapes'\ncallers = ['cert:*']\n").backends.remove(0);
+    assert_eq!((backend.target, backend.tape), (Target::Builtin(Builtin::Tapes), None));
 }

@@ -150,7 +150,7 @@ async fn look_at_backends(
                 seen.insert(&backend.name, look);
                 None
             }
-            Target::Tape => None,
+            Target::Tape | Target::Builtin(_) => None,
         };
         match fault {
             Some(fault) => findings.push(fault),

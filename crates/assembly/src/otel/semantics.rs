@@ -29,7 +29,7 @@ impl Places {
     /// The places of a configuration; `pipe` says that clients come by standard input.
     pub(super) fn new(config: &Config, pipe: bool) -> Self {
         let place = |target: &Target| match target {
-            Target::Command { .. } | Target::Tape => Place { transport: "pipe", host: None },
+            Target::Command { .. } | Target::Tape | Target::Builtin(_) => Place { transport: "pipe", host: None },
             Target::Url { url, .. } => {
                 let secure = url.scheme_str().is_some_and(|scheme| matches!(scheme, "https" | "wss"));
                 let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
