@@ -60,7 +60,7 @@ struct Shared {
     backend: Arc<str>,
     open: OpenStore,
     store: OnceLock<Arc<dyn TapeStore>>,
-    asking: Semaphore,
+    asking: Arc<Semaphore>,
 }
 
 impl fmt::Debug for TapeTools {
@@ -73,7 +73,7 @@ impl TapeTools {
     /// A server that is the backend of this name. The store is opened when something is asked first.
     #[must_use]
     pub fn new(backend: impl Into<Arc<str>>, open: OpenStore) -> Self {
-        let (store, asking) = (OnceLock::new(), Semaphore::new(MAX_ASKING));
+        let (store, asking) = (OnceLock::new(), Arc::new(Semaphore::new(MAX_ASKING)));
         Self(Arc::new(Shared { backend: backend.into(), open, store, asking }))
     }
 
@@ -116,9 +116,10 @@ async fn ask(
     question: Result<Question, AskError>,
 ) -> Result<Answer, AskError> {
     let question = question?;
-    let asking = Arc::clone(&shared);
-    let _turn = asking.asking.acquire().await.map_err(|_| AskError::Interrupted)?;
+    let turn = Arc::clone(&shared.asking).acquire_owned().await.map_err(|_| AskError::Interrupted)?;
     let reading = tokio::task::spawn_blocking(move || {
+        // Kept until the reading ends, which it does not if the caller cancels.
+        let _turn = turn;
         let store = shared.store()?;
         let until = Instant::now() + MAX_TIME;
         let own = OwnTapes { store: &*store, principal: principal.as_str(), asking: &shared.backend, until };
