@@ -1,5 +1,6 @@
 //! From a configuration to a gateway that is ready to start.
 
+use crate::builtin_backend;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
@@ -19,7 +20,7 @@ use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec};
-use signalbox_transport::in_process::InProcessConnector;
+use signalbox_transport::in_process::{InProcessConnector, Visitor};
 use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
 use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
@@ -135,7 +136,10 @@ pub fn assemble(
     let live = Live::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone(), Arc::new(ExchangeLog)];
-    facts.extend(recording.as_ref().map(|recording| recording.sink()));
+    if let Some(recording) = &recording {
+        recording.withhold(builtin_backend::withheld(config));
+        facts.push(recording.sink());
+    }
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
@@ -194,11 +198,12 @@ pub(crate) fn backend(
     reaper: &Reaper,
     settings: &Settings,
 ) -> Result<Arc<Backend>, AssembleError> {
-    let connector = match &backend.tape {
-        Some(tape) => {
+    let connector = match (&backend.tape, &backend.target) {
+        (_, BackendTarget::Builtin(builtin)) => builtin_backend::connector(config, &backend.name, *builtin),
+        (Some(tape), _) => {
             tape_backend::connector(config, &backend.name, tape, || server(backend, reaper, &settings.limits))?
         }
-        None => server(backend, reaper, &settings.limits)?,
+        (None, _) => server(backend, reaper, &settings.limits)?,
     };
     Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
 }
@@ -251,7 +256,7 @@ fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<A
             remote(backend, url, backend.failing.retries, limits)
         }
         BackendTarget::Url { .. } => many(backend, limits),
-        BackendTarget::Tape => Err(AssembleError::NoAddress),
+        BackendTarget::Tape | BackendTarget::Builtin(_) => Err(AssembleError::NoAddress),
     }
 }
 
@@ -344,7 +349,7 @@ fn source(backend: &BackendConfig) -> u64 {
             (program, args, env_pass, cwd).hash(&mut hasher);
             env.iter().for_each(|(name, _)| name.hash(&mut hasher));
         }
-        BackendTarget::Url { .. } | BackendTarget::Tape => return 0,
+        BackendTarget::Url { .. } | BackendTarget::Tape | BackendTarget::Builtin(_) => return 0,
     }
     (&backend.tools.include, &backend.tools.exclude).hash(&mut hasher);
     hasher.finish()
@@ -353,9 +358,9 @@ fn source(backend: &BackendConfig) -> u64 {
 /// The demo tools as a backend.
 pub(crate) fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
     let server = DemoServer::new(config.gateway.demo_root.clone())?;
-    let connector = InProcessConnector::new(DEMO, move |incoming, outgoing| {
+    let connector = InProcessConnector::new(DEMO, move |visitor: Visitor| {
         let server = server.clone();
-        Box::pin(server.serve(incoming, outgoing))
+        Box::pin(server.serve(visitor.incoming, visitor.outgoing))
     });
     Ok(Backend::new(DEMO, Arc::new(connector), demo_spec(config, settings)))
 }

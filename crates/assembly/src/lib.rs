@@ -2,6 +2,7 @@
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
 pub mod assemble;
+mod builtin_backend;
 pub mod data_dir;
 pub mod live;
 pub mod live_line;

@@ -199,6 +199,11 @@ impl Recording {
         self.recorder.rules(rules);
     }
 
+    /// From now on keeps only the outline of messages to and from these backends, and of what their callers are sent.
+    pub fn withhold(&self, backends: Vec<Arc<str>>) {
+        self.recorder.withhold(backends);
+    }
+
     /// Writes the rules down once more: the beginning of the tape may be pruned by now.
     fn rules_again(&self) {
         let rules = self.rules.lock().unpoisoned().clone();

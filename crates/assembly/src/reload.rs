@@ -11,6 +11,7 @@ mod watch;
 pub use report::{Report, Summary};
 
 use crate::assemble::{self, App, AssembleError};
+use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
 use crate::signals::{Hangup, Hangups};
@@ -183,6 +184,9 @@ impl Reloader {
         self.app.gateway.set_settings(assemble::settings(&next));
         for warning in name_check::warnings(&next, &self.app.gateway.catalog.snapshot()) {
             tracing::warn!("{warning}");
+        }
+        if let Some(recording) = &self.app.recording {
+            recording.withhold(builtin_backend::withheld(&next));
         }
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));

@@ -84,6 +84,15 @@ pub enum BackendTarget {
     },
     /// Nothing: only a tape answers.
     Tape,
+    /// A server that is part of this program.
+    Builtin(Builtin),
+}
+
+/// A server that is part of this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Builtin {
+    /// Answers each caller about its own recorded calls.
+    Tapes,
 }
 
 impl fmt::Debug for BackendTarget {
@@ -105,6 +114,7 @@ impl fmt::Debug for BackendTarget {
                 .field("tls", tls)
                 .finish(),
             Self::Tape => f.write_str("Tape"),
+            Self::Builtin(builtin) => f.debug_tuple("Builtin").field(builtin).finish(),
         }
     }
 }
@@ -168,6 +178,7 @@ pub(super) fn check(
     let disabled = table.flag("disabled")?;
     let tape = play::tape(table)?;
     let target = match (table.has("command"), table.has("url") || table.has("urls")) {
+        _ if table.has("builtin") => builtin(table)?,
         (true, true) => return Err(table.error(Problem::BothTargets)),
         (false, false) if tape.is_some() => {
             refuse(table, COMMAND_KEYS, "command")?;
@@ -222,6 +233,20 @@ fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<
     match keys.iter().find(|key| table.has(key)) {
         Some(key) => Err(table.key_error(key, Problem::Misplaced(belongs_to))),
         None => Ok(()),
+    }
+}
+
+/// A server that is part of this program, which leaves nothing to start, to connect to or to play.
+fn builtin(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
+    if let Some(other) = ["command", "url", "urls", "tape"].into_iter().find(|key| table.has(key)) {
+        return Err(table.key_error("builtin", Problem::Beside(other)));
+    }
+    refuse(table, COMMAND_KEYS, "command")?;
+    refuse(table, URL_KEYS, "url")?;
+    match table.text("builtin")? {
+        Some(name) if name.value == "tapes" => Ok(BackendTarget::Builtin(Builtin::Tapes)),
+        Some(name) => Err(bad(table, &name, "`tapes`, the only server that can be built in")),
+        None => Err(table.error(Problem::NoTarget)),
     }
 }
 

@@ -224,6 +224,11 @@ pub const KEYS: &[ConfigKey] = &[
     ),
     key("backends.NAME.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken to it."),
     key(
+        "backends.NAME.builtin",
+        KeyKind::Text(""),
+        "A server that is part of Signalbox, in place of `command`, `url` and `tape`. `tapes` has tools that answer each caller about its own recorded calls.",
+    ),
+    key(
         "backends.NAME.tape",
         KeyKind::Text(""),
         "A tape that answers as this server: a file, or the name of a recorded tape. Alone, or beside `command` or `url` with `play.live`.",

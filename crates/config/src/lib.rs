@@ -43,7 +43,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
-pub use backend::{BackendConfig, BackendTarget, Era, TrustLevel, UrlTransport};
+pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};

@@ -341,3 +341,9 @@ fn a_remote_server_is_neither_started_nor_stopped() {
     let error = load("signalbox.toml", "[backends.a]\ncommand = 'x'\nidle_stop = 0\n").unwrap_err().to_string();
     assert!(error.contains("backends.a.idle_stop: expected a time such as \"30s\""), "{error}");
 }
+
+#[test]
+fn a_built_in_backend() {
+    let backend = good("[backends.ask]\nbuiltin = 'tapes'\ncallers = ['cert:*']\n").backends.remove(0);
+    assert_eq!((backend.target, backend.tape), (BackendTarget::Builtin(Builtin::Tapes), None));
+}

@@ -149,7 +149,7 @@ async fn look_at_backends(
                 seen.insert(&backend.name, look);
                 None
             }
-            BackendTarget::Tape => None,
+            BackendTarget::Tape | BackendTarget::Builtin(_) => None,
         };
         match fault {
             Some(fault) => findings.push(fault),

@@ -6,35 +6,16 @@ use super::countdown;
 use super::directory;
 use super::echo;
 use super::entry::Kind;
-use super::revision::Revision;
 use super::root::MAX_PATH;
-
-/// The names that are listed, in the order of the list.
-pub(super) const NAMES: [&str; 3] = ["countdown", "directory_list", "echo"];
 
 /// GO-2: what a path may be written with.
 const PATH_PATTERN: &str = "^[a-zA-Z0-9/_.-]+$";
 const DRAFT_07: &str = "http://json-schema.org/draft-07/schema#";
 const META_TOOL: &str = "signalbox/tool";
 
-/// The list of tools, without the fields that `revision` does not know.
-pub(super) fn tools(revision: Revision) -> Value {
-    let mut tools = [countdown_tool(), directory_tool(), echo_tool()];
-    for tool in &mut tools {
-        if let Value::Object(fields) = tool {
-            fields.retain(|name, _| revision >= introduced(name));
-        }
-    }
-    json!(tools)
-}
-
-/// The revision that brought a field of a tool.
-fn introduced(field: &str) -> Revision {
-    match field {
-        "annotations" => Revision::V2025_03_26,
-        "title" | "outputSchema" | "_meta" => Revision::V2025_06_18,
-        _ => Revision::V2024_11_05,
-    }
+/// The definitions of all tools, in the order of the list.
+pub(super) fn tools() -> Vec<Value> {
+    vec![countdown_tool(), directory_tool(), echo_tool()]
 }
 
 fn directory_tool() -> Value {

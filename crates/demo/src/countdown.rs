@@ -2,15 +2,11 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::Sender;
+use serde_json::{Map, Value};
+use signalbox_embedded::{Arguments, Progress};
 use tokio::time::{Instant, sleep_until};
 
-use super::arguments::Arguments;
 use super::fault::ToolFault;
-use super::message;
-use super::revision::Revision;
 use super::toolbox::Answer;
 
 /// Where a countdown may start.
@@ -21,31 +17,6 @@ pub(super) const DEFAULT_FROM: u64 = 5;
 pub(super) const INTERVAL_MS: std::ops::RangeInclusive<u64> = 10..=2000;
 /// How long it takes when nothing is said.
 pub(super) const DEFAULT_INTERVAL_MS: u64 = 500;
-
-/// Sends progress for one call, if the caller asked for it.
-#[derive(Debug, Clone)]
-pub(super) struct Progress {
-    token: Option<Value>,
-    revision: Revision,
-    outgoing: Sender<Bytes>,
-}
-
-impl Progress {
-    /// Reports go to `outgoing` under the caller's own `token`; without one, nothing is sent.
-    pub(super) fn new(token: Option<Value>, revision: Revision, outgoing: Sender<Bytes>) -> Progress {
-        Progress { token, revision, outgoing }
-    }
-
-    async fn report(&self, done: u64, total: u64, text: String) {
-        let Some(token) = &self.token else { return };
-        let mut params = json!({"progressToken": token, "progress": done, "total": total});
-        if self.revision >= Revision::V2025_03_26 {
-            params["message"] = text.into();
-        }
-        // A closed channel ends the whole server; this call need not notice by itself.
-        let _ = self.outgoing.send(message::notify("notifications/progress", params)).await;
-    }
-}
 
 /// Counts down, one report per step.
 pub(super) async fn run(arguments: &Map<String, Value>, progress: &Progress) -> Result<Answer, ToolFault> {
@@ -71,6 +42,7 @@ fn check(arguments: &Map<String, Value>) -> Result<(u64, Duration), ToolFault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn bounds_and_defaults() {

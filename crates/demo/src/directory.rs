@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use signalbox_embedded::Arguments;
+use signalbox_embedded::arguments::{MAX_SAFE, whole_number};
 use signalbox_wire::glob::{self, Wildcards};
 use tokio::sync::Semaphore;
 
 use super::accounts::Accounts;
-use super::arguments::{Arguments, MAX_SAFE, whole_number};
 use super::entry::{Entry, Kind, RenderedEntry, SortKey};
 use super::fault::ToolFault;
 use super::root::{Root, is_below};
@@ -323,7 +324,7 @@ mod tests {
             json!({"path": ".", "sort": {"order": "up"}}),
         ] {
             let fault = check(bad.clone());
-            assert!(matches!(&fault, Err(ToolFault::InvalidArguments(all)) if all.len() == 1), "{bad}: {fault:?}");
+            assert!(matches!(&fault, Err(ToolFault::InvalidArguments(all)) if all.0.len() == 1), "{bad}: {fault:?}");
         }
         let deep = check(json!({"path": ".", "max_depth": 11}));
         assert_eq!(deep, Err(ToolFault::DepthLimitExceeded { asked: 11, limit: 10 }));

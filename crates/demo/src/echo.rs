@@ -1,8 +1,8 @@
 //! The `echo` tool: gives its text back.
 
 use serde_json::{Map, Value};
+use signalbox_embedded::Arguments;
 
-use super::arguments::Arguments;
 use super::fault::ToolFault;
 use super::toolbox::Answer;
 
@@ -45,7 +45,7 @@ mod tests {
             json!({"text": "a", "loud": true}),
             json!({"text": "x".repeat(MAX_TEXT + 1)}),
         ] {
-            assert!(matches!(check(bad), Err(ToolFault::InvalidArguments(problems)) if problems.len() == 1));
+            assert!(matches!(check(bad), Err(ToolFault::InvalidArguments(problems)) if problems.0.len() == 1));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use signalbox_embedded::BadArguments;
 
 /// How much of a requested path is repeated in an error.
 const MAX_SHOWN_PATH: usize = 256;
@@ -12,8 +13,8 @@ const MAX_SHOWN_PATH: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ToolFault {
     /// The arguments do not fit the tool's schema.
-    #[error("{}", .0.join("; "))]
-    InvalidArguments(Vec<String>),
+    #[error(transparent)]
+    InvalidArguments(#[from] BadArguments),
     /// The path has too many characters.
     #[error("the path has {length} characters; at most {limit} are accepted")]
     PathTooLong {

@@ -3,30 +3,17 @@
 //! It exists only while no backend is configured, so that a fresh install has something to call. It offers three
 //! tools that cannot do harm: `directory_list` looks at file names below one root folder, `echo` returns its input,
 //! and `countdown` is slow on purpose so that progress and cancellation can be watched.
-//!
-//! It talks over two bounded channels, one JSON-RPC message per item, and speaks both eras of the protocol: a request
-//! that carries the 2026-07-28 `_meta` keys is answered statelessly, everything else belongs to the session that
-//! `initialize` opened.
-//!
-//! ```text
-//! bytes ─► message ─► revision ─┬─► answered at once (initialize, ping, discover, list)
-//!                               └─► a task per call ─► toolbox ─► reply ─► bytes
-//! ```
 
 mod accounts;
-mod arguments;
 mod bucket;
 mod catalog;
+mod connection;
 mod countdown;
 mod directory;
 mod echo;
 mod entry;
 mod fault;
-mod message;
-mod reply;
-mod revision;
 mod root;
-mod session;
 mod toolbox;
 mod walk;
 
@@ -40,8 +27,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use connection::Connection;
 use root::Root;
-use session::Session;
 use toolbox::Toolbox;
 
 /// Why the demo backend cannot start.
@@ -79,26 +66,7 @@ impl DemoServer {
     ///
     /// When `incoming` ends, calls that are still running are finished and answered. When `outgoing` is closed, or
     /// this future is dropped, they are stopped.
-    pub async fn serve(self, mut incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
-        let mut session = Session::new(self.toolbox, outgoing.clone());
-        let mut open = true;
-        while open || session.is_busy() {
-            let reply = tokio::select! {
-                message = incoming.recv(), if open => match message {
-                    Some(bytes) => session.receive(&bytes),
-                    None => {
-                        open = false;
-                        None
-                    }
-                },
-                reply = session.next_finished(), if session.is_busy() => reply,
-                () = outgoing.closed() => return,
-            };
-            if let Some(bytes) = reply
-                && outgoing.send(bytes).await.is_err()
-            {
-                return;
-            }
-        }
+    pub async fn serve(self, incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
+        signalbox_embedded::serve(Connection::new(self.toolbox), incoming, outgoing).await;
     }
 }

@@ -15,6 +15,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, statat};
 use rustix::io::Errno;
 
 use super::fault::ToolFault;
+use signalbox_embedded::BadArguments;
 
 /// The longest path that is looked at, in characters.
 pub(super) const MAX_PATH: usize = 1024;
@@ -126,7 +127,7 @@ impl Root {
         }
         if asked.is_empty() || !asked.chars().all(is_plain) {
             let text = "`path` must be one or more of the characters a-z A-Z 0-9 / _ . and -";
-            return Err(ToolFault::InvalidArguments(vec![text.to_owned()]));
+            return Err(ToolFault::InvalidArguments(BadArguments(vec![text.to_owned()])));
         }
         let path = Path::new(asked);
         let below = if path.is_absolute() {

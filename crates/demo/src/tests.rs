@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::DemoServer;
-use super::revision::{META_CAPABILITIES, META_VERSION};
+use signalbox_embedded::revision::{META_CAPABILITIES, META_VERSION};
 
 /// A folder that is removed at the end of its test.
 pub(super) struct Folder {

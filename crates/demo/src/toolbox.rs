@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use signalbox_embedded::Progress;
 
-use super::countdown::{self, Progress};
+use super::countdown;
 use super::directory::{DirectoryList, LIMITS, Risk};
 use super::echo;
 use super::fault::ToolFault;

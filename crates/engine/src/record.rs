@@ -4,10 +4,12 @@
 //! recorder turns facts into entries, a store keeps them, and a tape file carries them elsewhere.
 
 mod around;
+mod durations;
 mod entry;
 mod message;
 mod query;
 mod store;
+pub mod tally;
 mod tape_info;
 
 pub use around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};

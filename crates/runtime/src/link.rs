@@ -5,9 +5,9 @@
 
 use crate::status::AddressStatus;
 use bytes::Bytes;
-use signalbox_engine::Fault;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
+use signalbox_engine::{Fault, Principal};
 use signalbox_wire::{Envelope, Rejected};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -57,6 +57,12 @@ pub trait LinkEvents: Send + Sync {
 
     /// A future that completes when there is room for the next message, or after a time limit. `None` while there is room.
     fn room(&self) -> Option<BoxFuture<()>> {
+        None
+    }
+
+    /// The principal whose calls come by this connection. `None` if that is not known, and then nobody may be served what is
+    /// for one principal alone.
+    fn principal(&self) -> Option<Principal> {
         None
     }
 

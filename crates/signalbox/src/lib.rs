@@ -7,7 +7,7 @@ pub mod commands;
 pub mod failure;
 pub mod front_tls;
 pub mod intent;
-pub mod moment;
+
 pub mod output;
 pub mod own_pipes;
 pub mod transparent_tape;

@@ -40,14 +40,14 @@ mod limits;
 mod merge;
 mod notifications;
 mod pack;
-mod percentiles;
+
 mod postgres;
 mod retention;
 mod room;
 mod splice;
 mod sqlite;
 mod sums;
-mod tally;
+
 mod tape_row;
 mod text;
 

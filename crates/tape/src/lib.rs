@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod bodies;
+mod excerpt;
 pub mod explain;
 pub mod export;
 pub mod file;
@@ -12,6 +13,7 @@ pub mod gather;
 pub mod glob;
 pub mod import;
 pub mod marks;
+pub mod moment;
 mod pretty;
 pub mod recorder;
 pub mod redact;
@@ -23,6 +25,7 @@ pub mod story;
 mod times;
 
 pub use bodies::Bodies;
+pub use excerpt::excerpt;
 pub use explain::explain;
 pub use file::{Select, TapeFile, TapeFileError, TapeFileWriter};
 pub use gather::{Gather, Piece};

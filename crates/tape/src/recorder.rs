@@ -58,6 +58,7 @@ mod sessions;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod withheld;
 mod words;
 mod writing;
 
@@ -124,6 +125,11 @@ impl Recorder {
     /// Records the rules that apply from now on.
     pub fn rules(&self, rules: RulesEntry) {
         self.queue.tell(RecorderInput::Rules(Instant::now(), Box::new(rules)));
+    }
+
+    /// From now on records only the outline of messages to and from these backends, and of what their callers are sent.
+    pub fn withhold(&self, backends: Vec<Arc<str>>) {
+        self.queue.tell(RecorderInput::Withhold(backends));
     }
 
     /// A barrier that resolves when every fact so far is on disk.

@@ -36,10 +36,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["engine"]),
     ("scan", &[]),
     ("tape", &["wire", "engine", "scan"]),
-    ("demo", &["wire"]),
+    ("embedded", &[]),
+    ("demo", &["wire", "embedded"]),
     ("replay", &["wire", "engine", "runtime", "rules", "tape"]),
+    ("tape_tools", &["wire", "engine", "embedded", "tape", "replay"]),
     ("config", &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "replay"]),
-    ("assembly", &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "config", "demo", "replay"]),
+    (
+        "assembly",
+        &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "config", "demo", "replay", "tape_tools"],
+    ),
     ("control", &["wire", "engine", "runtime", "transport", "rules", "tape", "replay", "config", "assembly"]),
     (
         "signalbox",

@@ -4,7 +4,7 @@
 use crate::send_queue::closed;
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Principal};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +20,18 @@ const QUEUE: usize = 64;
 /// How long a server may take to end once it has given up the way back.
 const END_WAIT: Duration = Duration::from_millis(250);
 
-/// Starts a server task for every link. The function is given the messages for the server and the way back, and
-/// returns the server; the link ends with it.
+/// What a server is started with.
+#[derive(Debug)]
+pub struct Visitor {
+    /// The messages for the server.
+    pub incoming: mpsc::Receiver<Bytes>,
+    /// The way back.
+    pub outgoing: mpsc::Sender<Bytes>,
+    /// The principal whose calls come by this link, if that is known.
+    pub principal: Option<Principal>,
+}
+
+/// Starts a server task for every link. The function makes a server of who comes; the link ends with it.
 pub struct InProcessConnector<F> {
     name: Arc<str>,
     server: Arc<F>,
@@ -29,7 +39,7 @@ pub struct InProcessConnector<F> {
 
 impl<F> InProcessConnector<F>
 where
-    F: Fn(mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) -> BoxFuture<()> + Send + Sync + 'static,
+    F: Fn(Visitor) -> BoxFuture<()> + Send + Sync + 'static,
 {
     /// A connector for the backend of this name.
     #[must_use]
@@ -46,15 +56,15 @@ impl<F> fmt::Debug for InProcessConnector<F> {
 
 impl<F> Connector for InProcessConnector<F>
 where
-    F: Fn(mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) -> BoxFuture<()> + Send + Sync + 'static,
+    F: Fn(Visitor) -> BoxFuture<()> + Send + Sync + 'static,
 {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
         let (name, server) = (Arc::clone(&self.name), Arc::clone(&self.server));
         Box::pin(async move {
-            let (queue, inbox) = mpsc::channel(QUEUE);
-            let (outbox, from) = mpsc::channel(QUEUE);
+            let (queue, incoming) = mpsc::channel(QUEUE);
+            let (outgoing, from) = mpsc::channel(QUEUE);
             let (close, closing) = watch::channel(false);
-            let server = tokio::spawn(server(inbox, outbox));
+            let server = tokio::spawn(server(Visitor { incoming, outgoing, principal: events.principal() }));
             tokio::spawn(pump(from, server, closing, events));
             Ok(Arc::new(InProcessLink { name, queue, closing: close }) as Arc<dyn Link>)
         })
@@ -144,11 +154,11 @@ mod tests {
     use super::*;
     use crate::child::recorder::{outbound, recorder};
 
-    fn echo(mut inbox: mpsc::Receiver<Bytes>, outbox: mpsc::Sender<Bytes>) -> BoxFuture<()> {
+    fn echo(mut visitor: Visitor) -> BoxFuture<()> {
         Box::pin(async move {
-            while let Some(bytes) = inbox.recv().await {
+            while let Some(bytes) = visitor.incoming.recv().await {
                 assert_ne!(bytes, "panic");
-                if bytes == "end" || outbox.send(bytes).await.is_err() {
+                if bytes == "end" || visitor.outgoing.send(bytes).await.is_err() {
                     return;
                 }
             }
@@ -202,9 +212,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_is_refused() {
-        let stuck = |inbox, outbox| -> BoxFuture<()> {
+        let stuck = |visitor: Visitor| -> BoxFuture<()> {
             Box::pin(async move {
-                let _held: (mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) = (inbox, outbox);
+                let _held = visitor;
                 std::future::pending::<()>().await;
             })
         };

@@ -29,7 +29,9 @@ impl Places {
     /// The places of a configuration; `pipe` says that clients come by standard input.
     pub(super) fn new(config: &Config, pipe: bool) -> Self {
         let place = |target: &BackendTarget| match target {
-            BackendTarget::Command { .. } | BackendTarget::Tape => Place { transport: "pipe", host: None },
+            BackendTarget::Command { .. } | BackendTarget::Tape | BackendTarget::Builtin(_) => {
+                Place { transport: "pipe", host: None }
+            }
             BackendTarget::Url { url, .. } => {
                 let secure = url.scheme_str().is_some_and(|scheme| matches!(scheme, "https" | "wss"));
                 let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });

@@ -26,6 +26,26 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:12: record.postgres: cannot be used: sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with the authorities that sign servers' certificates",
     ),
     (
+        "[backends.ask]\nbuiltin = 'tape'\n",
+        "signalbox.toml:2:11: backends.ask.builtin: expected `tapes`, the only server that can be built in, found `tape`",
+    ),
+    (
+        "[backends.ask]\nbuiltin = 'tapes'\ncommand = 'a'\n",
+        "signalbox.toml:2:1: backends.ask.builtin: cannot be combined with `command`; remove one",
+    ),
+    (
+        "[backends.ask]\nbuiltin = 'tapes'\nurl = 'http://h/'\n",
+        "signalbox.toml:2:1: backends.ask.builtin: cannot be combined with `url`; remove one",
+    ),
+    (
+        "[backends.ask]\nbuiltin = 'tapes'\ntape = 'x.tape'\n",
+        "signalbox.toml:2:1: backends.ask.builtin: cannot be combined with `tape`; remove one",
+    ),
+    (
+        "[backends.ask]\nbuiltin = 'tapes'\nargs = ['x']\n",
+        "signalbox.toml:3:1: backends.ask.args: applies only with `command`; remove it",
+    ),
+    (
         "[backends.files]\ncommand = 'a'\n  comand = 'b'\n",
         "signalbox.toml:3:3: backends.files.comand: unknown key; did you mean `command`?",
     ),

@@ -68,7 +68,7 @@ fn a_backend_with_tls() {
     let backends = good(text).backends;
     let tls = |index: usize| match &backends[index].target {
         BackendTarget::Url { tls, .. } => tls.clone(),
-        BackendTarget::Command { .. } | BackendTarget::Tape => panic!("{:?}", backends[index]),
+        _ => panic!("{:?}", backends[index]),
     };
     let spec = BackTlsSpec {
         ca_file: Some("/ca.pem".into()),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{Dialogue, Folder};
 use crate::DemoServer;
-use crate::revision::{META_CAPABILITIES, META_SERVER, META_VERSION};
+use signalbox_embedded::revision::{META_CAPABILITIES, META_SERVER, META_VERSION};
 
 const OLD: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 

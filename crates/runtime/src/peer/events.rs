@@ -7,7 +7,7 @@ use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::Share;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Principal};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -94,6 +94,10 @@ impl LinkEvents for PeerEvents {
 
     fn room(&self) -> Option<BoxFuture<()>> {
         self.0.upgrade()?.backend.upgrade()?.gateway()?.room()
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        Some(self.0.upgrade()?.principal.clone())
     }
 
     fn share(&self) -> Option<Arc<Share>> {

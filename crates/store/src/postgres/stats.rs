@@ -3,9 +3,9 @@
 use super::row::unescape;
 use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
-use crate::tally::{FinishedExchange, SUCCESS, Tally};
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator;
+use signalbox_engine::record::tally::{FinishedExchange, SUCCESS, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
 /// Numbers over one tape, or over all.

@@ -3,9 +3,9 @@
 use super::names::{self, NameIds, NameRole};
 use super::schema::SLOW;
 use crate::sums::BatchExchanges;
-use crate::tally::SUCCESS;
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, params};
+use signalbox_engine::record::tally::SUCCESS;
 
 /// Keeps what a batch tells of its exchanges.
 pub fn keep(seen: BatchExchanges<'_>, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {

@@ -3,8 +3,8 @@
 use super::names::NamesById;
 use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
-use crate::tally::{FinishedExchange, Tally};
 use rusqlite::Connection;
+use signalbox_engine::record::tally::{FinishedExchange, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
 /// Numbers over one tape, or over all.

@@ -27,6 +27,8 @@ pub(crate) struct Open {
     pub(crate) redacted: bool,
     /// The method of what the backend asked last in the middle of it.
     pub(crate) asked: Option<Arc<str>>,
+    /// Bodies toward its client are left out.
+    pub(crate) withheld: bool,
     /// It was judged by filters and sampling.
     pub(crate) begun: bool,
     bases: [Option<Bytes>; 2],

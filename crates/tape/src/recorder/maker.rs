@@ -11,6 +11,7 @@ use super::sampling_buffer::{Beginning, Ending, SamplingBuffer};
 use super::session_hash::SessionHash;
 use super::sessions::{self, Sessions};
 use super::settings::RecorderSettings;
+use super::withheld::Withheld;
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use signalbox_engine::fact::{Decision, Finished, Lost, MessageFact, Point, RefusedFact};
@@ -36,6 +37,7 @@ pub(crate) struct Maker {
     sampling_buffer: SamplingBuffer,
     redactor: Redactor,
     words: Words,
+    withheld: Withheld,
     bodies: bool,
     max_body: usize,
     orphan_after: Duration,
@@ -67,6 +69,7 @@ impl Maker {
             sampling_buffer: SamplingBuffer::new(settings, Arc::clone(&counters)),
             redactor,
             words: Words::default(),
+            withheld: Withheld::default(),
             bodies: settings.bodies,
             max_body: settings.max_body,
             orphan_after: settings.orphan_after,
@@ -82,6 +85,7 @@ impl Maker {
             RecorderInput::Fact(fact) => self.fact(fact, out),
             RecorderInput::Backend(at, seen) => self.backend(at, *seen, out),
             RecorderInput::Rules(at, rules) => self.rules(at, *rules, out),
+            RecorderInput::Withhold(backends) => self.withheld.set(backends),
         }
         self.forget();
         self.sampling_buffer.release(self.clock.last(), out);
@@ -147,6 +151,7 @@ impl Maker {
         let fact = passing.fact;
         let mut seen = message::look(&fact.bytes, fact.point);
         let mut redacted = false;
+        let withheld = self.is_withheld(passing);
         let number = fact.exchange.map(|id| self.enter(passing, id, &mut seen, &mut redacted));
         let beginning = Beginning {
             method: seen.method.as_deref(),
@@ -159,7 +164,7 @@ impl Maker {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
-        let body = self.body(fact, &seen, &mut redacted);
+        let body = if withheld { Body::Left } else { self.body(fact, &seen, &mut redacted) };
         if let Some(id) = fact.exchange {
             self.exchanges.passed(id, fact.point, seen.kind);
         }
@@ -178,6 +183,23 @@ impl Maker {
         });
         let session = self.sessions.number(fact.session);
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
+    }
+
+    /// Whether the body of a message is left out because of the backend that it belongs to. An exchange with such a backend is
+    /// known from its first message to it on.
+    fn is_withheld(&mut self, passing: &Passing<'_>) -> bool {
+        let fact = passing.fact;
+        let mut withheld = self.withheld.concerns(fact);
+        if let Some(id) = fact.exchange {
+            let open = self.exchanges.enter(id, passing.at, &mut self.forgotten);
+            open.withheld |= withheld;
+            withheld |= open.withheld && fact.point != Point::ClientIn;
+        }
+        withheld |= self.withheld.repeats(fact);
+        if withheld && fact.point == Point::ClientOut {
+            self.withheld.note(fact);
+        }
+        withheld
     }
 
     /// Finds the exchange of a message, begins it with its first message, and copies method and subject of the request.

@@ -2,6 +2,7 @@
 
 use signalbox_engine::Fact;
 use signalbox_engine::record::{BackendSeen, RulesEntry};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// One input of the writer.
@@ -13,6 +14,8 @@ pub(crate) enum RecorderInput {
     Backend(Instant, Box<BackendSeen>),
     /// The rules that decide.
     Rules(Instant, Box<RulesEntry>),
+    /// The backends of whose messages only the outline is recorded from now on.
+    Withhold(Vec<Arc<str>>),
 }
 
 impl RecorderInput {
@@ -22,6 +25,7 @@ impl RecorderInput {
             Self::Fact(_) => 0,
             Self::Backend(_, seen) => seen.parts.iter().map(|(_, bytes)| bytes.len()).sum(),
             Self::Rules(_, rules) => rules.text.len(),
+            Self::Withhold(names) => names.iter().map(|name| name.len()).sum(),
         }
     }
 }

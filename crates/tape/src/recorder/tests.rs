@@ -452,3 +452,28 @@ fn secrets_are_taken_out_before_the_store_sees_them() {
     assert!(!text.contains(secret), "{text}");
     assert_eq!(recorder.stats().redacted, 3);
 }
+
+// Issue 15: asking about a tape does not make it grow by what it shows.
+#[test]
+fn of_a_withheld_backend_only_the_request_and_the_outlines_are_kept() {
+    let memory = Memory::default();
+    let recorder = memory.record(RecorderSettings::default(), Redactor::none());
+    recorder.withhold(vec!["math".into()]);
+    let facts = Facts::new(&recorder);
+    facts.call(1, 1, "search", Outcome::Ok);
+    facts.sent_again(1, 1, 77);
+    facts.message(1, Some(2), Point::ClientIn, &facts::request(2, "other"));
+    facts.message(1, Some(2), Point::ClientOut, &facts::result(2));
+    recorder.withhold(vec![]);
+    facts.call(1, 3, "search", Outcome::Ok);
+    recorder.stop(LONG);
+    let entries = memory.entries();
+    let kept: Vec<_> = messages(&entries).iter().map(|message| message.body != Body::Left).collect();
+    assert_eq!(kept[..4], [true, false, false, false], "of the call itself only what the client asked");
+    assert_eq!(kept[4..6], [false, false], "nor when its answer is sent again");
+    assert_eq!(kept[6..], [true; 6], "other calls, and those of another configuration, are whole");
+    let outline = messages(&entries)[3];
+    assert_eq!((outline.kind, outline.subject.as_deref()), (MessageKind::Result, Some("search")));
+    assert_eq!(outline.length, facts::result(1).len() as u64);
+    assert_eq!(tools(&entries), ["search", "search"], "that there was a call is recorded");
+}

@@ -5,6 +5,7 @@ mod backends;
 mod certificates;
 mod clients;
 mod front;
+mod tapes;
 
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;

@@ -3,7 +3,7 @@
 mod batches;
 
 use super::*;
-use crate::in_process::InProcessConnector;
+use crate::in_process::{InProcessConnector, Visitor};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Caller, Chain, Fact, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, GatewayParts, Settings};
@@ -16,7 +16,8 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 const STUB: &str = r#"{"name":"stub_tool","description":"A stub.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"x":1}"#;
 
 /// A server of the old era with one tool; `slow` takes a while and `never` is never answered.
-fn stub(mut inbox: mpsc::Receiver<Bytes>, outbox: mpsc::Sender<Bytes>) -> BoxFuture<()> {
+fn stub(visitor: Visitor) -> BoxFuture<()> {
+    let Visitor { incoming: mut inbox, outgoing: outbox, .. } = visitor;
     Box::pin(async move {
         while let Some(bytes) = inbox.recv().await {
             let message = Envelope::parse(bytes).unwrap();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use signalbox_assembly::recording::unix_nanos;
 use signalbox_control::table;
 use signalbox_engine::record::{Body, Content, EntryPage, Hit, Query};
-use signalbox_tape::marks;
+use signalbox_tape::{excerpt, marks};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
     let (point, method, about, what) = match &entry.content {
         Content::Message(message) => {
             let text = match &message.body {
-                Body::Whole(bytes) => excerpt(&String::from_utf8_lossy(bytes), args.text.as_deref()),
+                Body::Whole(bytes) => excerpt(&String::from_utf8_lossy(bytes), args.text.as_deref(), EXCERPT),
                 Body::Like { .. } | Body::Left => format!("{} bytes", message.length),
             };
             let mut point = format!("{} {}", message.point.words(), message.kind.word());
@@ -125,18 +125,4 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
     let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();
     let at = moment::shown(entry.at);
     vec![hit.tape.clone(), number, at, point, text(method), text(about), what]
-}
-
-/// The part of a message around the first word that was looked for.
-fn excerpt(message: &str, text: Option<&str>) -> String {
-    let word = text.and_then(|text| text.split_whitespace().next()).map(|word| word.trim_matches('"').to_lowercase());
-    let found = word.filter(|word| !word.is_empty()).and_then(|word| message.to_lowercase().find(&word)).unwrap_or(0);
-    let before = message.char_indices().take_while(|(at, _)| *at < found).count();
-    let start = before.saturating_sub(EXCERPT / 3);
-    let part: String = message.chars().skip(start).take(EXCERPT).collect();
-    format!(
-        "{}{part}{}",
-        if start > 0 { "…" } else { "" },
-        if message.chars().count() > start + EXCERPT { "…" } else { "" }
-    )
 }

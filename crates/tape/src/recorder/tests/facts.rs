@@ -5,6 +5,7 @@ use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::{Decision, Finished, MessageFact, Outcome, Point, SessionFact};
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};
 use signalbox_wire::{Era, Revision};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -51,6 +52,15 @@ impl<'a> Facts<'a> {
             backend: inner.then(|| Arc::from("math")),
             ..MessageFact::new(Instant::now(), SessionKey(session), ann(), point, bytes)
         }));
+    }
+
+    /// An answer with this number, and the same once more to a client that came back for it.
+    pub(super) fn sent_again(&self, session: u64, exchange: u64, number: u64) {
+        let bytes = Bytes::from(result(exchange));
+        let fact = || MessageFact::new(Instant::now(), SessionKey(session), ann(), Point::ClientOut, bytes.clone());
+        let first = MessageFact { exchange: Some(ExchangeId(exchange)), number, ..fact() };
+        self.0.fact(&Fact::Message(first));
+        self.0.fact(&Fact::Message(MessageFact { number: number + 1, again: NonZeroU64::new(number), ..fact() }));
     }
 
     /// The four images of a call, under another id at the backend.

@@ -7,10 +7,8 @@ use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
-use super::fault::ToolFault;
-
 /// The largest whole number that every JSON reader keeps exact.
-pub(super) const MAX_SAFE: u64 = (1 << 53) - 1;
+pub const MAX_SAFE: u64 = (1 << 53) - 1;
 
 /// How much of a wrong value, or of an unknown name, is quoted back.
 const MAX_QUOTE: usize = 40;
@@ -18,9 +16,14 @@ const MAX_QUOTE: usize = 40;
 /// How many problems are reported; the rest are counted.
 const MAX_PROBLEMS: usize = 8;
 
+/// Everything that is wrong with the arguments of a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("; "))]
+pub struct BadArguments(pub Vec<String>);
+
 /// A reader over one object of arguments.
 #[derive(Debug)]
-pub(super) struct Arguments<'a> {
+pub struct Arguments<'a> {
     owner: String,
     prefix: String,
     map: &'a Map<String, Value>,
@@ -29,12 +32,13 @@ pub(super) struct Arguments<'a> {
 
 impl<'a> Arguments<'a> {
     /// Starts reading the arguments of `tool`.
-    pub(super) fn new(tool: &str, map: &'a Map<String, Value>) -> Arguments<'a> {
+    #[must_use]
+    pub fn new(tool: &str, map: &'a Map<String, Value>) -> Arguments<'a> {
         Arguments { owner: tool.to_owned(), prefix: String::new(), map, problems: Vec::new() }
     }
 
     /// Complains about every argument that is not `known`.
-    pub(super) fn only(&mut self, known: &[&str]) {
+    pub fn only(&mut self, known: &[&str]) {
         for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
             let (prefix, owner, list) = (&self.prefix, &self.owner, known.join(", "));
             let name = quote(key);
@@ -43,12 +47,12 @@ impl<'a> Arguments<'a> {
     }
 
     /// Notes a problem.
-    pub(super) fn problem(&mut self, text: String) {
+    pub fn problem(&mut self, text: String) {
         self.problems.push(text);
     }
 
     /// A text of at most `max` characters.
-    pub(super) fn text(&mut self, key: &str, max: usize) -> Option<String> {
+    pub fn text(&mut self, key: &str, max: usize) -> Option<String> {
         match self.map.get(key)? {
             Value::String(text) if text.chars().count() <= max => Some(text.clone()),
             Value::String(text) => {
@@ -60,7 +64,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
+    pub fn flag(&mut self, key: &str) -> Option<bool> {
         match self.map.get(key)? {
             Value::Bool(flag) => Some(*flag),
             other => self.expected(key, "true or false", &quote(&other.to_string())),
@@ -68,7 +72,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A whole number in `range`; `3.0` counts as one, as it does in JSON Schema.
-    pub(super) fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
+    pub fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.map.get(key)?;
         match whole_number(value) {
             Some(number) if range.contains(&number) => Some(number),
@@ -80,7 +84,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn choice<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<T> {
+    pub fn choice<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<T> {
         let value = self.map.get(key)?;
         match pick(value, options) {
             Some(picked) => Some(picked),
@@ -89,7 +93,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A list of words, each one of a few.
-    pub(super) fn choices<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<Vec<T>> {
+    pub fn choices<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<Vec<T>> {
         let value = self.map.get(key)?;
         let picked = value.as_array().and_then(|items| items.iter().map(|item| pick(item, options)).collect());
         match picked {
@@ -101,8 +105,22 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// A list of at most `most` texts, each of at most `max` characters.
+    pub fn texts(&mut self, key: &str, most: usize, max: usize) -> Option<Vec<String>> {
+        let value = self.map.get(key)?;
+        let text = |item: &Value| item.as_str().filter(|text| text.chars().count() <= max).map(str::to_owned);
+        let texts = value.as_array().filter(|items| items.len() <= most);
+        match texts.and_then(|items| items.iter().map(text).collect()) {
+            Some(texts) => Some(texts),
+            None => {
+                let what = format!("a list of at most {most} strings, each at most {max} characters long");
+                self.expected(key, &what, &quote(&value.to_string()))
+            }
+        }
+    }
+
     /// An object inside, read by `read`; its problems are this reader's problems.
-    pub(super) fn section<T>(&mut self, key: &str, read: impl FnOnce(&mut Arguments<'a>) -> T) -> Option<T> {
+    pub fn section<T>(&mut self, key: &str, read: impl FnOnce(&mut Arguments<'a>) -> T) -> Option<T> {
         let map = self.map;
         match map.get(key)? {
             Value::Object(inner) => {
@@ -120,8 +138,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Fine, or everything that was wrong.
-    pub(super) fn finish(mut self) -> Result<(), ToolFault> {
+    /// Ends the reading.
+    ///
+    /// # Errors
+    /// Everything that was wrong.
+    pub fn finish(mut self) -> Result<(), BadArguments> {
         if self.problems.is_empty() {
             return Ok(());
         }
@@ -130,7 +151,7 @@ impl<'a> Arguments<'a> {
         if more > 0 {
             self.problems.push(format!("and {more} more"));
         }
-        Err(ToolFault::InvalidArguments(self.problems))
+        Err(BadArguments(self.problems))
     }
 
     fn expected<T>(&mut self, key: &str, what: &str, got: &str) -> Option<T> {
@@ -141,7 +162,8 @@ impl<'a> Arguments<'a> {
 }
 
 /// The whole number that a value is, however it is written.
-pub(super) fn whole_number(value: &Value) -> Option<u64> {
+#[must_use]
+pub fn whole_number(value: &Value) -> Option<u64> {
     if let Some(number) = value.as_u64() {
         return Some(number);
     }
@@ -179,8 +201,7 @@ mod tests {
         read(&mut reader);
         match reader.finish() {
             Ok(()) => Vec::new(),
-            Err(ToolFault::InvalidArguments(problems)) => problems,
-            Err(other) => panic!("{other:?}"),
+            Err(BadArguments(problems)) => problems,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Numbers over exchanges, gathered one exchange at a time.
 
-use crate::percentiles::DurationPercentiles;
-use signalbox_engine::record::{MethodStats, Stats};
+use super::durations::Durations;
+use super::query::{MethodStats, Stats};
 use std::collections::BTreeMap;
 
 /// Most methods and most tools that are told apart; the rest is one line.
@@ -39,7 +39,7 @@ pub struct Tally {
 #[derive(Default, Debug)]
 struct Line {
     stats: MethodStats,
-    took: DurationPercentiles,
+    took: Durations,
     /// All together, in nanoseconds.
     sum: u128,
 }

@@ -1,66 +1,46 @@
 //! One peer's conversation: what each message means, and which calls are running.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
-
-use bytes::Bytes;
-use serde_json::{Map, Value, json};
-use tokio::sync::mpsc::Sender;
-use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::Instant;
-
-use super::bucket::Bucket;
-use super::catalog;
-use super::countdown::Progress;
 use super::message::{
     self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Incoming, LIMITED, METHOD_NOT_FOUND, Request, RpcError,
 };
+use super::progress::Progress;
 use super::reply;
 use super::revision::{self, Revision};
-use super::toolbox::{Tool, Toolbox};
+use super::toolbox::{About, Toolbox};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use tokio::sync::mpsc::Sender;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Calls that may run at once.
 const MAX_RUNNING: usize = 64;
 
-/// GO-5: listings per minute, and how many of them at once.
-const LISTINGS_PER_MINUTE: u32 = 120;
-const LISTINGS_BURST: u32 = 10;
-
-const INSTRUCTIONS: &str = "These are the demo tools of Signalbox, here because no backend is configured yet. \
-    Paths are relative to the folder that the gateway was started in.";
-
 /// The state of a conversation.
 #[derive(Debug)]
-pub(super) struct Session {
-    toolbox: Arc<Toolbox>,
+pub struct Session<T> {
+    toolbox: T,
+    about: About,
     outgoing: Sender<Bytes>,
     revision: Option<Revision>,
-    listings: Bucket,
     tasks: JoinSet<(Id, Bytes)>,
     running: HashMap<Id, AbortHandle>,
 }
 
-impl Session {
+impl<T: Toolbox> Session<T> {
     /// A conversation that has not begun. `outgoing` is for progress; replies are returned.
-    pub(super) fn new(toolbox: Arc<Toolbox>, outgoing: Sender<Bytes>) -> Session {
-        Session {
-            toolbox,
-            outgoing,
-            revision: None,
-            listings: Bucket::new(LISTINGS_PER_MINUTE, LISTINGS_BURST),
-            tasks: JoinSet::new(),
-            running: HashMap::new(),
-        }
+    pub fn new(toolbox: T, outgoing: Sender<Bytes>) -> Self {
+        let about = toolbox.about();
+        Self { toolbox, about, outgoing, revision: None, tasks: JoinSet::new(), running: HashMap::new() }
     }
 
     /// Whether calls are running.
-    pub(super) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         !self.tasks.is_empty()
     }
 
     /// Takes in one message; some are answered at once.
-    pub(super) fn receive(&mut self, bytes: &[u8]) -> Option<Bytes> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Option<Bytes> {
         match message::parse(bytes) {
             Incoming::Request(request) => self.request(request),
             Incoming::Cancelled(id) => {
@@ -75,7 +55,7 @@ impl Session {
     }
 
     /// Waits for a call to end. A call that was cancelled ends without a reply.
-    pub(super) async fn next_finished(&mut self) -> Option<Bytes> {
+    pub async fn next_finished(&mut self) -> Option<Bytes> {
         match self.tasks.join_next_with_id().await? {
             Ok((task, (id, reply))) => {
                 // The id may have been cancelled, and even used again, while this reply was on its way.
@@ -109,9 +89,9 @@ impl Session {
         }
         let revision = revision::of_request(&request, self.revision)?;
         match (request.method.as_str(), revision.is_stateless()) {
-            ("ping", false) => Ok(Some(reply::result(&request.id, revision, Map::new()))),
-            ("server/discover", true) => Ok(Some(discover(&request, revision))),
-            ("tools/list", _) => list(&request, revision).map(Some),
+            ("ping", false) => Ok(Some(reply::result(&request.id, self.about, revision, Map::new()))),
+            ("server/discover", true) => Ok(Some(self.discover(&request, revision))),
+            ("tools/list", _) => self.list(&request, revision).map(Some),
             ("tools/call", _) => self.call(request, revision).map(|()| None),
             (method, _) => {
                 let text = format!("There is no method {method:?} here.");
@@ -131,9 +111,9 @@ impl Session {
         let mut body = Map::new();
         body.insert("protocolVersion".into(), revision.name().into());
         body.insert("capabilities".into(), json!({"tools": {}}));
-        body.insert("serverInfo".into(), reply::server_info(revision));
-        body.insert("instructions".into(), INSTRUCTIONS.into());
-        Ok(reply::result(&request.id, revision, body))
+        body.insert("serverInfo".into(), reply::server_info(self.about, revision));
+        body.insert("instructions".into(), self.about.instructions.into());
+        Ok(reply::result(&request.id, self.about, revision, body))
     }
 
     fn call(&mut self, request: Request, revision: Revision) -> Result<(), RpcError> {
@@ -142,53 +122,57 @@ impl Session {
             return Err(RpcError::new(INVALID_REQUEST, text));
         }
         let progress = Progress::new(progress_token(&request)?, revision, self.outgoing.clone());
-        let Call { tool, arguments } = Call::from_request(&request)?;
+        let (name, arguments) = asked(&request)?;
         if self.running.len() >= MAX_RUNNING {
             let text = format!("{MAX_RUNNING} calls are running already.");
             let data = json!({"reason": "too_many_running", "limit": MAX_RUNNING});
             return Err(RpcError::new(LIMITED, text).with_data(data));
         }
-        let admitted = self.admit(tool);
-        let (toolbox, id) = (self.toolbox.clone(), request.id.clone());
+        let calling = self.toolbox.call(name, arguments, progress).ok_or_else(|| self.unknown_tool(name))?;
+        let (id, about) = (request.id.clone(), self.about);
         let task = self.tasks.spawn(async move {
-            let outcome = toolbox.call(tool, &arguments, &progress, admitted).await;
-            let reply = reply::tool(&id, revision, outcome);
+            let reply = reply::tool(&id, about, revision, calling.await);
             (id, reply)
         });
         self.running.insert(request.id, task);
         Ok(())
     }
 
-    /// The limit comes before the arguments are looked at, so that bad calls are not free.
-    fn admit(&mut self, tool: Tool) -> Result<(), Duration> {
-        match tool {
-            Tool::DirectoryList => self.listings.take(Instant::now()),
-            Tool::Echo | Tool::Countdown => Ok(()),
+    fn unknown_tool(&self, name: &str) -> RpcError {
+        let tools = self.toolbox.tools();
+        let known: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
+        let text = format!("There is no tool {name:?}; there are {}.", known.join(", "));
+        RpcError::new(INVALID_PARAMS, text).with_data(json!({"reason": "unknown_tool"}))
+    }
+
+    fn discover(&self, request: &Request, revision: Revision) -> Bytes {
+        let mut body = Map::new();
+        body.insert("supportedVersions".into(), json!(Revision::STATELESS));
+        body.insert("capabilities".into(), json!({"tools": {}}));
+        body.insert("instructions".into(), self.about.instructions.into());
+        reply::cacheable(&request.id, self.about, revision, body)
+    }
+
+    fn list(&self, request: &Request, revision: Revision) -> Result<Bytes, RpcError> {
+        if request.params.contains_key("cursor") {
+            let text = "There is one page only, so no cursor was ever given out.";
+            return Err(RpcError::new(INVALID_PARAMS, text));
         }
+        let mut body = Map::new();
+        body.insert("tools".into(), reply::tools(self.toolbox.tools(), revision));
+        Ok(reply::cacheable(&request.id, self.about, revision, body))
     }
 }
 
-struct Call {
-    tool: Tool,
-    arguments: Map<String, Value>,
-}
-
-impl Call {
-    fn from_request(request: &Request) -> Result<Call, RpcError> {
-        let invalid = |text: String| RpcError::new(INVALID_PARAMS, text);
-        let name = request.params.get("name").and_then(Value::as_str);
-        let name = name.ok_or_else(|| invalid("`params.name` must be the name of a tool.".into()))?;
-        let tool = Tool::named(name).ok_or_else(|| {
-            let known = catalog::NAMES.join(", ");
-            invalid(format!("There is no tool {name:?}; there are {known}."))
-                .with_data(json!({"reason": "unknown_tool"}))
-        })?;
-        let arguments = match request.params.get("arguments") {
-            None => Map::new(),
-            Some(Value::Object(arguments)) => arguments.clone(),
-            Some(_) => return Err(invalid("`params.arguments` must be an object.".into())),
-        };
-        Ok(Call { tool, arguments })
+/// The tool and the arguments of a call.
+fn asked(request: &Request) -> Result<(&str, Map<String, Value>), RpcError> {
+    let invalid = |text: &str| RpcError::new(INVALID_PARAMS, text);
+    let name = request.params.get("name").and_then(Value::as_str);
+    let name = name.ok_or_else(|| invalid("`params.name` must be the name of a tool."))?;
+    match request.params.get("arguments") {
+        None => Ok((name, Map::new())),
+        Some(Value::Object(arguments)) => Ok((name, arguments.clone())),
+        Some(_) => Err(invalid("`params.arguments` must be an object.")),
     }
 }
 
@@ -203,29 +187,27 @@ fn progress_token(request: &Request) -> Result<Option<Value>, RpcError> {
     }
 }
 
-fn discover(request: &Request, revision: Revision) -> Bytes {
-    let mut body = Map::new();
-    body.insert("supportedVersions".into(), json!(Revision::STATELESS));
-    body.insert("capabilities".into(), json!({"tools": {}}));
-    body.insert("instructions".into(), INSTRUCTIONS.into());
-    reply::cacheable(&request.id, revision, body)
-}
-
-fn list(request: &Request, revision: Revision) -> Result<Bytes, RpcError> {
-    if request.params.contains_key("cursor") {
-        let text = "There is one page only, so no cursor was ever given out.";
-        return Err(RpcError::new(INVALID_PARAMS, text));
-    }
-    let mut body = Map::new();
-    body.insert("tools".into(), catalog::tools(revision));
-    Ok(reply::cacheable(&request.id, revision, body))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::root::Root;
-    use crate::tests::Folder;
+    use crate::toolbox::{Answer, Calling};
+
+    struct Echo;
+
+    impl Toolbox for Echo {
+        fn about(&self) -> About {
+            About { name: "echo", title: "Echo", version: "1", instructions: "" }
+        }
+
+        fn tools(&self) -> Vec<Value> {
+            vec![json!({"name": "echo", "title": "Echo", "inputSchema": {"type": "object"}})]
+        }
+
+        fn call(&mut self, tool: &str, arguments: Map<String, Value>, _: Progress) -> Option<Calling> {
+            let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+            (tool == "echo").then(|| Box::pin(async { Answer::text(text) }) as Calling)
+        }
+    }
 
     fn echo(text: &str) -> String {
         let params = json!({"name": "echo", "arguments": {"text": text}});
@@ -234,10 +216,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_answer_that_is_cancelled_on_its_way_is_not_given_even_if_the_id_is_used_again() {
-        let folder = Folder::new();
-        let root = Root::open(folder.path(), None).expect("the root opens");
         let (outgoing, _progress) = tokio::sync::mpsc::channel(1);
-        let mut session = Session::new(Arc::new(Toolbox::new(root)), outgoing);
+        let mut session = Session::new(Echo, outgoing);
         session.revision = Some(Revision::LAST_WITH_SESSIONS);
         let cancel = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
         assert_eq!(session.receive(echo("first").as_bytes()), None);

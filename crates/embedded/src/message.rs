@@ -1,28 +1,28 @@
-//! JSON-RPC messages as the demo backend reads and writes them.
+//! JSON-RPC messages as a server inside the process reads and writes them.
 
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};
 
 /// The message is not JSON.
-pub(super) const PARSE_ERROR: i32 = -32700;
+pub const PARSE_ERROR: i32 = -32700;
 /// The message is JSON, but not a request.
-pub(super) const INVALID_REQUEST: i32 = -32600;
+pub const INVALID_REQUEST: i32 = -32600;
 /// Nobody here answers that method.
-pub(super) const METHOD_NOT_FOUND: i32 = -32601;
+pub const METHOD_NOT_FOUND: i32 = -32601;
 /// The method exists, its parameters are wrong.
-pub(super) const INVALID_PARAMS: i32 = -32602;
+pub const INVALID_PARAMS: i32 = -32602;
 /// Something broke on this side.
-pub(super) const INTERNAL_ERROR: i32 = -32603;
+pub const INTERNAL_ERROR: i32 = -32603;
 /// The request names a protocol version that is not served statelessly.
-pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
+pub const UNSUPPORTED_VERSION: i32 = -32022;
 /// Too many calls at once; the gateway's own application code for "limited".
-pub(super) const LIMITED: i32 = 4290;
+pub const LIMITED: i32 = 4290;
 
 /// A request id; `1` and `"1"` are different ids.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
-pub(super) enum Id {
+pub enum Id {
     /// A whole number.
     Number(Number),
     /// A string.
@@ -31,7 +31,7 @@ pub(super) enum Id {
 
 impl Id {
     /// Reads an id; anything but a string or a whole number is none.
-    pub(super) fn from_value(value: &Value) -> Option<Id> {
+    pub fn from_value(value: &Value) -> Option<Id> {
         match value {
             Value::String(text) => Some(Id::Text(text.clone())),
             Value::Number(number) if number.is_i64() || number.is_u64() => Some(Id::Number(number.clone())),
@@ -43,29 +43,29 @@ impl Id {
 /// A JSON-RPC error before it gets its id.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message} ({code})")]
-pub(super) struct RpcError {
+pub struct RpcError {
     /// The number a program looks at.
-    pub(super) code: i32,
+    pub code: i32,
     /// The sentence a person reads.
-    pub(super) message: String,
+    pub message: String,
     /// Details, if there are any.
-    pub(super) data: Option<Value>,
+    pub data: Option<Value>,
 }
 
 impl RpcError {
     /// An error without details.
-    pub(super) fn new(code: i32, message: impl Into<String>) -> RpcError {
+    pub fn new(code: i32, message: impl Into<String>) -> RpcError {
         RpcError { code, message: message.into(), data: None }
     }
 
     /// The same error with `data`.
-    pub(super) fn with_data(self, data: Value) -> RpcError {
+    pub fn with_data(self, data: Value) -> RpcError {
         RpcError { data: Some(data), ..self }
     }
 
     /// The message that carries this error. Without a readable id the field is left out, as the schemas since
     /// 2025-11-25 want it.
-    pub(super) fn into_bytes(self, id: Option<&Id>) -> Bytes {
+    pub fn into_bytes(self, id: Option<&Id>) -> Bytes {
         let mut error = Map::new();
         error.insert("code".into(), self.code.into());
         error.insert("message".into(), self.message.into());
@@ -84,25 +84,25 @@ impl RpcError {
 
 /// A request with a usable id and object parameters.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Request {
+pub struct Request {
     /// The id to answer with.
-    pub(super) id: Id,
+    pub id: Id,
     /// What is asked.
-    pub(super) method: String,
+    pub method: String,
     /// Its parameters; absent ones are empty.
-    pub(super) params: Map<String, Value>,
+    pub params: Map<String, Value>,
 }
 
 impl Request {
     /// The request's `_meta`, if it is an object.
-    pub(super) fn meta(&self) -> Option<&Map<String, Value>> {
+    pub fn meta(&self) -> Option<&Map<String, Value>> {
         self.params.get("_meta").and_then(Value::as_object)
     }
 }
 
 /// What one incoming item turned out to be.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Incoming {
+pub enum Incoming {
     /// To be answered.
     Request(Request),
     /// The peer no longer wants the answer to this request.
@@ -114,7 +114,7 @@ pub(super) enum Incoming {
 }
 
 /// Reads one item.
-pub(super) fn parse(bytes: &[u8]) -> Incoming {
+pub fn parse(bytes: &[u8]) -> Incoming {
     let Ok(value) = serde_json::from_slice::<Value>(bytes) else {
         return Incoming::Broken(None, RpcError::new(PARSE_ERROR, "The message is not valid JSON."));
     };
@@ -165,12 +165,12 @@ fn request(method: String, id: &Value, mut message: Map<String, Value>) -> Incom
 }
 
 /// The message that carries a result.
-pub(super) fn result(id: &Id, result: Map<String, Value>) -> Bytes {
+pub fn result(id: &Id, result: Map<String, Value>) -> Bytes {
     encode(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
 /// A notification.
-pub(super) fn notify(method: &str, params: Value) -> Bytes {
+pub fn notify(method: &str, params: Value) -> Bytes {
     encode(&json!({"jsonrpc": "2.0", "method": method, "params": params}))
 }
 

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::message::{INVALID_PARAMS, Request, RpcError, UNSUPPORTED_VERSION};
 
 /// Names the revision of a stateless request.
-pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// What the client of a stateless request can do.
-pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// Who answered a stateless request.
-pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// A published revision of the protocol; later ones compare greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Revision {
+pub enum Revision {
     /// The first.
     V2024_11_05,
     /// Adds tool annotations and progress messages.
@@ -28,13 +28,14 @@ pub(super) enum Revision {
 
 impl Revision {
     /// The revision answered to a client whose own is unknown or stateless.
-    pub(super) const LAST_WITH_SESSIONS: Revision = Revision::V2025_11_25;
+    pub const LAST_WITH_SESSIONS: Revision = Revision::V2025_11_25;
 
     /// The revisions served without a session.
-    pub(super) const STATELESS: [&'static str; 1] = ["2026-07-28"];
+    pub const STATELESS: [&'static str; 1] = ["2026-07-28"];
 
     /// How the revision is written on the wire.
-    pub(super) fn name(self) -> &'static str {
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Revision::V2024_11_05 => "2024-11-05",
             Revision::V2025_03_26 => "2025-03-26",
@@ -45,7 +46,8 @@ impl Revision {
     }
 
     /// What `initialize` settles on: the client's own revision if it is a known one with sessions, else the last.
-    pub(super) fn negotiate(asked: &str) -> Revision {
+    #[must_use]
+    pub fn negotiate(asked: &str) -> Revision {
         [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18]
             .into_iter()
             .find(|known| known.name() == asked)
@@ -53,13 +55,17 @@ impl Revision {
     }
 
     /// Whether requests stand alone.
-    pub(super) fn is_stateless(self) -> bool {
+    #[must_use]
+    pub fn is_stateless(self) -> bool {
         self == Revision::V2026_07_28
     }
 }
 
 /// The revision in which `request` is to be answered, given the one `initialize` settled on, if it was called.
-pub(super) fn of_request(request: &Request, session: Option<Revision>) -> Result<Revision, RpcError> {
+///
+/// # Errors
+/// If the request names a revision that is not served, or lacks what it needs.
+pub fn of_request(request: &Request, session: Option<Revision>) -> Result<Revision, RpcError> {
     let meta = request.meta();
     let version = meta.and_then(|meta| meta.get(META_VERSION));
     let capabilities = meta.and_then(|meta| meta.get(META_CAPABILITIES));

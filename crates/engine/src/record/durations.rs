@@ -1,6 +1,6 @@
 //! Percentiles of durations: exact while there are few, in bounded memory beyond.
 
-use signalbox_engine::percentiles::{Percentiles as Sketch, rank};
+use crate::percentiles::{Percentiles as Sketch, rank};
 
 /// Up to this many durations percentiles are exact.
 const MAX_EXACT: usize = 65_536;
@@ -10,20 +10,20 @@ const STEP_BITS: u32 = 7;
 
 /// Durations, as they come.
 #[derive(Clone, Debug)]
-pub enum DurationPercentiles {
+pub enum Durations {
     /// All of them, while they are few.
     Few(Vec<u64>),
     /// How many there are in each step.
     Many(Sketch<STEP_BITS>),
 }
 
-impl Default for DurationPercentiles {
+impl Default for Durations {
     fn default() -> Self {
         Self::Few(Vec::new())
     }
 }
 
-impl DurationPercentiles {
+impl Durations {
     /// Counts one more.
     pub fn add(&mut self, took: u64) {
         match self {
@@ -57,15 +57,15 @@ mod tests {
 
     #[test]
     fn few_durations_are_exact() {
-        let mut few = DurationPercentiles::default();
+        let mut few = Durations::default();
         (1..=200).rev().for_each(|took| few.add(took));
         assert_eq!(few.at([50, 95, 99]), [100, 190, 198]);
-        assert_eq!(DurationPercentiles::default().at([50]), [0]);
+        assert_eq!(Durations::default().at([50]), [0]);
     }
 
     #[test]
     fn many_durations_are_known_to_one_percent() {
-        let mut many = DurationPercentiles::default();
+        let mut many = Durations::default();
         (0..200_000u64).for_each(|n| many.add(n * 1_000));
         for (found, exact) in many.at([50, 95, 99]).into_iter().zip([99_999_000u64, 189_999_000, 197_999_000]) {
             assert!(found >= exact && found <= exact + exact / 100, "{found} {exact}");

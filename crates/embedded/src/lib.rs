@@ -1,0 +1,53 @@
+//! What an MCP server inside the process needs: messages, revisions, conversations, and a reader of arguments.
+//!
+//! A server is a [`Toolbox`]: it says what its tools are and runs calls of them. [`serve`] talks for it over two bounded
+//! channels, one JSON-RPC message per item, in both eras of the protocol: a request that carries the `_meta` keys of
+//! 2026-07-28 is answered statelessly, everything else belongs to the session that `initialize` opened.
+//!
+//! ```text
+//! bytes ─► message ─► revision ─┬─► answered at once (initialize, ping, discover, list)
+//!                               └─► a task per call ─► toolbox ─► reply ─► bytes
+//! ```
+
+pub mod arguments;
+pub mod message;
+mod progress;
+mod reply;
+pub mod revision;
+mod session;
+mod toolbox;
+
+pub use arguments::{Arguments, BadArguments};
+pub use progress::Progress;
+pub use toolbox::{About, Answer, Calling, Ending, Toolbox};
+
+use bytes::Bytes;
+use session::Session;
+use tokio::sync::mpsc::{Receiver, Sender};
+
+/// Answers messages until the peer hangs up.
+///
+/// When `incoming` ends, calls that are still running are finished and answered. When `outgoing` is closed, or this
+/// future is dropped, they are stopped.
+pub async fn serve(toolbox: impl Toolbox, mut incoming: Receiver<Bytes>, outgoing: Sender<Bytes>) {
+    let mut session = Session::new(toolbox, outgoing.clone());
+    let mut open = true;
+    while open || session.is_busy() {
+        let reply = tokio::select! {
+            message = incoming.recv(), if open => match message {
+                Some(bytes) => session.receive(&bytes),
+                None => {
+                    open = false;
+                    None
+                }
+            },
+            reply = session.next_finished(), if session.is_busy() => reply,
+            () = outgoing.closed() => return,
+        };
+        if let Some(bytes) = reply
+            && outgoing.send(bytes).await.is_err()
+        {
+            return;
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What can be asked.
+
+use crate::ask_error::AskError;
+use crate::diff::Diff;
+use crate::own_tapes::OwnTapes;
+use crate::search::Search;
+use crate::show::Show;
+use crate::stats::StatsOf;
+use serde_json::{Map, Value};
+use signalbox_embedded::{Answer, Arguments, BadArguments};
+use signalbox_tape::moment;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longest text of an argument.
+pub(crate) const MAX_TEXT: usize = 500;
+
+/// A question whose arguments are right.
+#[derive(Debug)]
+pub(crate) enum Question {
+    /// Which calls there are.
+    Search(Search),
+    /// What one call was.
+    Show(Show),
+    /// How calls went.
+    Stats(StatsOf),
+    /// How two calls differ.
+    Diff(Diff),
+}
+
+impl Question {
+    /// Reads the arguments of a tool; none if there is no such tool.
+    pub(crate) fn read(tool: &str, arguments: &Map<String, Value>) -> Option<Result<Self, AskError>> {
+        let mut reader = Arguments::new(tool, arguments);
+        let asked = match tool {
+            "tapes_search" => Search::read(&mut reader).map(Self::Search),
+            "tapes_show" => Show::read(&mut reader).map(Self::Show),
+            "tapes_stats" => StatsOf::read(&mut reader).map(Self::Stats),
+            "tapes_diff" => Diff::read(&mut reader).map(Self::Diff),
+            _ => return None,
+        };
+        let missing = || BadArguments(vec!["arguments are missing".to_owned()]);
+        Some(reader.finish().and_then(|()| asked.ok_or_else(missing)).map_err(AskError::from))
+    }
+
+    /// Reads the store.
+    pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Answer, AskError> {
+        match self {
+            Self::Search(asked) => asked.answer(own).map(structured),
+            Self::Show(asked) => asked.answer(own),
+            Self::Stats(asked) => asked.answer(own).map(structured),
+            Self::Diff(asked) => asked.answer(own).map(structured),
+        }
+    }
+}
+
+/// A name or a text that is not empty.
+pub(crate) fn text(reader: &mut Arguments<'_>, key: &str) -> Option<String> {
+    reader.text(key, MAX_TEXT).filter(|text| !text.trim().is_empty())
+}
+
+/// A moment in nanoseconds since 1970.
+pub(crate) fn when(reader: &mut Arguments<'_>, key: &str) -> Option<u64> {
+    let text = text(reader, key)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    moment::read(&text, now).map_err(|error| reader.problem(format!("`{key}`: {error}"))).ok()
+}
+
+/// A value, and the same value as text for clients that know no structured content.
+fn structured(value: Value) -> Answer {
+    Answer { structured: Some(value.clone()), ..Answer::text(value.to_string()) }
+}
