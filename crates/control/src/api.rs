@@ -5,6 +5,7 @@ mod holds;
 mod mcp;
 mod probes;
 mod process;
+mod replay;
 pub mod routes;
 mod sessions;
 mod tape;
