@@ -14,7 +14,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use replay_args::REPLAY_HELP;
 pub use replay_args::{
-    OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayCommand, ReplayRunArgs, ReplayServeArgs,
+    BreakAt, OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayAction, ReplayCommand, ReplayControlArgs,
+    ReplayRunArgs, ReplayServeArgs,
 };
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};

@@ -1,9 +1,12 @@
 //! `signalbox replay`: tapes that answer, and tapes that test.
 
+mod control;
+mod controlled;
+mod interactive;
 mod run;
 mod serve;
 
-use super::block_on;
+use super::{block_on, quiet_logs};
 use crate::cli::{Global, ReplayCommand};
 use crate::failure::Failure;
 use signalbox_assembly::logging;
@@ -16,8 +19,14 @@ pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, F
     match command {
         ReplayCommand::Serve(args) => serve::run(global, &args),
         ReplayCommand::Run(args) => {
-            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            // Lines between the pictures of a view would only damage it.
+            let usual = if args.interactive { LogLevel::Error } else { LogLevel::Warn };
+            let _logs = logging::start(global.log_level.unwrap_or(usual), global.json);
             block_on(run::run(global, &args))
+        }
+        ReplayCommand::Control(args) => {
+            let _logs = quiet_logs(global);
+            block_on(control::run(global, &args))
         }
     }
 }

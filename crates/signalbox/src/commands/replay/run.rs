@@ -3,8 +3,8 @@
 use super::super::governed::prepare;
 use super::super::tape::find_tape;
 use super::super::{load, loader};
-use super::absolute;
-use crate::ad_hoc::{self, Server};
+use super::{absolute, controlled};
+use crate::ad_hoc::{self, AdHocFile, Server};
 use crate::cli::{Global, OnErrorMode, OrderMode, ReplayRunArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -12,6 +12,7 @@ use bytes::Bytes;
 use signalbox_assembly::assemble::{App, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
+use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Overrides, Record};
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Caller, Principal, Proof};
@@ -37,15 +38,19 @@ const BUFFER: usize = 1 << 20;
 /// Messages that may wait.
 const QUEUE: usize = 256;
 /// How long the gateway may take to end.
-const DRAIN: Duration = Duration::from_secs(5);
+pub(super) const DRAIN: Duration = Duration::from_secs(5);
 /// How far runs that are to be told apart by their volatile values lie from each other.
 const APART: Duration = Duration::from_millis(1100);
 
 /// Runs it, reports, and says by the exit code whether everything was the same.
 pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCode, Failure> {
+    controlled::check(args)?;
     let tape = Tape::read(&mut find_tape(global, &args.tape)?, args.session)?;
     let mut settings = settings(args, &tape)?;
     tape.holes.to_string().lines().for_each(|hole| output::say(format_args!("signalbox: {hole}")));
+    if args.control || args.interactive {
+        return ended(global, args, &controlled::run(global, args, &tape, &settings).await?);
+    }
     let times = args.learn.unwrap_or(1);
     settings.keep_answers = times > 1;
     let (mut reports, mut answers) = (Vec::new(), Vec::new());
@@ -62,15 +67,20 @@ pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let Some(report) = reports.pop() else { return Ok(ExitCode::SUCCESS) };
-    show(global, args, &report)?;
+    ended(global, args, &report)
+}
+
+/// Reports, and says by the exit code whether everything was the same.
+fn ended(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<ExitCode, Failure> {
+    show(global, args, report)?;
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// What is needed of a tape.
-struct Tape {
+pub(super) struct Tape {
     id: String,
     redaction: Vec<String>,
-    calls: Vec<Arc<RecordedCall>>,
+    pub(super) calls: Vec<Arc<RecordedCall>>,
     offer: Offer,
     holes: Holes,
 }
@@ -94,7 +104,7 @@ impl Tape {
     }
 
     /// The calls of each session, in the order in which they began; those without one come as one.
-    fn sessions(&self) -> Vec<Vec<Arc<RecordedCall>>> {
+    pub(super) fn sessions(&self) -> Vec<Vec<Arc<RecordedCall>>> {
         let mut sessions: BTreeMap<u64, (Option<u64>, Vec<_>)> = BTreeMap::new();
         for call in &self.calls {
             let first = sessions.iter().find(|(_, (session, _))| *session == call.session).map(|(first, _)| *first);
@@ -130,7 +140,8 @@ fn settings(args: &ReplayRunArgs, tape: &Tape) -> Result<RunSettings, Failure> {
         timing: args.timing,
         timeout: args.timeout,
         on_error: match args.on_error {
-            OnErrorMode::Continue => OnError::Continue,
+            // A controlled run pauses by a breakpoint.
+            OnErrorMode::Continue | OnErrorMode::Pause => OnError::Continue,
             OnErrorMode::Stop => OnError::Stop,
             OnErrorMode::Retry => OnError::Retry,
         },
@@ -145,24 +156,10 @@ async fn once(
     tape: &Tape,
     settings: &RunSettings,
 ) -> Result<(RunReport, BTreeMap<u64, serde_json::Value>), Failure> {
-    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-    let server = match &args.against {
-        Some(url) => Server::Url(url),
-        None => Server::Command(&args.command, &names),
-    };
-    let record = load(global, Overrides::default())?.config.record;
-    let file = args.update.as_deref().map(absolute).transpose()?;
-    let record = Record { enabled: file.is_some(), file, parent: Some(tape.id.clone()), ..record };
-    let text = ad_hoc::replayed(None, Some(server), &[], args.rules.as_deref())?;
-    let (config, global) = prepare(global, &text)?;
-    let loaded = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?.load()?;
-    drop(config);
-    let app = start(&loaded.config)?;
-    let shift = args.update_timestamps.then(|| TimeShift::to(SystemTime::now()));
-    let mut runner = Runner::new(settings);
-    if let Some(shift) = &shift {
-        runner = runner.with(shift);
-    }
+    let Target { app, file, .. } = Target::start(global, args, tape)?;
+    drop(file);
+    let shift = shift(args);
+    let mut runner = runner(settings, shift.as_ref());
     let mut outcome = Ok(());
     for calls in tape.sessions() {
         let mut connection = connect(&app);
@@ -176,16 +173,53 @@ async fn once(
     Ok(runner.finish())
 }
 
-fn start(config: &Config) -> Result<App, Failure> {
-    let data_dir = DataDir::prepare(&config.data_dir)?;
-    let recording = Recording::start(config, TapeKind::Stdio, &data_dir)?;
-    let app = assemble(config, Principal::local("replay"), None, recording)?;
-    app.gateway.start();
-    Ok(app)
+/// What shifts moments in requests, if they are to be.
+pub(super) fn shift(args: &ReplayRunArgs) -> Option<TimeShift> {
+    args.update_timestamps.then(|| TimeShift::to(SystemTime::now()))
+}
+
+pub(super) fn runner<'a>(settings: &'a RunSettings, shift: Option<&'a TimeShift>) -> Runner<'a> {
+    let runner = Runner::new(settings);
+    match shift {
+        Some(shift) => runner.with(shift),
+        None => runner,
+    }
+}
+
+/// A gateway with the live server as its only backend.
+pub(super) struct Target {
+    pub(super) app: App,
+    pub(super) loader: Loader,
+    pub(super) config: Config,
+    pub(super) data_dir: DataDir,
+    /// The configuration, for as long as somebody may want it to be read again.
+    pub(super) file: AdHocFile,
+}
+
+impl Target {
+    pub(super) fn start(global: &Global, args: &ReplayRunArgs, tape: &Tape) -> Result<Self, Failure> {
+        let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        let server = match &args.against {
+            Some(url) => Server::Url(url),
+            None => Server::Command(&args.command, &names),
+        };
+        let record = load(global, Overrides::default())?.config.record;
+        let file = args.update.as_deref().map(absolute).transpose()?;
+        let record = Record { enabled: file.is_some(), file, parent: Some(tape.id.clone()), ..record };
+        let text = ad_hoc::replayed(None, Some(server), &[], args.rules.as_deref())?;
+        let (file, global) = prepare(global, &text)?;
+        let loader = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?;
+        let config = loader.load()?.config;
+        let data_dir = DataDir::prepare(&config.data_dir)?;
+        let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
+        let app = assemble(&config, Principal::local("replay"), None, recording)?;
+        app.gateway.start();
+        Ok(Self { app, loader, config, data_dir, file })
+    }
 }
 
 /// A session with the gateway inside this process.
-fn connect(app: &App) -> Connection {
+pub(super) fn connect(app: &App) -> Connection {
     let (ours, theirs) = tokio::io::duplex(BUFFER);
     let (from, to) = tokio::io::split(theirs);
     let gateway = Arc::clone(&app.gateway);
