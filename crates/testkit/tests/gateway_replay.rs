@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
+use signalbox_testkit::notes_tape::notes_tape;
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::scene::{eventually, signalbox};
 use std::path::{Path, PathBuf};
@@ -117,41 +118,6 @@ async fn serve(folder: &Path, tape: &Path, more: &[&str]) -> Served {
     Served { url: url.await.unwrap(), _process: process }
 }
 
-/// A conversation with the notes server on a tape: create, read, delete.
-async fn notes_tape(folder: &Path) -> PathBuf {
-    let tape = folder.join("notes.tape");
-    let mut command = Command::new(built("signalbox").unwrap());
-    command.args(["wrap", "--tape", text(&tape), "--data-dir", text(&folder.join("wrap")), "--"]);
-    command.arg(built("notes-server").unwrap()).arg(folder.join("recorded-writes"));
-    let mut wrapped = Spawned::start(command).unwrap();
-    let mut id = 0;
-    let mut ask = async |method: &str, params: Value| -> Value {
-        id += 1;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        wrapped.write_line(&request.to_string()).await.unwrap();
-        let answer = async || {
-            let answers = wrapped.lines().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-            answers.filter(|answer| answer["id"] == json!(id)).last()
-        };
-        eventually("an answer", answer).await.unwrap()
-    };
-    ask(
-        "initialize",
-        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
-    )
-    .await;
-    ask("tools/list", json!({})).await;
-    let created = ask("tools/call", json!({"name": "create_note", "arguments": {"text": "milk"}})).await;
-    let said = created["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-    let note = said.trim_start_matches("Created ").trim_end_matches('.').to_owned();
-    for tool in ["read_note", "delete_note", "read_note"] {
-        ask("tools/call", json!({"name": tool, "arguments": {"note": note}})).await;
-    }
-    wrapped.close_input();
-    wrapped.wait(std::time::Duration::from_secs(30)).await.unwrap();
-    tape
-}
-
 /// `replay run` of a tape against the notes server: its exit code, what it printed, and how often the server wrote.
 async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) -> (i32, String, String) {
     let writes = folder.join("writes");
@@ -166,7 +132,7 @@ async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) 
 #[tokio::test(flavor = "multi_thread")]
 async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_against_a_fresh_server() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, writes) = run_notes(folder.path(), &tape, &["--allow-writes"], &[]).await;
     assert_eq!((code, &*writes), (0, "2"), "{said}");
     assert!(said.contains("5 the same") && said.contains("made up were replaced"), "{said}");
@@ -175,7 +141,7 @@ async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_agains
 #[tokio::test(flavor = "multi_thread")]
 async fn without_allow_writes_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, writes) = run_notes(folder.path(), &tape, &["--json"], &[]).await;
     assert_eq!(writes, "0", "{said}");
     let report: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
@@ -189,7 +155,7 @@ async fn without_allow_writes_nothing_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let junit = folder.path().join("report.xml");
     let flags = ["--allow-writes", "--junit", text(&junit), "--github"];
     let (code, said, _) = run_notes(folder.path(), &tape, &flags, &["--changed"]).await;
@@ -209,7 +175,7 @@ async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_ar
 #[tokio::test(flavor = "multi_thread")]
 async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, _) = run_notes(folder.path(), &tape, &["--allow-writes", "--learn"], &[]).await;
     assert_eq!(code, 0, "{said}");
     assert!(said.lines().any(|line| line == "/result/content/*/text"), "{said}");
@@ -224,7 +190,7 @@ async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let served = serve(folder.path(), &tape, &[]).await;
     let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
     let client =
@@ -251,7 +217,7 @@ async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (child, writes, server) =
         (folder.path().join("more.tape"), folder.path().join("w"), built("notes-server").unwrap());
     let live = ["--record", "new", "--tape-to", text(&child), "--", text(&server), text(&writes)];
