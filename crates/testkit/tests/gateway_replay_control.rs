@@ -56,7 +56,7 @@ async fn s41_s42_s43_s44_the_view_breaks_steps_edits_continues_and_seeks_back() 
     terminal.shows("PAUSED  call 5 of 6").await.unwrap();
     terminal.shows("different edited").await.unwrap();
     terminal.press("[").unwrap();
-    terminal.shows("There is no such note.").await.unwrap();
+    terminal.shows("/result/isError added: (none) → true").await.unwrap();
     assert!(terminal.screen().contains("Verdict: different"), "{}", terminal.screen());
 
     // The run goes on to its end.

@@ -24,7 +24,7 @@ pub fn draw(view: &View, run: &ReplayControl, frame: &mut Frame<'_>) {
         return;
     }
     let body = height.saturating_sub(3);
-    let list = body / 2;
+    let list = (body / 2).min(run.calls().len());
     let mut drawn = vec![title(view, run, width)];
     drawn.extend(calls(view, run, width, list));
     drawn.resize(1 + list, Line::default());
