@@ -4,6 +4,7 @@ mod breakpoints;
 mod holds;
 mod mcp;
 mod process;
+mod replay;
 pub mod routes;
 mod sessions;
 pub mod transparent;

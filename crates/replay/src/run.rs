@@ -16,6 +16,8 @@
 //! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
 //! - every call of the tape is in the report once, whatever became of it.
 //!
+//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what is sent and when.
+//!
 //! ```no_run
 //! use signalbox_replay::call_gatherer::gather;
 //! use signalbox_replay::run::{Connection, MessageTransformer, RunSettings, Runner};
@@ -45,6 +47,9 @@
 
 mod answer_book;
 mod connection;
+pub mod control;
+mod control_handle;
+mod controlled;
 mod order;
 mod rebinding;
 mod report;
@@ -54,6 +59,8 @@ mod transform;
 mod volatile;
 
 pub use connection::{Connection, RunError};
+pub use control::ReplayControl;
+pub use control_handle::ReplayHandle;
 pub use rebinding::Rebinding;
 pub use report::{CallReport, RunReport, Verdict};
 pub use settings::{OnError, Order, RunSettings, read_only_tools};
@@ -171,12 +178,15 @@ impl<'a> Runner<'a> {
         if !self.settings.wants(call) {
             return Err(Verdict::Filtered);
         }
+        let request = self.rebound(call)?;
+        if self.settings.may_send(call) { Ok(request) } else { Err(Verdict::FromTape) }
+    }
+
+    /// The recorded request with the values that the server made up anew.
+    fn rebound(&self, call: &RecordedCall) -> Result<Value, Verdict> {
         let whole = call.request.as_ref().filter(|_| !call.redacted);
         let request = whole.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
         let Some(mut request) = request else { return Err(Verdict::Hole("its request is not whole on the tape")) };
-        if !self.settings.may_send(call) {
-            return Err(Verdict::FromTape);
-        }
         self.rebinding.transform_request(&mut request, call);
         self.transformers.iter().for_each(|one| one.transform_request(&mut request, call));
         Ok(request)

@@ -17,8 +17,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use replay_args::REPLAY_HELP;
 pub use replay_args::{
-    OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayBranchArgs, ReplayCommand, ReplayRunArgs,
-    ReplayServeArgs, ReplayShrinkArgs, TrialArgs,
+    BreakAt, OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayAction, ReplayBranchArgs, ReplayCommand,
+    ReplayControlArgs, ReplayRunArgs, ReplayServeArgs, ReplayShrinkArgs, TrialArgs,
 };
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};

@@ -10,6 +10,7 @@ pub mod intent;
 
 pub mod output;
 pub mod own_pipes;
+pub mod replay_view;
 pub mod transparent_tape;
 pub mod watch;
 pub mod watch_screen;

@@ -9,7 +9,7 @@ pub mod draw;
 mod held;
 pub mod keyboard;
 pub mod screen;
-mod text;
+pub(crate) mod text;
 pub mod view;
 
 pub use keyboard::Key;

@@ -14,6 +14,8 @@
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
 //! - [`openssl`]: certificates made by the program of that name, and its client.
 //! - [`wire_log`] and [`wire_tape`]: what the strict parts sent and received, and the tape held against it.
+//! - [`terminal`]: a pseudo terminal, and what a person sees on it.
+//! - [`notes_tape`]: a recorded conversation with the server of `notes-server`, which makes up ids.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod chaos;
@@ -25,6 +27,7 @@ pub mod frail_server;
 pub mod gateway;
 pub mod http_client;
 pub mod matrix;
+pub mod notes_tape;
 pub mod openssl;
 pub mod pipe_client;
 pub mod ports;
@@ -35,5 +38,6 @@ pub mod revision_server;
 pub mod scene;
 pub mod sse_client;
 pub mod sse_server;
+pub mod terminal;
 pub mod wire_log;
 pub mod wire_tape;

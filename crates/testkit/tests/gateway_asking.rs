@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{ask, child, eventually, signalbox, tool_names};
@@ -37,7 +37,7 @@ async fn whole_tape(data_dir: &Path) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_asks_about_its_calls_and_the_answers_are_not_recorded() {
-    let config = child("one", Era::Old, "").unwrap() + TAPES;
+    let config = child("one", ServedEra::Old, "").unwrap() + TAPES;
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
     let names = tool_names(&client).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_client_asks_about_its_calls_and_the_answers_are_not_recorded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_new_era_asks_too_and_a_missing_store_is_said() {
-    let config = child("one", Era::Both, "").unwrap() + TAPES + "[record]\nenabled = false\n";
+    let config = child("one", ServedEra::Both, "").unwrap() + TAPES + "[record]\nenabled = false\n";
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = HttpClient::new(gateway.address());
     let params = json!({"name": "tapes_stats", "arguments": {}});

@@ -2,8 +2,6 @@
 //! release what it asked for.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -14,14 +12,13 @@ use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Imple
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RunningService, ServiceError};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
 use signalbox_testkit::clients;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::scene::{PATIENCE, eventually, signal};
+use signalbox_testkit::terminal::Terminal;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
@@ -375,99 +372,12 @@ async fn the_typescript_sdk_waits_while_a_person_edits_its_call() {
     assert!(document.to_string().contains("held: breakpoint 1"), "the client heard of it: {document:#}");
 }
 
-/// A terminal, with what was written to it.
-struct Terminal {
-    outside: File,
-    inside: File,
-    seen: Arc<Mutex<String>>,
-}
-
-impl Terminal {
-    fn open() -> Self {
-        let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&outside).unwrap();
-        unlockpt(&outside).unwrap();
-        let name = ptsname(&outside, Vec::new()).unwrap();
-        let inside = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-        let terminal = Self { outside: File::from(outside), inside, seen: Arc::default() };
-        terminal.resize(80, 24);
-        let (mut reader, seen) = (terminal.outside.try_clone().unwrap(), Arc::clone(&terminal.seen));
-        std::thread::spawn(move || {
-            let mut chunk = [0; 4096];
-            while let Ok(read @ 1..) = reader.read(&mut chunk) {
-                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..read]));
-            }
-        });
-        terminal
-    }
-
-    fn resize(&self, width: u16, height: u16) {
-        tcsetwinsize(&self.inside, Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    }
-
-    fn watch(&self, data_dir: &Path, variables: &[(&str, &str)]) -> Child {
-        let mut command = Command::new(built("signalbox").unwrap());
-        command.args(["watch", "--data-dir"]).arg(data_dir).current_dir(data_dir);
-        command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("VISUAL").envs(variables.iter().copied());
-        let end = || Stdio::from(self.inside.try_clone().unwrap());
-        command.stdin(end()).stdout(end()).stderr(end()).kill_on_drop(true).spawn().unwrap()
-    }
-
-    fn press(&self, keys: &str) {
-        (&self.outside).write_all(keys.as_bytes()).unwrap();
-    }
-
-    fn seen(&self) -> String {
-        self.seen.lock().unwrap().clone()
-    }
-
-    /// What stands on the screen.
-    fn screen(&self) -> String {
-        screen(&self.seen())
-    }
-
-    /// Waits until this stands on the screen.
-    async fn shows(&self, text: &str) {
-        let shown = eventually(text, async || self.screen().contains(text).then_some(())).await;
-        assert!(shown.is_ok(), "no {text:?} in\n{}", self.screen());
-    }
-
-    fn mode(&self) -> (String, String) {
-        let Termios { input_modes, local_modes, .. } = tcgetattr(&self.inside).unwrap();
-        (format!("{input_modes:?}"), format!("{local_modes:?}"))
-    }
-}
-
-/// What a terminal shows after all of this: as much of one as is needed here.
-fn screen(seen: &str) -> String {
-    let mut cells = vec![vec![' '; 200]; 60];
-    let (mut row, mut column) = (0, 0);
-    let mut rest = seen;
-    while let Some(char) = rest.chars().next() {
-        if let Some(sequence) = rest.strip_prefix("\u{1b}[") {
-            let end = sequence.find(|char: char| char.is_ascii_alphabetic()).unwrap_or(sequence.len() - 1);
-            let (parameters, command) = (&sequence[..end], &sequence[end..=end]);
-            let mut numbers = parameters.split(';').map(|number| number.parse::<usize>().unwrap_or(1));
-            match command {
-                "H" => (row, column) = (numbers.next().unwrap_or(1) - 1, numbers.next().unwrap_or(1) - 1),
-                "J" => cells.iter_mut().for_each(|line| line.fill(' ')),
-                "h" if parameters == "?1049" => cells.iter_mut().for_each(|line| line.fill(' ')),
-                _ => {}
-            }
-            rest = &sequence[end + 1..];
-            continue;
-        }
-        match char {
-            '\n' => row += 1,
-            '\r' => column = 0,
-            _ => {
-                cells[row][column] = char;
-                column += 1;
-            }
-        }
-        rest = &rest[char.len_utf8()..];
-    }
-    cells.into_iter().map(|line| line.into_iter().collect::<String>().trim_end().to_owned() + "\n").collect()
+/// Runs `watch` on a terminal.
+fn watch(terminal: &Terminal, data_dir: &Path, variables: &[(&str, &str)]) -> Child {
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["watch", "--data-dir"]).arg(data_dir).current_dir(data_dir);
+    command.env_remove("NO_COLOR").env_remove("VISUAL").envs(variables.iter().copied());
+    terminal.start(command).unwrap()
 }
 
 const ENTER: &str = "\u{1b}[?1049h";
@@ -478,69 +388,69 @@ async fn watch_shows_calls_on_a_terminal_decides_about_held_ones_and_gives_the_t
     let (_gateway, data_dir, client) = scene().await;
     let script = data_dir.join("editor.sh");
     std::fs::write(&script, "sed -i s/before/edited/ \"$1\"\n").unwrap();
-    let terminal = Terminal::open();
-    let before = terminal.mode();
-    let mut watch = terminal.watch(&data_dir, &[("EDITOR", &format!("sh {}", script.display()))]);
-    terminal.shows("Nothing has passed yet.").await;
-    assert!(terminal.seen().contains(ENTER) && terminal.mode() != before);
+    let terminal = Terminal::open().unwrap();
+    let before = terminal.mode().unwrap();
+    let mut watch = watch(&terminal, &data_dir, &[("EDITOR", &format!("sh {}", script.display()))]);
+    terminal.shows("Nothing has passed yet.").await.unwrap();
+    assert!(terminal.seen().contains(ENTER) && terminal.mode().unwrap() != before);
     said(echo(&client, "x")).await;
-    terminal.shows("success").await;
+    terminal.shows("success").await.unwrap();
     let row = terminal.screen().lines().find(|line| line.contains("success")).unwrap().to_owned();
     assert!(row.contains("anonymous") && row.contains("echo") && row.contains("demo"), "{row}");
 
-    terminal.press("n");
-    terminal.shows("the next tool call will be held").await;
+    terminal.press("n").unwrap();
+    terminal.shows("the next tool call will be held").await.unwrap();
     let call = echo(&client, "x");
-    terminal.shows("HELD 1 request echo").await;
-    terminal.press("ain its place\r");
+    terminal.shows("HELD 1 request echo").await.unwrap();
+    terminal.press("ain its place\r").unwrap();
     assert_eq!(said(call).await, "in its place");
-    terminal.shows("answer 1: done").await;
+    terminal.shows("answer 1: done").await.unwrap();
 
-    terminal.press("n");
-    terminal.shows("the next tool call will be held").await;
+    terminal.press("n").unwrap();
+    terminal.shows("the next tool call will be held").await.unwrap();
     let call = echo(&client, "before");
-    terminal.shows("HELD 2 request echo").await;
-    terminal.press("e");
+    terminal.shows("HELD 2 request echo").await.unwrap();
+    terminal.press("e").unwrap();
     assert_eq!(said(call).await, "edited");
-    terminal.shows("edit 2: done").await;
+    terminal.shows("edit 2: done").await.unwrap();
     assert_eq!(terminal.seen().matches(ENTER).count(), 2, "the editor had the terminal for itself");
 
     // It shows one call, and fits itself to another size.
-    terminal.press("\r");
-    terminal.shows("request edited by breakpoint-2").await;
-    terminal.press("\u{1b}");
-    terminal.shows("enter detail").await;
-    terminal.resize(100, 12);
+    terminal.press("\r").unwrap();
+    terminal.shows("request edited by breakpoint-2").await.unwrap();
+    terminal.press("\u{1b}").unwrap();
+    terminal.shows("enter detail").await.unwrap();
+    terminal.resize(100, 12).unwrap();
     signal(watch.id().unwrap(), "WINCH").await.unwrap();
     let fits = async || terminal.screen().lines().nth(11).is_some_and(|line| line.contains("q quit")).then_some(());
     eventually("the last line of the smaller terminal", fits).await.unwrap();
-    terminal.press("q");
+    terminal.press("q").unwrap();
     let ended = tokio::time::timeout(PATIENCE, watch.wait()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(0), "{}", terminal.seen());
     eventually("the terminal is back", async || terminal.seen().trim_end().ends_with("\u{1b}[?25h").then_some(()))
         .await
         .unwrap();
-    assert_eq!(terminal.mode(), before);
+    assert_eq!(terminal.mode().unwrap(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn watch_gives_the_terminal_back_when_it_is_told_to_end_and_says_when_the_process_has() {
     let (mut gateway, data_dir, client) = scene().await;
-    let terminal = Terminal::open();
-    let before = terminal.mode();
-    let mut watch = terminal.watch(&data_dir, &[("NO_COLOR", "1")]);
-    terminal.shows("Nothing has passed yet.").await;
+    let terminal = Terminal::open().unwrap();
+    let before = terminal.mode().unwrap();
+    let mut watch = watch(&terminal, &data_dir, &[("NO_COLOR", "1")]);
+    terminal.shows("Nothing has passed yet.").await.unwrap();
     drop(client);
     signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
     gateway.process.wait(PATIENCE).await.unwrap();
-    terminal.shows("the process has ended").await;
+    terminal.shows("the process has ended").await.unwrap();
     let coloured = terminal.seen().contains("\u{1b}[31m") || terminal.seen().contains("\u{1b}[38;");
     assert!(!coloured, "{:?}", terminal.seen());
     signal(watch.id().unwrap(), "TERM").await.unwrap();
     let ended = tokio::time::timeout(PATIENCE, watch.wait()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(0));
     eventually("the terminal is back", async || terminal.seen().contains(LEAVE).then_some(())).await.unwrap();
-    assert_eq!(terminal.mode(), before);
+    assert_eq!(terminal.mode().unwrap(), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
+use signalbox_testkit::notes_tape::{Talk, note_of, notes_tape, recording};
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::scene::{eventually, signalbox};
 use std::path::{Path, PathBuf};
@@ -117,73 +118,6 @@ async fn serve(folder: &Path, tape: &Path, more: &[&str]) -> Served {
     Served { url: url.await.unwrap(), _process: process }
 }
 
-/// A client on the pipe of a program.
-struct Talk {
-    process: Spawned,
-    id: u64,
-}
-
-impl Talk {
-    async fn begin(command: Command) -> Self {
-        let mut talk = Self { process: Spawned::start(command).unwrap(), id: 0 };
-        let client = json!({"name": "t", "version": "1"});
-        talk.ask("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}))
-            .await;
-        talk.process.write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await.unwrap();
-        talk
-    }
-
-    async fn ask(&mut self, method: &str, params: Value) -> Value {
-        self.id += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
-        self.process.write_line(&request.to_string()).await.unwrap();
-        let answer = async || {
-            let said = self.process.lines().into_iter().rev();
-            let mut answers = said.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-            answers.find(|answer| answer["id"] == json!(self.id))
-        };
-        eventually("an answer", answer).await.unwrap()
-    }
-
-    /// Calls a tool and returns the text of its answer.
-    async fn call(&mut self, tool: &str, arguments: Value) -> String {
-        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await;
-        let said = answer["result"]["content"][0]["text"].as_str();
-        said.map_or_else(|| answer.to_string(), ToOwned::to_owned)
-    }
-
-    async fn end(mut self) {
-        self.process.close_input();
-        self.process.wait(std::time::Duration::from_secs(30)).await.unwrap();
-    }
-}
-
-/// The id that the notes server minted.
-fn note_of(created: &str) -> String {
-    created.trim_start_matches("Created ").trim_end_matches('.').to_owned()
-}
-
-/// The notes server behind `wrap`, which writes a tape.
-async fn recording(folder: &Path) -> (Talk, PathBuf) {
-    let tape = folder.join("notes.tape");
-    let mut command = Command::new(built("signalbox").unwrap());
-    command.args(["wrap", "--tape", text(&tape), "--data-dir", text(&folder.join("wrap")), "--"]);
-    command.arg(built("notes-server").unwrap()).arg(folder.join("recorded-writes"));
-    (Talk::begin(command).await, tape)
-}
-
-/// A conversation with the notes server on a tape: create, read, delete.
-async fn notes_tape(folder: &Path) -> PathBuf {
-    let (mut talk, tape) = recording(folder).await;
-    talk.ask("tools/list", json!({})).await;
-    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
-    for tool in ["read_note", "delete_note", "read_note"] {
-        talk.call(tool, json!({"note": note})).await;
-    }
-    talk.end().await;
-    tape
-}
-
 /// `replay run` of a tape against the notes server: its exit code, what it printed, and how often the server wrote.
 async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) -> (i32, String, String) {
     let writes = folder.join("writes");
@@ -198,7 +132,7 @@ async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) 
 #[tokio::test(flavor = "multi_thread")]
 async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_against_a_fresh_server() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, writes) = run_notes(folder.path(), &tape, &["--allow-writes"], &[]).await;
     assert_eq!((code, &*writes), (0, "2"), "{said}");
     assert!(said.contains("5 the same") && said.contains("made up were replaced"), "{said}");
@@ -207,7 +141,7 @@ async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_agains
 #[tokio::test(flavor = "multi_thread")]
 async fn without_allow_writes_nothing_is_written() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, writes) = run_notes(folder.path(), &tape, &["--json"], &[]).await;
     assert_eq!(writes, "0", "{said}");
     let report: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
@@ -221,7 +155,7 @@ async fn without_allow_writes_nothing_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let junit = folder.path().join("report.xml");
     let flags = ["--allow-writes", "--junit", text(&junit), "--github"];
     let (code, said, _) = run_notes(folder.path(), &tape, &flags, &["--changed"]).await;
@@ -241,7 +175,7 @@ async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_ar
 #[tokio::test(flavor = "multi_thread")]
 async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (code, said, _) = run_notes(folder.path(), &tape, &["--allow-writes", "--learn"], &[]).await;
     assert_eq!(code, 0, "{said}");
     assert!(said.lines().any(|line| line == "/result/content/*/text"), "{said}");
@@ -256,7 +190,7 @@ async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_
 #[tokio::test(flavor = "multi_thread")]
 async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let served = serve(folder.path(), &tape, &[]).await;
     let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
     let client =
@@ -282,7 +216,7 @@ async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is_wanted() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (child, writes, server) =
         (folder.path().join("more.tape"), folder.path().join("w"), built("notes-server").unwrap());
     let live = ["--record", "new", "--tape-to", text(&child), "--", text(&server), text(&writes)];
@@ -306,17 +240,17 @@ async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_tape_of_200_calls_shrinks_to_the_two_that_matter() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut talk, tape) = recording(folder.path()).await;
-    talk.ask("tools/list", json!({})).await;
+    let (mut talk, tape) = recording(folder.path()).await.unwrap();
+    talk.ask("tools/list", json!({})).await.unwrap();
     let mut notes = Vec::new();
     for number in 0..150 {
-        notes.push(note_of(&talk.call("create_note", json!({"text": format!("note {number}")})).await));
+        notes.push(note_of(&talk.call("create_note", json!({"text": format!("note {number}")})).await.unwrap()));
     }
     for note in &notes[..48] {
-        talk.call("delete_note", json!({"note": note})).await;
+        talk.call("delete_note", json!({"note": note})).await.unwrap();
     }
-    talk.call("read_note", json!({"note": notes[77]})).await;
-    talk.end().await;
+    talk.call("read_note", json!({"note": notes[77]})).await.unwrap();
+    talk.end().await.unwrap();
     let least = folder.path().join("least.tape");
     let mut command = Command::new(built("signalbox").unwrap());
     command.args(["replay", "shrink", text(&tape), "-o", text(&least), "--allow-writes"]);
@@ -334,20 +268,24 @@ async fn a_failing_tape_of_200_calls_shrinks_to_the_two_that_matter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_branch_goes_on_live_from_a_call_and_is_a_child_tape() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let (child, writes) = (folder.path().join("branch.tape"), folder.path().join("writes"));
     let mut command = Command::new(built("signalbox").unwrap());
     // Call 1 is the handshake, 2 the list, 3 creates the note, 4 reads it.
     command.args(["replay", "branch", text(&tape), "--at", "4", "--tape-to", text(&child)]);
     command.args(["--data-dir", text(&folder.path().join("branch")), "--"]);
     command.arg(built("notes-server").unwrap()).arg(&writes);
-    let mut talk = Talk::begin(command).await;
-    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
-    assert!(talk.call("read_note", json!({"note": note})).await.contains("milk"));
+    let mut talk = Talk::begin(command).await.unwrap();
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await.unwrap());
+    assert!(talk.call("read_note", json!({"note": note})).await.unwrap().contains("milk"));
     assert_eq!(std::fs::read_to_string(&writes).unwrap(), "0", "the tape answers up to call 4");
-    assert_eq!(talk.call("delete_note", json!({"note": note})).await, "There is no such note.", "the server answers");
+    assert_eq!(
+        talk.call("delete_note", json!({"note": note})).await.unwrap(),
+        "There is no such note.",
+        "the server answers"
+    );
     assert_eq!(std::fs::read_to_string(&writes).unwrap(), "1");
-    talk.end().await;
+    talk.end().await.unwrap();
     let head = |path: &Path| signalbox_tape::TapeSource::open(path).unwrap().info().clone();
     assert_eq!(head(&child).parent, Some(head(&tape).id));
 }
@@ -355,14 +293,14 @@ async fn a_branch_goes_on_live_from_a_call_and_is_a_child_tape() {
 #[tokio::test(flavor = "multi_thread")]
 async fn s47_a_branch_may_begin_with_another_answer() {
     let folder = tempfile::tempdir().unwrap();
-    let tape = notes_tape(folder.path()).await;
+    let tape = notes_tape(folder.path()).await.unwrap();
     let mut command = Command::new(built("signalbox").unwrap());
     let answer = r#"{"content":[{"type":"text","text":"bread"}]}"#;
     command.args(["replay", "branch", text(&tape), "--at", "4", "--answer", answer]);
     command.args(["--data-dir", text(&folder.path().join("branch"))]);
-    let mut talk = Talk::begin(command).await;
-    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
-    assert_eq!(talk.call("read_note", json!({"note": note})).await, "bread");
-    assert!(talk.call("delete_note", json!({"note": note})).await.starts_with("Deleted"), "the tape goes on");
-    talk.end().await;
+    let mut talk = Talk::begin(command).await.unwrap();
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await.unwrap());
+    assert_eq!(talk.call("read_note", json!({"note": note})).await.unwrap(), "bread");
+    assert!(talk.call("delete_note", json!({"note": note})).await.unwrap().starts_with("Deleted"), "the tape goes on");
+    talk.end().await.unwrap();
 }

@@ -1,8 +1,9 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
-use super::{Served, breakpoints, holds, mcp, process, sessions};
+use super::{Served, breakpoints, holds, mcp, process, replay, sessions};
 use http::Method;
 pub use signalbox_config::listen::{HEALTH, METRICS, READY};
+use signalbox_replay::run::ReplayHandle;
 use signalbox_transport::router::{Answered, Mount, Route, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub const TOOLS: &str = "/api/v1/tools";
 pub const KEEP: &str = "/api/v1/tape/keep";
 /// MCP, one message per line.
 pub const MCP: &str = "/api/v1/mcp";
+/// A run of a tape that somebody controls.
+pub const REPLAY: &str = "/api/v1/replay";
 
 /// The largest message that can be sent, or take the place of a held one.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
@@ -36,6 +39,16 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 /// If the list cannot be served.
 pub fn router(served: &Arc<Served>) -> Result<Arc<Router>, RouteError> {
     Router::new(list(served)).map(Arc::new)
+}
+
+/// The router of a process that replays a tape under control.
+///
+/// # Errors
+/// If the list cannot be served.
+pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
+    let mut all = list(served);
+    all.extend(replay_list(run));
+    Router::new(all).map(Arc::new)
 }
 
 /// `/api` is never at the listener while nobody has to say there who they are.
@@ -73,6 +86,27 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
 
         to.route(Method::GET, TOOLS, Control, process::tools),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
+    ]
+}
+
+/// What only a process has that replays a tape under control.
+#[rustfmt::skip]
+fn replay_list(run: &Arc<ReplayHandle>) -> Vec<Route> {
+    use Mount::Control;
+    let to = Bind(run);
+    vec![
+        to.route(Method::GET, REPLAY, Control, replay::show),
+        to.route(Method::POST, "/api/v1/replay/play", Control, replay::play),
+        to.route(Method::POST, "/api/v1/replay/pause", Control, replay::pause),
+        to.route(Method::POST, "/api/v1/replay/stop", Control, replay::stop),
+        to.route(Method::POST, "/api/v1/replay/step", Control, replay::step),
+        to.route(Method::POST, "/api/v1/replay/seek", Control, replay::seek),
+        to.route(Method::POST, "/api/v1/replay/speed", Control, replay::speed),
+        to.route(Method::POST, "/api/v1/replay/breakpoints", Control, replay::set_breakpoint),
+        to.route(Method::DELETE, "/api/v1/replay/breakpoints", Control, replay::clear_breakpoints),
+        to.route(Method::DELETE, "/api/v1/replay/breakpoints/{id}", Control, replay::clear_breakpoint),
+        to.route(Method::POST, "/api/v1/replay/inject", Control, replay::inject).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/replay/modify", Control, replay::modify).max_body(MAX_MESSAGE),
     ]
 }
 

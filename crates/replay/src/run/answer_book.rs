@@ -16,6 +16,11 @@ impl AnswerBook {
         Self(asked.collect())
     }
 
+    /// For a request that is not on the tape.
+    pub(super) fn empty() -> Self {
+        Self(VecDeque::new())
+    }
+
     /// The answer to the next question of this method. None if the call was not asked such a thing; the inner one is none if
     /// the tape has the question but no answer.
     pub(super) fn answer(&mut self, method: &str) -> Option<Option<Value>> {

@@ -28,6 +28,8 @@ pub enum Verdict {
     Filtered,
     /// It is part of the handshake, which the runner does by itself.
     Handshake,
+    /// Whoever controlled the run passed it over or stopped before it.
+    Skipped,
 }
 
 impl Verdict {
@@ -49,6 +51,7 @@ impl Verdict {
             Self::Hole(_) => "hole",
             Self::Filtered => "filtered",
             Self::Handshake => "handshake",
+            Self::Skipped => "skipped",
         }
     }
 }
@@ -70,6 +73,8 @@ pub struct CallReport {
     pub verdict: Verdict,
     /// How long it took now.
     pub took: Option<Duration>,
+    /// True if somebody edited its request.
+    pub edited: bool,
 }
 
 impl CallReport {
@@ -82,6 +87,7 @@ impl CallReport {
             subject: call.subject.as_deref().map(ToOwned::to_owned),
             verdict,
             took,
+            edited: false,
         }
     }
 
@@ -89,7 +95,8 @@ impl CallReport {
     #[must_use]
     pub fn title(&self) -> String {
         let subject = self.subject.as_deref().map_or_else(String::new, |subject| format!(" {subject}"));
-        format!("call {}: {}{subject}", self.number, self.method)
+        let edited = if self.edited { " (edited)" } else { "" };
+        format!("call {}: {}{subject}{edited}", self.number, self.method)
     }
 
     /// Why it failed, a line for each difference; none if it did not.

@@ -23,9 +23,14 @@ impl RunReport {
             ("from_tape", "not sent, since they may change something (`--allow-writes` sends them)"),
             ("hole", "not comparable, since the tape has holes there"),
             ("filtered", "left out by filters"),
+            ("skipped", "skipped"),
         ];
         let counted = words.iter().map(|(word, told)| (self.count(word), told)).filter(|(count, _)| *count > 0);
-        let counted: Vec<String> = counted.map(|(count, told)| format!("{count} {told}")).collect();
+        let mut counted: Vec<String> = counted.map(|(count, told)| format!("{count} {told}")).collect();
+        let edited = self.calls.iter().filter(|call| call.edited).count();
+        if edited > 0 {
+            counted.push(format!("{edited} of them with an edited request"));
+        }
         let rebound = if self.rebound > 0 {
             format!("; {} values that the server made up were replaced", self.rebound)
         } else {
@@ -39,7 +44,7 @@ impl RunReport {
     /// For programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let calls: Vec<Value> = self.calls.iter().map(call_json).collect();
+        let calls: Vec<Value> = self.calls.iter().map(CallReport::to_json).collect();
         json!({"passed": !self.has_failed(), "calls": calls, "rebound": self.rebound, "notifications": self.notifications})
     }
 
@@ -48,7 +53,7 @@ impl RunReport {
     pub fn to_junit(&self, tape: &str) -> String {
         let wanted = |call: &&CallReport| !matches!(call.verdict, Verdict::Filtered | Verdict::Handshake);
         let calls: Vec<&CallReport> = self.calls.iter().filter(wanted).collect();
-        let skipped = calls.iter().filter(|call| matches!(call.verdict, Verdict::FromTape | Verdict::Hole(_))).count();
+        let skipped = calls.iter().filter(|call| is_skipped(&call.verdict)).count();
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let (name, count, failed) = (xml_text(tape), calls.len(), self.failures().count());
         let _ = writeln!(
@@ -65,6 +70,7 @@ impl RunReport {
                     let _ = write!(xml, "<failure message=\"{}\">{}</failure>", verdict.word(), xml_text(&why));
                 }
                 Verdict::FromTape => xml.push_str("<skipped message=\"it may change something\"/>"),
+                Verdict::Skipped => xml.push_str("<skipped message=\"it was not reached\"/>"),
                 Verdict::Hole(why) => _ = write!(xml, "<skipped message=\"{why}\"/>"),
                 _ => {}
             }
@@ -112,23 +118,34 @@ impl RunReport {
     }
 }
 
-fn call_json(call: &CallReport) -> Value {
-    let mut told = json!({
-        "call": call.number, "session": call.session, "method": call.method, "subject": call.subject,
-        "verdict": call.verdict.word(), "took_ms": call.took.map(|took| took.as_secs_f64() * 1000.0),
-    });
-    match &call.verdict {
-        Verdict::Different(differences) => {
-            let list = differences.list.iter().map(|one| {
-                json!({"pointer": one.pointer, "kind": one.kind.word(), "recorded": one.recorded, "new": one.new})
-            });
-            told["differences"] = list.collect();
-            told["more"] = differences.more.into();
+impl CallReport {
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut told = json!({
+            "call": self.number, "session": self.session, "method": self.method, "subject": self.subject,
+            "verdict": self.verdict.word(), "took_ms": self.took.map(|took| took.as_secs_f64() * 1000.0),
+        });
+        if self.edited {
+            told["edited"] = true.into();
         }
-        Verdict::Hole(why) => told["why"] = (*why).into(),
-        _ => {}
+        match &self.verdict {
+            Verdict::Different(differences) => {
+                let list = differences.list.iter().map(|one| {
+                    json!({"pointer": one.pointer, "kind": one.kind.word(), "recorded": one.recorded, "new": one.new})
+                });
+                told["differences"] = list.collect();
+                told["more"] = differences.more.into();
+            }
+            Verdict::Hole(why) => told["why"] = (*why).into(),
+            _ => {}
+        }
+        told
     }
-    told
+}
+
+fn is_skipped(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::FromTape | Verdict::Hole(_) | Verdict::Skipped)
 }
 
 /// A text in XML 1.0, which has no form for most control characters.

@@ -33,6 +33,11 @@ pub enum ReplayCommand {
     /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed onto a new tape.
     #[command(after_help = SHRINK_HELP)]
     Shrink(Box<ReplayShrinkArgs>),
+    /// Drive a run that was started with --control or --interactive
+    ///
+    /// Every action prints the state of the run that follows. Calls are counted from 1, in the order in which they are sent.
+    #[command(after_help = CONTROL_HELP)]
+    Control(ReplayControlArgs),
 }
 
 /// Arguments of `replay run`.
@@ -49,6 +54,12 @@ pub struct ReplayRunArgs {
     /// Run so many times, at least a second apart, and print the paths that differ from run to run
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub learn: Option<u32>,
+    /// Begin paused, and let `signalbox replay control` and the API drive the run
+    #[arg(long)]
+    pub control: bool,
+    /// Begin paused, and drive the run in a view on this terminal; the API can drive it, too
+    #[arg(long)]
+    pub interactive: bool,
     /// Write a JUnit report to this file
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
@@ -169,6 +180,88 @@ pub struct TrialArgs {
     pub rules: Option<PathBuf>,
 }
 
+/// Arguments of `replay control`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayControlArgs {
+    /// The process to drive, if several controlled runs use this data folder
+    #[arg(long, value_name = "PID", global = true)]
+    pub pid: Option<u32>,
+    /// What to do.
+    #[command(subcommand)]
+    pub action: ReplayAction,
+}
+
+/// What can be done with a controlled run.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ReplayAction {
+    /// Show the state, the last verdict and the next request
+    Show,
+    /// Send calls until a breakpoint or the end
+    Play,
+    /// Send nothing more for now
+    Pause,
+    /// End the run: it prints its report and exits
+    Stop,
+    /// Send one call
+    Step,
+    /// Make this call the next one
+    ///
+    /// Forward, the calls in between are not sent. Backward, calls from there on are sent again on a new connection.
+    Seek {
+        /// Which call, counted from 1
+        call: usize,
+    },
+    /// Change the speed
+    Speed {
+        /// How many times as fast as recorded, from 0.1 to 10, or `max` for no pauses
+        #[arg(value_parser = speed)]
+        factor: Speed,
+    },
+    /// Stop before certain calls, or after a difference
+    Break {
+        /// Where.
+        #[command(flatten)]
+        at: BreakAt,
+    },
+    /// Clear a breakpoint, or all of them
+    Clear {
+        /// Number of the breakpoint [default: all]
+        id: Option<u64>,
+    },
+    /// Send a request of your own now; its answer is printed and not compared
+    Inject {
+        /// The request, such as {"method":"tools/list"}
+        request: String,
+    },
+    /// Replace the next request; its answer is compared with the recorded one all the same
+    Modify {
+        /// The whole request
+        #[arg(long, value_name = "JSON", required_unless_present = "params", conflicts_with = "params")]
+        request: Option<String>,
+        /// Only its params
+        #[arg(long, value_name = "JSON")]
+        params: Option<String>,
+    },
+}
+
+/// Where a controlled run stops.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = false)]
+pub struct BreakAt {
+    /// Before this call, counted from 1
+    #[arg(long, value_name = "NUMBER")]
+    pub call: Option<usize>,
+    /// Before calls of this method, such as `tools/*`
+    #[arg(long, value_name = "PATTERN")]
+    pub method: Option<String>,
+    /// Before calls of this tool, prompt or URI
+    #[arg(long, value_name = "PATTERN")]
+    pub tool: Option<String>,
+    /// After a call whose answer differs, is too slow or does not come
+    #[arg(long)]
+    pub difference: bool,
+}
+
 /// How fast a tape is played; none has no pauses.
 pub type Speed = Maybe<f64>;
 
@@ -209,6 +302,8 @@ pub enum OnErrorMode {
     /// The next call
     #[default]
     Continue,
+    /// A pause, in a run with --control or --interactive
+    Pause,
     /// The end
     Stop,
     /// The same call again, up to three times
@@ -308,7 +403,8 @@ Examples:
   signalbox replay run talk.tape -- npx -y @modelcontextprotocol/server-everything stdio
   signalbox replay run talk.tape --against http://127.0.0.1:3001/mcp --junit report.xml
   signalbox replay run talk.tape --learn -- my-server > volatile.paths
-  signalbox replay run talk.tape --ignore-file volatile.paths -- my-server";
+  signalbox replay run talk.tape --ignore-file volatile.paths -- my-server
+  signalbox replay run talk.tape --interactive -- my-server";
 
 const BRANCH_HELP: &str = "\
 Examples:
@@ -318,3 +414,11 @@ Examples:
 const SHRINK_HELP: &str = "\
 Example:
   signalbox replay shrink failing.tape -o least.tape --allow-writes -- my-server";
+
+const CONTROL_HELP: &str = "\
+Examples:
+  signalbox replay control break --tool 'delete_*'
+  signalbox replay control play
+  signalbox replay control modify --params '{\"name\":\"read\",\"arguments\":{\"path\":\"b.txt\"}}'
+  signalbox replay control step
+  signalbox replay control seek 3";

@@ -58,7 +58,7 @@ pub(crate) fn edit(text: &str) -> Result<Option<String>, Failure> {
     let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), &editor]).arg(&file.0).status();
     let status = status.map_err(|error| Failure::File { path: editor.clone().into(), error })?;
     if !status.success() {
-        return Err(Failure::Refused(format!("the editor {editor} ended with {status}; the message stays held")));
+        return Err(Failure::Refused(format!("the editor {editor} ended with {status}; its text is not used")));
     }
     let after = std::fs::read_to_string(&file.0).map_err(|error| Failure::File { path: file.0.clone(), error })?;
     Ok(Some(after).filter(|after| !after.trim().is_empty() && after.trim() != before.trim()))

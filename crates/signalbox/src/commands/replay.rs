@@ -1,12 +1,15 @@
 //! `signalbox replay`: tapes that answer, and tapes that test.
 
 mod branch;
+mod control;
+mod controlled;
+mod interactive;
 mod run;
 mod serve;
 mod shrink;
 mod trial;
 
-use super::block_on;
+use super::{block_on, quiet_logs};
 use crate::cli::{Global, ReplayCommand};
 use crate::failure::Failure;
 use signalbox_assembly::logging;
@@ -19,13 +22,19 @@ pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, F
     match command {
         ReplayCommand::Serve(args) => serve::run(global, &args),
         ReplayCommand::Run(args) => {
-            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            // Lines between the pictures of a view would only damage it.
+            let usual = if args.interactive { LogLevel::Error } else { LogLevel::Warn };
+            let _logs = logging::start(global.log_level.unwrap_or(usual), global.json);
             block_on(run::run(global, &args))
         }
         ReplayCommand::Branch(args) => branch::run(global, &args),
         ReplayCommand::Shrink(args) => {
             let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json);
             block_on(shrink::run(global, &args))
+        }
+        ReplayCommand::Control(args) => {
+            let _logs = quiet_logs(global);
+            block_on(control::run(global, &args))
         }
     }
 }

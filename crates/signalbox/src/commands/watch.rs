@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
-use crate::watch::{Action, Event, View};
+use crate::watch::{Action, Event, View, draw};
 use http::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl Watch {
                 line = next(&mut lines) => Some(line),
                 _ = looks.tick(), if lines.is_some() => self.look().await,
                 _ = frames.tick(), if changed => {
-                    self.screen.draw(&self.view).map_err(Failure::Output)?;
+                    self.screen.draw(|frame| draw::draw(&self.view, frame)).map_err(Failure::Output)?;
                     changed = false;
                     continue;
                 }

@@ -166,7 +166,7 @@ fn read(view: &View, from: usize, width: usize, room: usize) -> Vec<Line<'static
 }
 
 /// A line that is too long goes on in the next, a little to the right.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let indent = text.chars().take_while(|char| *char == ' ').count().min(width / 2) + 2;
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
     for char in text.chars() {

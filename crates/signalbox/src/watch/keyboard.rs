@@ -27,6 +27,10 @@ pub enum Key {
     Up,
     /// Down.
     Down,
+    /// To the left.
+    Left,
+    /// To the right.
+    Right,
     /// A page up.
     PageUp,
     /// A page down.
@@ -53,6 +57,8 @@ fn key(event: KeyEvent) -> Option<Key> {
         KeyCode::Backspace => Key::Backspace,
         KeyCode::Up => Key::Up,
         KeyCode::Down => Key::Down,
+        KeyCode::Left => Key::Left,
+        KeyCode::Right => Key::Right,
         KeyCode::PageUp => Key::PageUp,
         KeyCode::PageDown => Key::PageDown,
         KeyCode::Home => Key::Home,

@@ -1,11 +1,10 @@
 //! The terminal: taken over, and given back as it was whatever happens.
 
-use super::{View, draw};
-use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::{Frame, Terminal};
 use std::io::{self, Stdout, stdout};
 
 /// The terminal in our hands; it is given back when this is dropped, and before a panic is told.
@@ -28,12 +27,12 @@ impl Screen {
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(stdout()))? })
     }
 
-    /// Draws the view as it is now.
+    /// Draws a view as it is now.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn draw(&mut self, view: &View) -> io::Result<()> {
-        self.terminal.draw(|frame| draw::draw(view, frame)).map(drop)
+    pub fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(drop)
     }
 
     /// Gives the terminal back for a while.

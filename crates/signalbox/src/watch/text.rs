@@ -14,7 +14,7 @@ pub(super) fn word(value: &Value, key: &str) -> Option<String> {
 }
 
 /// A text on one line, harmless and not too long.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     let short: String = text.chars().take(MAX_WORD).collect();
     harmless(&short)
 }
@@ -29,7 +29,7 @@ pub(super) fn cut(text: &str, most: usize) -> &str {
 }
 
 /// A message as lines, harmless each.
-pub(super) fn lines(text: &str, most: usize) -> Vec<String> {
+pub(crate) fn lines(text: &str, most: usize) -> Vec<String> {
     let shown = cut(text, most);
     let mut lines: Vec<String> = pretty(shown).lines().map(harmless).collect();
     if shown.len() < text.len() {
@@ -39,7 +39,7 @@ pub(super) fn lines(text: &str, most: usize) -> Vec<String> {
 }
 
 /// The text in exactly so many columns.
-pub(super) fn fit(text: &str, columns: usize) -> String {
+pub(crate) fn fit(text: &str, columns: usize) -> String {
     let width = |text: &str| Span::raw(text).width();
     if width(text) <= columns {
         return format!("{text}{}", " ".repeat(columns - width(text)));
@@ -68,7 +68,7 @@ pub(super) fn clock(unix_ms: u64) -> String {
 }
 
 /// How long something took.
-pub(super) fn took(micros: u64) -> String {
+pub(crate) fn took(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros} us"),
         1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),

@@ -1,8 +1,8 @@
 //! `signalbox replay run`: a tape's clients against a live server.
 
 use super::super::tape::find_tape;
-use super::absolute;
 use super::trial::{Tape, Trial};
+use super::{absolute, controlled};
 use crate::cli::{Global, ReplayRunArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -16,10 +16,14 @@ const APART: Duration = Duration::from_millis(1100);
 
 /// Runs it, reports, and says by the exit code whether everything was the same.
 pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCode, Failure> {
+    controlled::check(args)?;
     let tape = Tape::read(&mut find_tape(global, &args.tape)?, args.trial.session)?;
     let update = args.update.as_deref().map(absolute).transpose()?;
     let mut trial = Trial::new(global, &args.trial, &args.command, &tape, update)?;
     tape.holes.to_string().lines().for_each(|hole| output::say(format_args!("signalbox: {hole}")));
+    if args.control || args.interactive {
+        return ended(global, args, &controlled::run(args, &tape, &trial).await?);
+    }
     let times = args.learn.unwrap_or(1);
     trial.settings.keep_answers = times > 1;
     let (mut reports, mut answers) = (Vec::new(), Vec::new());
@@ -36,7 +40,12 @@ pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     let Some(report) = reports.pop() else { return Ok(ExitCode::SUCCESS) };
-    show(global, args, &report)?;
+    ended(global, args, &report)
+}
+
+/// Reports, and says by the exit code whether everything was the same.
+fn ended(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<ExitCode, Failure> {
+    show(global, args, report)?;
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

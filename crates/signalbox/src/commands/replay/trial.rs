@@ -2,13 +2,14 @@
 
 use super::super::governed::prepare;
 use super::super::{load, loader};
-use crate::ad_hoc::{self, Server};
+use crate::ad_hoc::{self, AdHocFile, Server};
 use crate::cli::{Global, OnErrorMode, OrderMode, TrialArgs};
 use crate::failure::Failure;
 use bytes::Bytes;
 use signalbox_assembly::assemble::{App, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
+use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Overrides, Record};
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Caller, Principal, Proof};
@@ -32,7 +33,7 @@ const BUFFER: usize = 1 << 20;
 /// Messages that may wait.
 const QUEUE: usize = 256;
 /// How long the gateway may take to end.
-const DRAIN: Duration = Duration::from_secs(5);
+pub(super) const DRAIN: Duration = Duration::from_secs(5);
 
 /// What is needed of a tape.
 pub(super) struct Tape {
@@ -87,7 +88,8 @@ fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
         timing: args.timing,
         timeout: args.timeout,
         on_error: match args.on_error {
-            OnErrorMode::Continue => OnError::Continue,
+            // A controlled run pauses by a breakpoint.
+            OnErrorMode::Continue | OnErrorMode::Pause => OnError::Continue,
             OnErrorMode::Stop => OnError::Stop,
             OnErrorMode::Retry => OnError::Retry,
         },
@@ -122,12 +124,10 @@ impl<'a> Trial<'a> {
         &self,
         calls: &[Arc<RecordedCall>],
     ) -> Result<(RunReport, BTreeMap<u64, serde_json::Value>), Failure> {
-        let app = self.start()?;
-        let shift = self.args.update_timestamps.then(|| TimeShift::to(SystemTime::now()));
-        let mut runner = Runner::new(&self.settings);
-        if let Some(shift) = &shift {
-            runner = runner.with(shift);
-        }
+        let LiveServer { app, file, .. } = self.start()?;
+        drop(file);
+        let shift = self.shift();
+        let mut runner = self.runner(shift.as_ref());
         let mut outcome = Ok(());
         for calls in sessions(calls) {
             let mut connection = connect(&app);
@@ -141,8 +141,21 @@ impl<'a> Trial<'a> {
         Ok(runner.finish())
     }
 
+    /// What shifts moments in requests, if they are to be.
+    pub(super) fn shift(&self) -> Option<TimeShift> {
+        self.args.update_timestamps.then(|| TimeShift::to(SystemTime::now()))
+    }
+
+    pub(super) fn runner<'b>(&'b self, shift: Option<&'b TimeShift>) -> Runner<'b> {
+        let runner = Runner::new(&self.settings);
+        match shift {
+            Some(shift) => runner.with(shift),
+            None => runner,
+        }
+    }
+
     /// A gateway with the server behind it.
-    fn start(&self) -> Result<App, Failure> {
+    pub(super) fn start(&self) -> Result<LiveServer, Failure> {
         let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
         let server = match &self.args.against {
             Some(url) => Server::Url(url),
@@ -152,23 +165,29 @@ impl<'a> Trial<'a> {
         let file = self.update.clone();
         let record = Record { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
         let text = ad_hoc::replayed(None, Some(server), &[], self.args.rules.as_deref())?;
-        let (config, global) = prepare(self.global, &text)?;
-        let loaded = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?.load()?;
-        drop(config);
-        start(&loaded.config)
+        let (file, global) = prepare(self.global, &text)?;
+        let loader = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?;
+        let config = loader.load()?.config;
+        let data_dir = DataDir::prepare(&config.data_dir)?;
+        let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
+        let app = assemble(&config, Principal::local("replay"), None, recording)?;
+        app.gateway.start();
+        Ok(LiveServer { app, loader, config, data_dir, file })
     }
 }
 
-fn start(config: &Config) -> Result<App, Failure> {
-    let data_dir = DataDir::prepare(&config.data_dir)?;
-    let recording = Recording::start(config, TapeKind::Stdio, &data_dir)?;
-    let app = assemble(config, Principal::local("replay"), None, recording)?;
-    app.gateway.start();
-    Ok(app)
+/// A gateway with the live server as its only backend.
+pub(super) struct LiveServer {
+    pub(super) app: App,
+    pub(super) loader: Loader,
+    pub(super) config: Config,
+    pub(super) data_dir: DataDir,
+    /// The configuration, for as long as somebody may want it to be read again.
+    pub(super) file: AdHocFile,
 }
 
 /// A session with the gateway inside this process.
-fn connect(app: &App) -> Connection {
+pub(super) fn connect(app: &App) -> Connection {
     let (ours, theirs) = tokio::io::duplex(BUFFER);
     let (from, to) = tokio::io::split(theirs);
     let gateway = Arc::clone(&app.gateway);
@@ -202,7 +221,7 @@ async fn write_lines(mut from: mpsc::Receiver<Bytes>, mut to: impl tokio::io::As
 }
 
 /// The calls of each session, in the order in which they began; those without one come as one.
-fn sessions(all: &[Arc<RecordedCall>]) -> Vec<Vec<Arc<RecordedCall>>> {
+pub(super) fn sessions(all: &[Arc<RecordedCall>]) -> Vec<Vec<Arc<RecordedCall>>> {
     let mut sessions: BTreeMap<u64, (Option<u64>, Vec<_>)> = BTreeMap::new();
     for call in all {
         let first = sessions.iter().find(|(_, (session, _))| *session == call.session).map(|(first, _)| *first);

@@ -1,0 +1,61 @@
+//! Where a controlled run stops.
+
+use crate::recorded_call::RecordedCall;
+use signalbox_wire::glob::{Wildcards, fits};
+
+/// When a breakpoint stops the run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum When {
+    /// Before this call, counted from 1.
+    Call(usize),
+    /// Before a call whose method matches this pattern.
+    Method(String),
+    /// Before a call whose tool, prompt or URI matches this pattern.
+    Tool(String),
+    /// After a call that fails: its answer differs, is too slow or does not come.
+    Difference,
+}
+
+impl When {
+    /// True if the run stops before this call.
+    #[must_use]
+    pub fn is_at(&self, place: usize, call: &RecordedCall) -> bool {
+        let matches = |pattern: &str, name: &str| fits(pattern, name, Wildcards::StarAndQuestion);
+        match self {
+            Self::Call(wanted) => *wanted == place,
+            Self::Method(pattern) => matches(pattern, &call.method),
+            Self::Tool(pattern) => call.subject.as_deref().is_some_and(|subject| matches(pattern, subject)),
+            Self::Difference => false,
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Call(place) => format!("call {place}"),
+            Self::Method(pattern) => format!("method {pattern}"),
+            Self::Tool(pattern) => format!("tool {pattern}"),
+            Self::Difference => "a difference".to_owned(),
+        }
+    }
+}
+
+/// A breakpoint that is set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Breakpoint {
+    /// Its number.
+    pub id: u64,
+    /// When it stops the run.
+    pub when: When,
+    /// How often it did.
+    pub hits: u64,
+}
+
+impl Breakpoint {
+    /// Counts a stop and gives the reason for it.
+    pub(super) fn hit(&mut self) -> String {
+        self.hits += 1;
+        format!("breakpoint {}: {}", self.id, self.when.words())
+    }
+}

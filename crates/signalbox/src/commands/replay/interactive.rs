@@ -1,0 +1,149 @@
+//! The terminal of a controlled run: keys in, pictures out.
+
+use super::super::editor;
+use crate::failure::Failure;
+use crate::replay_view::{Action, View, draw};
+use crate::watch::keyboard::Keyboard;
+use crate::watch::screen::Screen;
+use serde_json::{Value, json};
+use signalbox_replay::run::control::{ControlError, State, When};
+use signalbox_replay::run::{ReplayControl, ReplayHandle};
+use signalbox_tape::pretty;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long what happened waits to be drawn, together with what happens then.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// A person at a terminal who controls a run.
+pub(super) struct Interactive {
+    view: View,
+    screen: Screen,
+    keyboard: Keyboard,
+    run: Arc<ReplayHandle>,
+    /// A text that could not be used: it is opened again.
+    draft: Option<String>,
+}
+
+impl Interactive {
+    pub(super) fn new(title: &str, colour: bool, screen: Screen, keyboard: Keyboard, run: &Arc<ReplayHandle>) -> Self {
+        Self { view: View::new(title, colour), screen, keyboard, run: Arc::clone(run), draft: None }
+    }
+
+    /// Until the person leaves, or the run is stopped.
+    pub(super) async fn until_left(mut self) -> Result<(), Failure> {
+        let mut news = self.run.news();
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut changed = true;
+        while self.run.look(ReplayControl::state) != State::Stopped {
+            tokio::select! {
+                key = self.keyboard.next() => {
+                    // Without a terminal nobody sees anything any more.
+                    let Some(key) = key else { return Ok(()) };
+                    changed = true;
+                    let action = key.and_then(|key| self.run.look(|run| self.view.key(key, run)));
+                    match action {
+                        Some(Action::Quit) => return Ok(()),
+                        Some(action) => self.act(action)?,
+                        None => {}
+                    }
+                }
+                _ = news.changed() => changed = true,
+                _ = frames.tick(), if changed => {
+                    let (view, screen) = (&self.view, &mut self.screen);
+                    let drawn = self.run.look(|run| screen.draw(|frame| draw::draw(view, run, frame)));
+                    drawn.map_err(Failure::Output)?;
+                    changed = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does what the person wants, and says how it went.
+    fn act(&mut self, action: Action) -> Result<(), Failure> {
+        let done = match action {
+            Action::Quit => Ok(None),
+            Action::Play => self.run.act(ReplayControl::play).map(|()| None),
+            Action::Pause => self.run.act(ReplayControl::pause).map(|()| None),
+            Action::Step => self.run.act(ReplayControl::step).map(|()| None),
+            Action::Seek(place) => self.run.act(|run| run.seek(place)).map(|()| Some(format!("call {place} is next"))),
+            Action::Break(place) => {
+                let set = self.run.act(|run| run.set_breakpoint(When::Call(place)));
+                set.map(|id| Some(format!("breakpoint {id}: call {place}")))
+            }
+            Action::Clear(id) => {
+                self.run.act(|run| run.clear_breakpoint(id)).map(|()| Some(format!("breakpoint {id} cleared")))
+            }
+            Action::Speed(speed) => self.run.act(|run| run.set_speed(speed)).map(|()| None),
+            Action::Edit => return self.edit(),
+            Action::Inject => return self.inject(),
+        };
+        match done {
+            Ok(said) => said.into_iter().for_each(|said| self.view.say(&said)),
+            Err(error) => self.view.say(&error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Opens the next request; what is saved is sent in its place.
+    fn edit(&mut self) -> Result<(), Failure> {
+        let next = self.run.act(|run| {
+            run.pause()?;
+            Ok::<_, ControlError>(run.edit().cloned().or_else(|| run.preview()?.request.clone()))
+        });
+        let Ok(Some(next)) = next else {
+            self.view.say("there is no request to edit");
+            return Ok(());
+        };
+        let place = self.run.look(ReplayControl::position) + 1;
+        let edited = self.written(&next)?;
+        let done = edited.map(|edited| self.run.act(|run| run.modify_next(edited)));
+        match done {
+            Some(Ok(())) => self.view.say(&format!("the request of call {place} is edited; n sends it")),
+            Some(Err(error)) => self.view.say(&error.to_string()),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Opens an empty call; what is saved is sent at once.
+    fn inject(&mut self) -> Result<(), Failure> {
+        let empty = json!({"method": "tools/call", "params": {"name": "", "arguments": {}}});
+        let Some(request) = self.written(&empty)? else { return Ok(()) };
+        match self.run.act(|run| run.inject(request)) {
+            Ok(_) => self.view.show_injected(),
+            Err(error) => self.view.say(&error.to_string()),
+        }
+        Ok(())
+    }
+
+    /// What the person makes of this in the editor; none, and a word about it, if nothing can be used.
+    fn written(&mut self, message: &Value) -> Result<Option<Value>, Failure> {
+        let opened = self.draft.take().unwrap_or_else(|| pretty(&message.to_string()));
+        let edited = {
+            let _aside = self.keyboard.aside();
+            self.screen.leave_for(|| tokio::task::block_in_place(|| editor::edit(&opened))).map_err(Failure::Output)?
+        };
+        let text = match edited {
+            Ok(Some(text)) => text,
+            Ok(None) => {
+                self.view.say("nothing changed");
+                return Ok(None);
+            }
+            Err(error) => {
+                self.view.say(&error.to_string());
+                return Ok(None);
+            }
+        };
+        match serde_json::from_str(&text) {
+            Ok(request) => Ok(Some(request)),
+            Err(error) => {
+                self.view.say(&format!("the saved text is not valid JSON: {error}; the same key opens it again"));
+                self.draft = Some(text);
+                Ok(None)
+            }
+        }
+    }
+}

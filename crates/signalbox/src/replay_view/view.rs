@@ -1,0 +1,135 @@
+//! The machine behind the view of a run.
+
+use crate::watch::Key;
+use signalbox_replay::run::ReplayControl;
+use signalbox_replay::run::control::{FASTEST, SLOWEST, State, When};
+
+/// The speeds between which `+` and `-` move; after the last there are no pauses.
+const SPEEDS: [f64; 7] = [SLOWEST, 0.25, 0.5, 1.0, 2.0, 5.0, FASTEST];
+/// How many lines a page is.
+const PAGE: usize = 8;
+
+/// What is to be done because of a key.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// End the run and leave.
+    Quit,
+    /// Send calls until something stops it.
+    Play,
+    /// Send nothing more for now.
+    Pause,
+    /// Send one call.
+    Step,
+    /// Go to this call, counted from 1.
+    Seek(usize),
+    /// Stop before this call, counted from 1.
+    Break(usize),
+    /// Take this breakpoint away.
+    Clear(u64),
+    /// Play at this speed; none has no pauses.
+    Speed(Option<f64>),
+    /// Open the next request in an editor.
+    Edit,
+    /// Write a request in an editor and send it.
+    Inject,
+}
+
+/// The view.
+#[derive(Debug)]
+pub struct View {
+    pub(super) title: String,
+    pub(super) colour: bool,
+    /// The call that the cursor was moved to; none follows the run.
+    selected: Option<usize>,
+    /// The first line of the details that is shown.
+    pub(super) from: usize,
+    pub(super) said: Option<String>,
+    /// Shows what was injected last instead of the selected call.
+    pub(super) injected: bool,
+}
+
+impl View {
+    /// A view with this title.
+    #[must_use]
+    pub fn new(title: &str, colour: bool) -> Self {
+        Self { title: crate::watch::text::clean(title), colour, selected: None, from: 0, said: None, injected: false }
+    }
+
+    /// Tells the person something, until the next key.
+    pub fn say(&mut self, text: &str) {
+        self.said = Some(crate::watch::text::clean(text));
+    }
+
+    /// Shows the answer to what was injected last.
+    pub fn show_injected(&mut self) {
+        (self.injected, self.from) = (true, 0);
+    }
+
+    /// The call that the cursor is on: the one that was chosen, else the one that is with the server or next.
+    #[must_use]
+    pub fn cursor(&self, run: &ReplayControl) -> usize {
+        let follows = run.in_flight().unwrap_or(run.position());
+        self.selected.unwrap_or(follows).min(run.calls().len().saturating_sub(1))
+    }
+
+    /// Takes a key, and says what is to be done.
+    pub fn key(&mut self, key: Key, run: &ReplayControl) -> Option<Action> {
+        self.said = None;
+        let place = self.cursor(run) + 1;
+        match key {
+            Key::Interrupt | Key::Char('q') => return Some(Action::Quit),
+            Key::Up | Key::Left | Key::Char('[' | 'k') => self.select(place.saturating_sub(2)),
+            Key::Down | Key::Right | Key::Char(']' | 'j') => {
+                self.select(place.min(run.calls().len().saturating_sub(1)))
+            }
+            Key::Home => self.select(0),
+            Key::End => self.select(run.calls().len().saturating_sub(1)),
+            Key::Esc => self.follow(),
+            Key::PageUp => self.from = self.from.saturating_sub(PAGE),
+            Key::PageDown => self.from = (self.from + PAGE).min(super::draw::detail(self, run).len().saturating_sub(1)),
+            Key::Char(char) => return self.command(char, place, run),
+            _ => {}
+        }
+        None
+    }
+
+    fn command(&mut self, char: char, place: usize, run: &ReplayControl) -> Option<Action> {
+        let action = match char {
+            ' ' if matches!(run.state(), State::Playing | State::Stepping) => Action::Pause,
+            ' ' => Action::Play,
+            'n' => Action::Step,
+            'g' => Action::Seek(place),
+            'b' => {
+                let set = run.breakpoints().iter().find(|set| set.when == When::Call(place));
+                return Some(set.map_or(Action::Break(place), |set| Action::Clear(set.id)));
+            }
+            '+' | '=' => return Some(Action::Speed(faster(run.speed()))),
+            '-' => return Some(Action::Speed(slower(run.speed()))),
+            'e' => Action::Edit,
+            'i' => Action::Inject,
+            _ => return None,
+        };
+        self.follow();
+        Some(action)
+    }
+
+    fn select(&mut self, index: usize) {
+        self.follow();
+        self.selected = Some(index);
+    }
+
+    /// The cursor goes with the run.
+    fn follow(&mut self) {
+        (self.selected, self.from, self.injected) = (None, 0, false);
+    }
+}
+
+fn faster(speed: Option<f64>) -> Option<f64> {
+    let speed = speed?;
+    SPEEDS.into_iter().find(|other| *other > speed)
+}
+
+fn slower(speed: Option<f64>) -> Option<f64> {
+    let Some(speed) = speed else { return Some(FASTEST) };
+    Some(SPEEDS.into_iter().rev().find(|other| *other < speed).unwrap_or(SLOWEST))
+}
