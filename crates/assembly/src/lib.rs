@@ -2,6 +2,7 @@
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
 pub mod assemble;
+mod baseline;
 pub mod data_dir;
 pub mod interceptors;
 pub mod live;

@@ -1,6 +1,10 @@
 //! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
-use crate::keys::{Key, Kind, State};
+use crate::key_parts::{
+    AUDIT, AUTHENTICATION, CLIENT_AUTH, LOG_LEVELS, RATE_LIMITS, SAMPLINGS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS,
+    count, key, limit, one_of, otel, seconds,
+};
+use crate::keys::{Key, Kind};
 use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
@@ -442,6 +446,21 @@ pub const KEYS: &[Key] = &[
         count(1024 * MIB, MIB, 1024 * 1024 * MIB),
         "Beyond this many bytes the oldest entries are deleted.",
     ),
+    key(
+        "record.baseline",
+        Kind::Text(""),
+        "A tape file (relative to this file), or the name of a recorded tape, with which calls are compared as they pass; see docs/replay.md.",
+    ),
+    key(
+        "record.baseline_ignore",
+        Kind::Texts,
+        "Places that do not count when calls are compared with the baseline, such as `/result/**/timestamp` or `/params/arguments/id`.",
+    ),
+    key(
+        "record.baseline_tolerance",
+        Kind::Fraction(0.0),
+        "Numbers that differ by no more than this, or by this part of the larger one, are the same to the baseline.",
+    ),
     key("record.redact.enabled", Kind::Flag(true), "Redact secrets before anything is stored."),
     key(
         "record.redact.defaults",
@@ -477,47 +496,3 @@ pub const KEYS: &[Key] = &[
     ),
     key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves visible."),
 ];
-
-/// The words of `mcp.protocol.transport.type`.
-pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
-/// The words of `record.sampling`.
-pub const SAMPLINGS: &[&str] = &["all", "share", "adaptive", "every_nth", "errors", "slow", "ring"];
-/// The words of `client_auth`.
-pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
-/// The words of `min_version`.
-pub const TLS_VERSIONS: &[&str] = &["1.2", "1.3"];
-/// The words of `gateway.log_level`, quietest first.
-pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
-/// The words of `trust_level`, most trusted first.
-pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
-
-/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
-pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
-
-const AUTHENTICATION: &str = "authentication is";
-const RATE_LIMITS: &str = "rate limits are";
-const AUDIT: &str = "the audit log is";
-
-const fn key(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
-    Key { path, kind, state: State::Built, meaning }
-}
-
-const fn otel(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
-    key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
-}
-
-const fn limit(path: &'static str, default: u64) -> Key {
-    key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
-}
-
-const fn seconds(default: f64, max: f64) -> Kind {
-    Kind::Seconds { default: Some(default), max }
-}
-
-const fn count(default: u64, min: u64, max: u64) -> Kind {
-    Kind::Count { default, min, max }
-}
-
-const fn one_of(built: &'static [&'static str], default: &'static str) -> Kind {
-    Kind::Choice { built, later: &[], default }
-}

@@ -178,6 +178,7 @@ fn a_command_backend() {
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
         era: Era::Old,
+        tape: None,
     };
     assert_eq!(backend, expected);
 }

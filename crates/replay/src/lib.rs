@@ -1,5 +1,6 @@
 //! Tapes that answer like a server, tapes as tests, and policies tried on the past.
 
+pub mod baseline;
 pub mod call_gatherer;
 pub mod contract;
 mod conversation;
@@ -21,6 +22,7 @@ pub mod tape_connector;
 pub mod tape_diff;
 pub mod tape_player;
 
+pub use baseline::{Baseline, BaselineError, BaselineSettings, BaselineStats};
 pub use edited_answers::EditedAnswers;
 pub use holes::Holes;
 pub use match_key::MatchKey;

@@ -156,7 +156,7 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
         let backends = load(file, text).expect("a good file").config.backends;
         match backends[0].target {
             Target::Url { transport, .. } => transport,
-            Target::Command { .. } => panic!("{:?}", backends[0]),
+            Target::Command { .. } | Target::Tape => panic!("{:?}", backends[0]),
         }
     };
     let own = |more: &str| spoken("a.toml", &format!("[backends.a]\nurl = 'http://h/x'\n{more}"));

@@ -68,7 +68,7 @@ fn a_backend_with_tls() {
     let backends = good(text).backends;
     let tls = |index: usize| match &backends[index].target {
         Target::Url { tls, .. } => tls.clone(),
-        Target::Command { .. } => panic!("{:?}", backends[index]),
+        Target::Command { .. } | Target::Tape => panic!("{:?}", backends[index]),
     };
     let spec = BackTlsSpec {
         ca_file: Some("/ca.pem".into()),
