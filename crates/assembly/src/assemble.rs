@@ -1,16 +1,17 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::builtin_backend;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::tape_backend;
+use crate::{baseline, builtin_backend};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
+use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
     Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
@@ -53,6 +54,9 @@ pub enum AssembleError {
         /// Why.
         error: StoreError,
     },
+    /// The tape with which calls are compared cannot be used.
+    #[error("`record.baseline` cannot be used: {0}")]
+    Baseline(#[from] BaselineError),
     /// The exporter of traces has no thread.
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
@@ -85,6 +89,8 @@ pub struct App {
     pub rules: Arc<Rules>,
     /// The tape being written, where one is.
     pub recording: Option<Arc<Recording>>,
+    /// Compares calls with a recorded tape, where it is asked to.
+    pub baseline: Option<Arc<Baseline>>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -97,6 +103,9 @@ impl App {
         self.reaper.all_gone(CHILDREN_END).await;
         // What workers noted until now is the last that the tape gets.
         self.gateway.settle();
+        if let Some(baseline) = &self.baseline {
+            baseline::stop(baseline).await;
+        }
         if let Some(recording) = &self.recording {
             recording.stop().await;
         }
@@ -143,6 +152,9 @@ pub fn assemble(
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
+    let baseline = baseline::start(config, &live, recording.as_deref())?;
+    // After the recorder, which must know a call before it hears what differs in it.
+    facts.extend(baseline.clone().map(|baseline| baseline as _));
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
@@ -166,6 +178,7 @@ pub fn assemble(
         live,
         rules,
         recording,
+        baseline,
         #[cfg(feature = "otel")]
         telemetry,
     })

@@ -2,6 +2,7 @@
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
 pub mod assemble;
+mod baseline;
 mod builtin_backend;
 pub mod data_dir;
 pub mod live;

@@ -1,6 +1,10 @@
 //! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
-use crate::keys::{ConfigKey, KeyKind, KeyState};
+use crate::key_parts::{
+    AUDIT, AUTHENTICATION, CLIENT_AUTH, LOG_LEVELS, RATE_LIMITS, SAMPLINGS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS,
+    count, key, limit, one_of, otel, seconds,
+};
+use crate::keys::{ConfigKey, KeyKind};
 use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
@@ -238,16 +242,8 @@ pub const KEYS: &[ConfigKey] = &[
         KeyKind::Text(""),
         "The backend on the tape whose own answers are played; by default what clients saw of all of them.",
     ),
-    key(
-        "backends.NAME.play.session",
-        count(0, 0, u64::MAX),
-        "The only session of the tape that is played; 0 plays all.",
-    ),
-    key(
-        "backends.NAME.play.until",
-        count(0, 0, u64::MAX),
-        "The number of the last call that is played, as `tape show` has it; 0 plays all.",
-    ),
+    key("backends.NAME.play.session", count(0, 0, u64::MAX), "The only session that is played; 0 plays all."),
+    key("backends.NAME.play.until", count(0, 0, u64::MAX), "The last call that is played, by its number; 0 plays all."),
     key(
         "backends.NAME.play.answers",
         KeyKind::Text(""),
@@ -261,7 +257,7 @@ pub const KEYS: &[ConfigKey] = &[
     key(
         "backends.NAME.play.speed",
         KeyKind::Text("max"),
-        "`max` answers at once; a number keeps the recorded pauses, so many times as fast.",
+        "`max` has no pauses; a number keeps them, so many times as fast.",
     ),
     key(
         "backends.NAME.play.ignore",
@@ -455,6 +451,17 @@ pub const KEYS: &[ConfigKey] = &[
         count(1024 * MIB, MIB, 1024 * 1024 * MIB),
         "Beyond this many bytes the oldest entries are deleted.",
     ),
+    key(
+        "record.baseline",
+        KeyKind::Text(""),
+        "A tape file (relative to this file), or the name of a recorded tape, with which calls are compared as they pass; see docs/replay.md.",
+    ),
+    key(
+        "record.baseline_ignore",
+        KeyKind::Texts,
+        "Places that do not count when calls are compared with the baseline, such as `/result/**/timestamp` or `/params/arguments/id`.",
+    ),
+    key("record.baseline_tolerance", KeyKind::Fraction(0.0), "How much numbers may differ from the baseline."),
     key("record.redact.enabled", KeyKind::Flag(true), "Redact secrets before anything is stored."),
     key(
         "record.redact.defaults",
@@ -490,47 +497,3 @@ pub const KEYS: &[ConfigKey] = &[
     ),
     key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves visible."),
 ];
-
-/// The words of `mcp.protocol.transport.type`.
-pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
-/// The words of `record.sampling`.
-pub const SAMPLINGS: &[&str] = &["all", "share", "adaptive", "every_nth", "errors", "slow", "ring"];
-/// The words of `client_auth`.
-pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
-/// The words of `min_version`.
-pub const TLS_VERSIONS: &[&str] = &["1.2", "1.3"];
-/// The words of `gateway.log_level`, quietest first.
-pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
-/// The words of `trust_level`, most trusted first.
-pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
-
-/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
-pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
-
-const AUTHENTICATION: &str = "authentication is";
-const RATE_LIMITS: &str = "rate limits are";
-const AUDIT: &str = "the audit log is";
-
-const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
-    ConfigKey { path, kind, state: KeyState::Built, meaning }
-}
-
-const fn otel(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
-    key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
-}
-
-const fn limit(path: &'static str, default: u64) -> ConfigKey {
-    key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
-}
-
-const fn seconds(default: f64, max: f64) -> KeyKind {
-    KeyKind::Seconds { default: Some(default), max }
-}
-
-const fn count(default: u64, min: u64, max: u64) -> KeyKind {
-    KeyKind::Count { default, min, max }
-}
-
-const fn one_of(built: &'static [&'static str], default: &'static str) -> KeyKind {
-    KeyKind::Choice { built, later: &[], default }
-}

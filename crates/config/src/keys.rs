@@ -3,7 +3,8 @@
 //! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is printed
 //! from it; so the three cannot say different things.
 
-pub use crate::key_table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
+pub use crate::key_parts::{FOREIGN_KEYS, LOG_LEVELS};
+pub use crate::key_table::KEYS;
 
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq)]

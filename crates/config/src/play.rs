@@ -66,7 +66,7 @@ pub(super) fn tape(table: &Table<'_>) -> Result<Option<TapeConfig>, ConfigError>
 }
 
 /// A relative file is taken from the folder of the configuration.
-fn tape_name(table: &Table<'_>, text: &Text<'_>) -> TapeName {
+pub(super) fn tape_name(table: &Table<'_>, text: &Text<'_>) -> TapeName {
     let base = table.document.file.and_then(Path::parent);
     let path = base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value));
     let is_file = signalbox_tape::source::is_file(&text.value) || path.is_file();

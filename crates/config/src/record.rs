@@ -2,11 +2,13 @@
 
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
+use super::play::{TapeName, tape_name};
 use super::priority::priorities;
 use super::read::Table;
 use super::redact_key;
 use super::secret::Secret;
 use signalbox_engine::record::Retention;
+use signalbox_replay::BaselineSettings;
 use signalbox_store::PostgresStore;
 use signalbox_tape::glob::Glob;
 use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, Trigger};
@@ -53,6 +55,17 @@ pub struct Record {
     pub retention: Retention,
     /// What is taken out before anything is stored.
     pub redaction: RedactionSettings,
+    /// The tape with which calls are compared as they pass.
+    pub baseline: Option<BaselineConfig>,
+}
+
+/// A tape with which live calls are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaselineConfig {
+    /// The file, or the name of a recorded tape.
+    pub tape: TapeName,
+    /// What counts as a difference.
+    pub settings: BaselineSettings,
 }
 
 impl Record {
@@ -112,11 +125,27 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
             dry_run: false,
         },
         redaction: redaction(&table.table("redact")?)?,
+        baseline: baseline(table)?,
     })
 }
 
 fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+fn baseline(table: &Table<'_>) -> Result<Option<BaselineConfig>, ConfigError> {
+    let Some(name) = table.text("baseline")?.filter(|text| !text.value.is_empty()) else {
+        return match ["baseline_ignore", "baseline_tolerance"].iter().find(|key| table.has(key)) {
+            Some(key) => Err(table.key_error(key, Problem::Misplaced("baseline"))),
+            None => Ok(None),
+        };
+    };
+    let mut settings =
+        BaselineSettings { tolerance: table.fraction("baseline_tolerance")?, ..BaselineSettings::default() };
+    for text in table.texts("baseline_ignore")? {
+        settings.ignored.add(&text.value).map_err(|_| bad(table, &text, "a path such as `/result/content/*/text`"))?;
+    }
+    Ok(Some(BaselineConfig { tape: tape_name(table, &name), settings }))
 }
 
 fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {

@@ -165,7 +165,6 @@ fn a_command_backend() {
             env_pass: texts(&["SSH_AUTH_SOCK"]),
             cwd: Some(PathBuf::from("/etc/box/work")),
         },
-        tape: None,
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
         callers: Vec::new(),
         category: Some("files".to_owned()),
@@ -178,6 +177,7 @@ fn a_command_backend() {
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
         era: Era::Old,
+        tape: None,
     };
     assert_eq!(backend, expected);
 }

@@ -5,6 +5,7 @@
 use signalbox_assembly::assemble::App;
 use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
+use signalbox_replay::BaselineStats;
 use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
@@ -27,6 +28,9 @@ pub fn render(app: &App) -> String {
     rules(&mut page, &app.gateway, app.rules.overflows());
     if let Some(recording) = &app.recording {
         tape(&mut page, &recording.stats());
+    }
+    if let Some(baseline) = &app.baseline {
+        compared(&mut page, baseline.stats());
     }
     page.into_text()
 }
@@ -68,6 +72,13 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
+}
+
+fn compared(page: &mut Page, stats: BaselineStats) {
+    let mut calls = page.family("signalbox_baseline_calls_total", "counter", "Calls held against `record.baseline`.");
+    for (verdict, count) in stats.each() {
+        calls.sample(&[("verdict", verdict)], count);
+    }
 }
 
 fn process(page: &mut Page, gateway: &Gateway, status: &Status) {

@@ -18,6 +18,7 @@ use signalbox_assembly::name_check;
 use signalbox_assembly::recording::Recording;
 use signalbox_assembly::reload::{Reloader, Report};
 use signalbox_config::{BackendConfig, Config, TrustLevel};
+use signalbox_replay::{Baseline, BaselineStats};
 use signalbox_runtime::status::Status;
 use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::tls::{FrontTls, TlsStatus};
@@ -93,6 +94,25 @@ struct Whole<'a> {
     rules: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     recording: Option<TapeStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<BaselineStatus>,
+}
+
+/// What became of the calls that are compared with a recorded tape.
+#[derive(Serialize)]
+struct BaselineStatus {
+    tape: String,
+    same: u64,
+    differs: u64,
+    unknown: u64,
+    dropped: u64,
+}
+
+impl BaselineStatus {
+    fn of(baseline: &Baseline) -> Self {
+        let BaselineStats { same, differs, unknown, dropped } = baseline.stats();
+        Self { tape: baseline.tape().to_owned(), same, differs, unknown, dropped }
+    }
 }
 
 /// How recording goes.
@@ -179,6 +199,7 @@ impl Overview {
             held: reloader.gateway().holds.list().len(),
             rules: reloader.app().rules.set().len(),
             recording: reloader.app().recording.as_deref().map(TapeStatus::of),
+            baseline: reloader.app().baseline.as_deref().map(BaselineStatus::of),
         };
         serde_json::to_string(&whole)
     }

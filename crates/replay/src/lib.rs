@@ -1,6 +1,7 @@
 //! Tapes that answer like a server, tapes as tests, and policies tried on the past.
 
 pub mod backtest;
+pub mod baseline;
 pub mod call_gatherer;
 pub mod contract;
 mod conversation;
@@ -22,6 +23,7 @@ pub mod tape_connector;
 pub mod tape_diff;
 pub mod tape_player;
 
+pub use baseline::{Baseline, BaselineError, BaselineSettings, BaselineStats};
 pub use edited_answers::EditedAnswers;
 pub use holes::Holes;
 pub use match_key::MatchKey;

@@ -218,6 +218,28 @@ impl TapePlayer {
     /// If the tape cannot be read.
     pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Found, StoreError> {
         let Some(key) = MatchKey::of(request, &self.settings.ignored) else { return Ok(Found::Nothing(None)) };
+        if let Some(call) = self.find_by_key(cursor, key)? {
+            return Ok(Found::Call(call));
+        }
+        let mut reading = self.reading();
+        match reading.by_key.get(&key) {
+            Some(all) => Ok(Found::Exhausted(all.len())),
+            None => Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
+        }
+    }
+
+    /// Finds the answer to a request like [`Self::find`], without looking for the nearest call if there is none.
+    ///
+    /// # Errors
+    /// If the tape cannot be read.
+    pub fn find_equal(&self, cursor: &mut Cursor, request: &Value) -> Result<Option<Arc<RecordedCall>>, StoreError> {
+        match MatchKey::of(request, &self.settings.ignored) {
+            Some(key) => self.find_by_key(cursor, key),
+            None => Ok(None),
+        }
+    }
+
+    fn find_by_key(&self, cursor: &mut Cursor, key: MatchKey) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         let asked = cursor.asked.get(&key).copied().unwrap_or_default();
         let mut reading = self.reading();
         let index = loop {
@@ -227,8 +249,7 @@ impl TapePlayer {
             if reading.ended {
                 match self.beyond(&reading, key, asked) {
                     Some(index) => break index,
-                    None if asked > 0 || reading.by_key.contains_key(&key) => return Ok(Found::Exhausted(asked)),
-                    None => return Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
+                    None => return Ok(None),
                 }
             }
             reading.advance(&self.settings)?;
@@ -236,7 +257,7 @@ impl TapePlayer {
         let call = reading.whole(index, &self.settings)?;
         drop(reading);
         cursor.advance(key, &call);
-        Ok(Found::Call(call))
+        Ok(Some(call))
     }
 
     fn beyond(&self, reading: &Reading, key: MatchKey, asked: usize) -> Option<u32> {
@@ -352,10 +373,16 @@ impl Reading {
         let place = *self.calls.get(index as usize).ok_or_else(gone)?;
         let mut gatherer = CallGatherer::new(self.side.clone(), settings.ignored.clone());
         let mut entries = self.source.kept_after(place.seq - 1);
+        let mut ended = false;
         let call = loop {
             match entries.next() {
                 Some(entry) => _ = gatherer.take(entry?),
-                None => gatherer.finish(),
+                // The store may have pruned it since it was read.
+                None if ended => return Err(gone()),
+                None => {
+                    gatherer.finish();
+                    ended = true;
+                }
             }
             let mut found = std::iter::from_fn(|| gatherer.next_call());
             if let Some(mut call) = found.find(|call| call.number == place.number) {

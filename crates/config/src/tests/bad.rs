@@ -91,6 +91,18 @@ const TOML: &[(&str, &str)] = &[
         "[backends.a]\ncommand = 'x'\ndisabled = 'yes'\n",
         "signalbox.toml:3:12: backends.a.disabled: expected `true` or `false`, found a string",
     ),
+    (
+        "[record]\nbaseline = 'x.tape'\nbaseline_ignore = ['/result/at', 'id']\n",
+        "signalbox.toml:3:34: record.baseline_ignore[1]: expected a path such as `/result/content/*/text`, found `id`",
+    ),
+    (
+        "[record]\nbaseline_ignore = ['/result/at']\n",
+        "signalbox.toml:2:1: record.baseline_ignore: applies only with `baseline`; remove it",
+    ),
+    (
+        "[record]\nbaseline = 'x.tape'\nbaseline_tolerance = 2\n",
+        "signalbox.toml:3:22: record.baseline_tolerance: expected a number from 0 to 1, found `2`",
+    ),
     ("[[backends]]\nname = 'a'\n", "signalbox.toml:1:1: backends: expected a table, found a list"),
     ("backends = 1979-05-27\n", "signalbox.toml:1:12: backends: expected a table, found a date or time"),
     ("[backends]\na = 'npx'\n", "signalbox.toml:2:5: backends.a: expected a table, found a string"),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{FULL, env};
+use super::{FULL, env, good};
 use crate::*;
 
 /// A folder that is removed at the end of its test.
@@ -103,6 +103,21 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let of_flags = Config::parse(file, FULL, &env, &both).expect("good").config;
     assert_eq!((of_flags.listen.port, of_flags.log_level), (1, LogLevel::Trace));
     assert_eq!(of_flags.data_dir, Path::new("/var/box"));
+}
+
+#[test]
+fn a_command_with_a_server_of_its_own_is_not_compared_with_the_baseline() {
+    let text = "[record]\nbaseline = 'x.tape'\nbaseline_ignore = ['/result/at']\nbaseline_tolerance = 0.5\n";
+    let record = good(text).record;
+    let baseline = record.baseline.as_ref().expect("a baseline");
+    assert_eq!(baseline.tape, TapeName::File("x.tape".into()));
+    assert_eq!((baseline.settings.tolerance, &*baseline.settings.ignored.to_string()), (0.5, "/result/at\n"));
+    let named = good("[record]\nbaseline = '68a-1'\n").record.baseline.expect("a baseline");
+    assert_eq!(named.tape, TapeName::Stored("68a-1".to_owned()));
+    assert_eq!(good("").record.baseline, None);
+    let flags = Overrides { record: Some(record), ..Overrides::default() };
+    let own = Config::parse(Path::new("signalbox.toml"), "", &env, &flags).expect("good").config;
+    assert_eq!(own.record.baseline, None);
 }
 
 #[test]

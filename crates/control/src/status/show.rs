@@ -2,7 +2,7 @@
 
 use super::columns::{Row, per_second, table};
 use super::trouble;
-use super::view::{BackendView, ProcessView, RecordingView, ReloadView, TlsView};
+use super::view::{BackendView, BaselineView, ProcessView, RecordingView, ReloadView, TlsView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 use serde_json::Value;
@@ -52,6 +52,9 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     }
     if let Some(recording) = &process.recording {
         lines.push(("recording", recorded(recording)));
+    }
+    if let Some(baseline) = &process.baseline {
+        lines.push(("baseline", compared(baseline)));
     }
     lines.extend(process.collisions.iter().map(|collision| ("warning", collision.clone())));
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
@@ -110,6 +113,15 @@ fn recorded(recording: &RecordingView) -> String {
         (Some(why), _) => text.insert_str(0, &format!("NOTHING CAN BE RECORDED: {why}; ")),
         (None, Some(error)) => text.push_str(&format!(", last error: {error}")),
         (None, None) => {}
+    }
+    text
+}
+
+fn compared(baseline: &BaselineView) -> String {
+    let BaselineView { tape, same, differs, unknown, dropped } = baseline;
+    let mut text = format!("tape {tape}, same: {same}, differs: {differs}, unknown: {unknown}");
+    if *dropped > 0 {
+        text.push_str(&format!(", not compared: {dropped}"));
     }
     text
 }
@@ -292,6 +304,15 @@ mod tests {
                       tls       warning: renew it\n  \
                       tls       changed files are not in use: b.pem is not PEM\n";
         assert!(shown.contains(wanted), "{shown}");
+    }
+
+    #[test]
+    fn calls_that_are_not_as_recorded_are_counted() {
+        let baseline = json!({"tape": "a\u{1b}", "same": 7, "differs": 2, "unknown": 1, "dropped": 0});
+        let shown = check(json!({"command": "serve", "baseline": baseline}), PLAIN);
+        assert!(shown.contains("  baseline  tape a\\u{1b}, same: 7, differs: 2, unknown: 1\n"), "{shown}");
+        let shown = check(json!({"command": "serve", "baseline": {"tape": "a", "dropped": 3}}), PLAIN);
+        assert!(shown.contains("unknown: 0, not compared: 3\n"), "{shown}");
     }
 
     #[test]

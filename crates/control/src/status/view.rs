@@ -68,6 +68,8 @@ pub struct ProcessView {
     pub rules: u64,
     /// How recording goes, where it does.
     pub recording: Option<RecordingView>,
+    /// How calls compare with a recorded tape, where they are compared.
+    pub baseline: Option<BaselineView>,
     /// What passes.
     pub traffic: TrafficView,
     /// The bounds.
@@ -109,6 +111,22 @@ pub struct RecordingView {
     pub failing: Option<String>,
     /// Why the store could not write, the last time it could not.
     pub last_error: Option<String>,
+}
+
+/// How calls compare with a recorded tape.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct BaselineView {
+    /// The recorded tape.
+    pub tape: String,
+    /// Calls that were answered as recorded.
+    pub same: u64,
+    /// Calls that were answered otherwise.
+    pub differs: u64,
+    /// Calls that are not on it.
+    pub unknown: u64,
+    /// Calls that were not compared.
+    pub dropped: u64,
 }
 
 /// The TLS of a front.

@@ -37,6 +37,8 @@ pub struct Call {
     pub images: [Option<String>; 4],
     /// What was decided about it, in order.
     pub decisions: Vec<String>,
+    /// It was answered otherwise than on the baseline.
+    pub differs: bool,
     /// Where it belongs to.
     pub key: (u64, u64),
 }
@@ -162,9 +164,9 @@ impl Calls {
             let side = |at: usize| clean(input[at].as_str().unwrap_or_default());
             text = format!("{text} [{}: {}]", side(0), side(1));
         }
-        if let Some(call) = self.of(key, fact)
-            && call.decisions.len() < MAX_DECISIONS
-        {
+        let Some(call) = self.of(key, fact) else { return };
+        call.differs |= is_difference(fact);
+        if call.decisions.len() < MAX_DECISIONS {
             call.decisions.push(text);
         }
     }
@@ -185,6 +187,11 @@ impl Calls {
             self.by_key.remove(&gone.key);
         }
     }
+}
+
+/// True if a fact says that a call was answered otherwise than on the baseline.
+pub(super) fn is_difference(fact: &Value) -> bool {
+    fact["type"] == "decision" && fact["by"] == "baseline" && fact["verdict"] == "differs"
 }
 
 /// A message of a call, as lines.

@@ -119,6 +119,7 @@ fn row(view: &View, text: String, selected: bool, tone: Option<Color>) -> Line<'
 fn tone(call: &Call) -> Option<Color> {
     match call.outcome.as_deref() {
         None => Some(Color::Cyan),
+        Some("success") if call.differs => Some(Color::Yellow),
         Some("success") => None,
         Some("cancelled") => Some(Color::DarkGray),
         Some(_) => Some(Color::Red),
@@ -139,7 +140,11 @@ fn heading(width: usize) -> String {
 fn call_text(call: &Call, width: usize) -> String {
     let (time, took) = (clock(call.at_ms), if call.outcome.is_some() { took(call.took_us) } else { String::new() });
     let outcome = call.outcome.as_deref().unwrap_or("…");
-    let mark = if call.decisions.is_empty() { "" } else { "*" };
+    let mark = match (call.differs, call.decisions.is_empty()) {
+        (true, _) => "≠",
+        (false, true) => "",
+        (false, false) => "*",
+    };
     columns([&time, &call.who, call.about(), call.backend.as_deref().unwrap_or("-"), outcome, &took, mark], width)
 }
 

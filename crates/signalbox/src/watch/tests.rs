@@ -173,6 +173,31 @@ fn a_paused_view_stands_still_and_then_takes_what_came() {
 }
 
 #[test]
+fn a_call_that_is_not_as_on_the_baseline_is_marked_and_told() {
+    let mut dialogue = busy();
+    dialogue.begins("read_note");
+    dialogue.ends("success");
+    let exchange = dialogue.exchange;
+    let detail = "tools/call read_note differs from call 4 at /result/\u{1b}x (changed)";
+    dialogue.fact(json!({"type": "decision", "exchange": exchange, "by": "baseline", "phase": "response",
+        "verdict": "unknown", "detail": "tools/call read_note is not on the baseline"}));
+    assert!(!dialogue.shown(80, 12).contains('≠'));
+    dialogue.press("p");
+    dialogue.fact(json!({"type": "decision", "exchange": exchange, "by": "baseline", "phase": "response",
+        "verdict": "differs", "detail": detail}));
+    assert!(!dialogue.shown(80, 12).contains('≠'), "a paused view stands still");
+    dialogue.press("p");
+    let shown = dialogue.shown(110, 12);
+    assert!(shown.lines().any(|line| line.contains("read_note") && line.contains('≠')), "{shown}");
+    assert!(
+        shown.contains(&format!("call {exchange}: tools/call read_note differs from call 4 at /result/\\u{{1b}}x")),
+        "{shown}"
+    );
+    dialogue.press("j");
+    assert!(!dialogue.shown(110, 12).contains("differs from"), "the next key clears it");
+}
+
+#[test]
 fn the_cursor_stays_with_its_call_and_the_list_scrolls_with_it() {
     let mut dialogue = Dialogue::new();
     for number in 0..50 {

@@ -1,9 +1,9 @@
 //! The machine behind `signalbox watch`.
 
-use super::calls::{Call, Calls};
+use super::calls::{Call, Calls, is_difference};
 use super::held::Held;
 use super::keyboard::Key;
-use super::text::clean;
+use super::text::{clean, word};
 use serde_json::Value;
 
 /// The longest filter, answer or reason that can be typed.
@@ -163,11 +163,20 @@ impl View {
         if let Some(lost) = fact["facts"].as_u64().filter(|_| fact["type"] == "dropped") {
             self.lost += lost;
         } else if !self.paused {
-            self.calls.take(&fact);
+            self.take(&fact);
         } else if self.waiting.len() < MAX_WAITING {
             self.waiting.push(fact);
         } else {
             self.lost += 1;
+        }
+    }
+
+    fn take(&mut self, fact: &Value) {
+        self.calls.take(fact);
+        if is_difference(fact)
+            && let (Some(call), Some(detail)) = (fact["exchange"].as_u64(), word(fact, "detail"))
+        {
+            self.said = Some(format!("call {call}: {detail}"));
         }
     }
 
@@ -290,7 +299,7 @@ impl View {
     fn pause(&mut self) {
         self.paused = !self.paused;
         for fact in std::mem::take(&mut self.waiting) {
-            self.calls.take(&fact);
+            self.take(&fact);
         }
     }
 

@@ -1,5 +1,6 @@
 //! A server on standard input and output that mints an id for every note and counts its writes in a file:
-//! `notes-server COUNTER [--changed]`. With `--changed`, `read_note` answers in another form.
+//! `notes-server COUNTER [--changed] [--fixed-ids]`. With `--changed`, `read_note` answers in another form; with `--fixed-ids`,
+//! the ids are the same in every run.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 struct Notes {
     counter: PathBuf,
     changed: bool,
+    /// What the ids of this run begin with.
+    prefix: String,
     notes: BTreeMap<String, String>,
     writes: u64,
 }
@@ -34,7 +37,7 @@ impl Notes {
         Ok(match name {
             "create_note" => {
                 self.wrote()?;
-                let id = format!("note-{:x}-{}", std::process::id(), self.notes.len() + 1);
+                let id = format!("{}-{}", self.prefix, self.notes.len() + 1);
                 self.notes.insert(id.clone(), arguments["text"].as_str().unwrap_or_default().to_owned());
                 text(format!("Created {id}."))
             }
@@ -72,9 +75,12 @@ impl Notes {
 fn main() -> std::io::Result<()> {
     let mut words = std::env::args_os().skip(1);
     let counter = PathBuf::from(words.next().unwrap_or_default());
-    let changed = words.any(|word| word == "--changed");
+    let flags: Vec<_> = words.collect();
+    let has = |flag: &str| flags.iter().any(|word| word == flag);
+    let (changed, pid) = (has("--changed"), std::process::id());
+    let prefix = if has("--fixed-ids") { "note".to_owned() } else { format!("note-{pid:x}") };
     std::fs::write(&counter, "0")?;
-    let mut notes = Notes { counter, changed, notes: BTreeMap::new(), writes: 0 };
+    let mut notes = Notes { counter, changed, prefix, notes: BTreeMap::new(), writes: 0 };
     for line in std::io::stdin().lock().lines() {
         let Ok(request) = serde_json::from_str::<Value>(&line?) else { continue };
         let Some(id) = request.get("id").filter(|_| request.get("method").is_some()) else { continue };

@@ -1,0 +1,36 @@
+//! The recorded tape with which calls are compared as they pass.
+
+use crate::live::Live;
+use crate::recording::Recording;
+use crate::tape_backend;
+use signalbox_config::Config;
+use signalbox_engine::FactSink;
+use signalbox_replay::{Baseline, BaselineError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the end of the process waits for what is still to be compared.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// Begins to compare, if the configuration names a tape. Differences are told to watchers and to the tape being written.
+pub(crate) fn start(
+    config: &Config,
+    live: &Arc<Live>,
+    recording: Option<&Recording>,
+) -> Result<Option<Arc<Baseline>>, BaselineError> {
+    let Some(baseline) = &config.record.baseline else { return Ok(None) };
+    let source = tape_backend::open(config, &baseline.tape)?;
+    let mut told: Vec<Arc<dyn FactSink>> = vec![live.clone()];
+    told.extend(recording.map(Recording::sink));
+    let baseline = Baseline::start(source, baseline.settings.clone(), told)?;
+    tracing::info!(tape = baseline.tape(), "calls are compared with this tape");
+    baseline.holes().to_string().lines().for_each(|hole| tracing::warn!(baseline = baseline.tape(), "{hole}"));
+    Ok(Some(Arc::new(baseline)))
+}
+
+/// Compares what it still has, for a moment.
+pub(crate) async fn stop(baseline: &Arc<Baseline>) {
+    let baseline = Arc::clone(baseline);
+    // It fails only if the comparison panicked, which leaves nothing to compare.
+    let _ = tokio::task::spawn_blocking(move || baseline.stop(STOP_WITHIN)).await;
+}

@@ -1,0 +1,47 @@
+//! What the table of keys is written with: the words of choices, and short forms of the usual kinds.
+
+use crate::keys::{ConfigKey, KeyKind, KeyState};
+
+/// The words of `mcp.protocol.transport.type`.
+pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
+/// The words of `record.sampling`.
+pub const SAMPLINGS: &[&str] = &["all", "share", "adaptive", "every_nth", "errors", "slow", "ring"];
+/// The words of `client_auth`.
+pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
+/// The words of `min_version`.
+pub const TLS_VERSIONS: &[&str] = &["1.2", "1.3"];
+/// The words of `gateway.log_level`, quietest first.
+pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+/// The words of `trust_level`, most trusted first.
+pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
+
+/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
+pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
+
+pub(crate) const AUTHENTICATION: &str = "authentication is";
+pub(crate) const RATE_LIMITS: &str = "rate limits are";
+pub(crate) const AUDIT: &str = "the audit log is";
+
+pub(crate) const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
+    ConfigKey { path, kind, state: KeyState::Built, meaning }
+}
+
+pub(crate) const fn otel(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
+    key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
+}
+
+pub(crate) const fn limit(path: &'static str, default: u64) -> ConfigKey {
+    key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
+}
+
+pub(crate) const fn seconds(default: f64, max: f64) -> KeyKind {
+    KeyKind::Seconds { default: Some(default), max }
+}
+
+pub(crate) const fn count(default: u64, min: u64, max: u64) -> KeyKind {
+    KeyKind::Count { default, min, max }
+}
+
+pub(crate) const fn one_of(built: &'static [&'static str], default: &'static str) -> KeyKind {
+    KeyKind::Choice { built, later: &[], default }
+}
