@@ -120,6 +120,9 @@ pub struct TapePlayer {
     reading: Mutex<Reading>,
 }
 
+/// A method, and its tool, prompt or URI.
+type Subject = (Arc<str>, Option<Arc<str>>);
+
 struct Reading {
     source: TapeSource,
     side: Side,
@@ -130,7 +133,7 @@ struct Reading {
     ended: bool,
     calls: Vec<Place>,
     by_key: HashMap<MatchKey, Vec<u32>>,
-    by_subject: HashMap<(Arc<str>, Option<Arc<str>>), Vec<u32>>,
+    by_subject: HashMap<Subject, Vec<u32>>,
     kept: HashMap<u32, Arc<RecordedCall>>,
     kept_order: VecDeque<u32>,
     kept_bytes: usize,
@@ -156,8 +159,7 @@ impl TapePlayer {
     /// If the tape cannot be read.
     pub fn open(source: TapeSource, settings: PlayerSettings) -> Result<Self, StoreError> {
         let mut reading = Reading::new(source, &settings)?;
-        while !reading.ended && reading.read < INTRODUCTION && !(reading.offer.is_known() && !reading.calls.is_empty())
-        {
+        while !reading.ended && reading.read < INTRODUCTION && (!reading.offer.is_known() || reading.calls.is_empty()) {
             reading.advance(&settings)?;
         }
         Ok(Self { settings, reading: Mutex::new(reading) })
