@@ -121,6 +121,7 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// If the connection breaks.
     pub async fn session(&mut self, calls: &[Arc<RecordedCall>], connection: &mut Connection) -> Result<(), RunError> {
+        self.rebinding.expect(calls.iter().map(|call| &**call));
         self.introduce(calls, connection).await?;
         let mut schedule = Schedule::new(calls, self.settings);
         let mut pending: HashMap<u64, Pending> = HashMap::new();
@@ -258,7 +259,7 @@ impl<'a> Runner<'a> {
         let Some(mut recorded) = recorded else {
             return self.note(call, Verdict::Hole("its answer is not whole on the tape"), Some(took));
         };
-        self.rebinding.learn(&recorded, &answer);
+        self.rebinding.learn(&recorded, &answer, call);
         self.rebinding.apply(&mut recorded);
         let masks = call.answer.as_ref().filter(|said| said.redacted).map(|_| &self.settings.masks);
         let side = crate::diff::Side { message: &recorded, masks };

@@ -120,6 +120,9 @@ pub struct TapePlayer {
     reading: Mutex<Reading>,
 }
 
+/// A method, and its tool, prompt or URI.
+type Subject = (Arc<str>, Option<Arc<str>>);
+
 struct Reading {
     source: TapeSource,
     side: Side,
@@ -135,9 +138,6 @@ struct Reading {
     kept_order: VecDeque<u32>,
     kept_bytes: usize,
 }
-
-/// A method, and its tool, prompt or URI.
-type Subject = (Arc<str>, Option<Arc<str>>);
 
 /// Where a call stands in the tape.
 #[derive(Copy, Clone, Debug)]

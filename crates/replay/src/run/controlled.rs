@@ -39,6 +39,9 @@ impl Runner<'_> {
         control: &ReplayHandle,
         connect: &mut dyn FnMut() -> Connection,
     ) -> Result<(), RunError> {
+        let recorded =
+            control.look(|control| control.calls().iter().map(|call| Arc::clone(&call.recorded)).collect::<Vec<_>>());
+        self.rebinding.expect(recorded.iter().map(|call| &**call));
         let began = Instant::now();
         let mut line = Line { control, connect, open: None };
         loop {

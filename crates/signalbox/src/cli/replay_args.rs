@@ -388,7 +388,11 @@ pub enum RecordMode {
 }
 
 pub(super) const REPLAY_HELP: &str = "\
-A tape is only read. What is recorded meanwhile goes onto a new tape, which names this one as its parent.";
+A tape is only read. What is recorded meanwhile goes onto a new tape, which names this one as its parent.
+
+Examples:
+  signalbox replay serve talk.tape --listen 127.0.0.1:9000
+  signalbox replay run talk.tape -- my-server";
 
 const SERVE_HELP: &str = "\
 Examples:

@@ -247,6 +247,15 @@ fn a_ring_is_written_when_something_fires() {
     });
     assert_eq!(tools(&entries), ["t6", "t7", "t8", "t9", "t10"]);
 
+    // What is decided about a call after its end, such as that it differs from a baseline, fires too.
+    let (entries, _) = sampled(ring(&on), |facts| {
+        calls(facts, 0..9);
+        facts.decision(1, 8, "refuse");
+        calls(facts, 9..15);
+    });
+    assert_eq!(tools(&entries), ["t6", "t7", "t8", "t9"]);
+    assert!(entries.iter().any(|entry| entry.exchange == Some(8) && matches!(entry.content, Content::Decisions(_))));
+
     let memory = Memory::default();
     let settings = RecorderSettings { sampling: ring(&Trigger::default()), ..RecorderSettings::default() };
     let recorder = memory.record(settings, Redactor::none());
