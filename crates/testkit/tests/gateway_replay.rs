@@ -243,10 +243,10 @@ async fn a_failing_tape_of_200_calls_shrinks_to_the_two_that_matter() {
     let (mut talk, tape) = recording(folder.path()).await.unwrap();
     talk.ask("tools/list", json!({})).await.unwrap();
     let mut notes = Vec::new();
-    for number in 0..150 {
+    for number in 0..100 {
         notes.push(note_of(&talk.call("create_note", json!({"text": format!("note {number}")})).await.unwrap()));
     }
-    for note in &notes[..48] {
+    for note in notes.iter().filter(|note| **note != notes[77]) {
         talk.call("delete_note", json!({"note": note})).await.unwrap();
     }
     talk.call("read_note", json!({"note": notes[77]})).await.unwrap();

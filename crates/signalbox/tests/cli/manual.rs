@@ -63,6 +63,7 @@ const COMMANDS: &[&[&str]] = &[
     &["replay", "control", "clear"],
     &["replay", "control", "inject"],
     &["replay", "control", "modify"],
+    &["backtest"],
     &["rules"],
     &["rules", "check"],
     &["rules", "list"],
