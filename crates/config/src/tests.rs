@@ -1,6 +1,7 @@
 //! Whole files, good and bad, with what loading makes of them.
 
 mod bad;
+mod bad_json;
 mod failing;
 mod foreign;
 mod layers;

@@ -1,6 +1,7 @@
 //! What the tools say about themselves.
 
 use serde_json::{Value, json};
+use signalbox_embedded::read_only;
 
 use super::countdown;
 use super::directory;
@@ -28,7 +29,7 @@ fn directory_tool() -> Value {
             also be called as `ls`.",
         "inputSchema": directory_input(),
         "outputSchema": directory_output(),
-        "annotations": annotations("List a directory"),
+        "annotations": read_only("List a directory"),
         "_meta": {META_TOOL: about(&["filesystem", "utility", "navigation"], &["ls"])},
     })
 }
@@ -178,7 +179,7 @@ fn echo_tool() -> Value {
                 "text": {"type": "string", "description": "What to send back.", "maxLength": echo::MAX_TEXT},
             },
         },
-        "annotations": annotations("Echo"),
+        "annotations": read_only("Echo"),
         "_meta": {META_TOOL: about(&["utility"], &[])},
     })
 }
@@ -210,23 +211,13 @@ fn countdown_tool() -> Value {
                 },
             },
         },
-        "annotations": annotations("Count down"),
+        "annotations": read_only("Count down"),
         "_meta": {META_TOOL: about(&["utility"], &[])},
     })
 }
 
 fn kinds() -> [&'static str; 6] {
     Kind::WORDS.map(|(word, _)| word)
-}
-
-fn annotations(title: &str) -> Value {
-    json!({
-        "title": title,
-        "readOnlyHint": true,
-        "destructiveHint": false,
-        "idempotentHint": true,
-        "openWorldHint": false,
-    })
 }
 
 /// GO-1: what the gateway's registry wants to know about a tool.

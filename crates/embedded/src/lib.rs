@@ -19,7 +19,7 @@ mod toolbox;
 
 pub use arguments::{Arguments, BadArguments};
 pub use progress::Progress;
-pub use toolbox::{About, Answer, Calling, Ending, Toolbox};
+pub use toolbox::{About, Answer, Calling, Ending, Toolbox, read_only};
 
 use bytes::Bytes;
 use session::Session;

@@ -1,7 +1,7 @@
 //! What a server inside the process offers.
 
 use super::progress::Progress;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::future::Future;
 use std::pin::Pin;
 
@@ -63,4 +63,16 @@ impl Answer {
     pub fn text(text: String) -> Self {
         Self { text, structured: None, meta: Map::new(), ending: Ending::Done }
     }
+}
+
+/// The annotations of a tool that changes nothing and reaches nothing outside.
+#[must_use]
+pub fn read_only(title: &str) -> Value {
+    json!({
+        "title": title,
+        "readOnlyHint": true,
+        "destructiveHint": false,
+        "idempotentHint": true,
+        "openWorldHint": false,
+    })
 }

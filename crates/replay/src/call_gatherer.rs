@@ -237,8 +237,8 @@ fn id(bytes: &Bytes) -> Option<Bytes> {
     Envelope::parse(bytes.clone()).ok()?.id().map(|id| id.bytes().clone())
 }
 
-/// A request of the new era names its revision.
-fn era(request: &Value) -> Era {
+/// The era that a request speaks: one of the new era names its revision.
+pub(crate) fn era(request: &Value) -> Era {
     let named = request.get("params").and_then(|params| params.get(meta::META)?.get(meta::PROTOCOL_VERSION));
     if named.is_some() { Era::Modern } else { Era::Legacy }
 }

@@ -10,6 +10,7 @@
 //! Messages are taken in their order. A call that has nothing to wait for is answered before the next message is looked at;
 //! one with recorded pauses or questions runs in a task of its own.
 
+use crate::call_gatherer::era;
 use crate::introduction::Introduction;
 use crate::nearest;
 use crate::playing::{Playing, Questions};
@@ -288,9 +289,4 @@ fn empty(era: Era) -> &'static [u8] {
         Era::Modern => br#"{"resultType":"complete"}"#,
         Era::Legacy => b"{}",
     }
-}
-
-fn era(request: &Value) -> Era {
-    let version = request.get("params").and_then(|params| params.get(meta::META)?.get(meta::PROTOCOL_VERSION));
-    if version.is_some() { Era::Modern } else { Era::Legacy }
 }

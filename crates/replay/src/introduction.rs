@@ -1,10 +1,11 @@
 //! What a recorded server answers without a recorded call: handshakes, pings and lists.
 
+use crate::call_gatherer::era;
 use crate::tape_player::TapePlayer;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use signalbox_engine::catalog::ListKind;
-use signalbox_wire::{RawId, Revision, builder, codes, meta, method};
+use signalbox_wire::{Era, RawId, Revision, builder, codes, meta, method};
 
 /// Answers for one place of the tape.
 pub(crate) struct Introduction<'a> {
@@ -25,7 +26,7 @@ impl<'a> Introduction<'a> {
 
     /// The answer to one of these requests.
     pub(crate) fn answer(&self, name: &str, request: &Value, id: &RawId) -> Bytes {
-        let modern = request.pointer("/params/_meta").is_some_and(|meta| meta.get(meta::PROTOCOL_VERSION).is_some());
+        let modern = era(request) == Era::Modern;
         let result = match (name, ListKind::of_method(name)) {
             (method::INITIALIZE, _) => self.initialize(request),
             (method::SERVER_DISCOVER, _) => self.discover(),

@@ -296,7 +296,9 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn is_handshake(name: &str) -> bool {
+/// True for what a client says to get and keep a connection, which the runner does by itself.
+#[must_use]
+pub fn is_handshake(name: &str) -> bool {
     [method::INITIALIZE, method::SERVER_DISCOVER, method::PING, method::SUBSCRIPTIONS_LISTEN].contains(&name)
 }
 

@@ -27,7 +27,9 @@ use signalbox_config::{ListenAddr, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
-pub use tape_args::{DiffArgs, ExportArgs, Format, ImportFormat, PruneArgs, SearchArgs, ShowArgs, TapeCommand};
+pub use tape_args::{
+    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, PruneArgs, SearchArgs, ShowArgs, TapeCommand,
+};
 
 /// The gate that every MCP tool call goes through.
 ///

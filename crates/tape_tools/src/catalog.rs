@@ -3,6 +3,7 @@
 use crate::{diff, question, search};
 use serde_json::{Value, json};
 use signalbox_embedded::arguments::MAX_SAFE;
+use signalbox_embedded::read_only;
 
 const TIME: &str = "as 2026-11-15, 2026-11-15T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d";
 
@@ -41,7 +42,7 @@ fn search_tool() -> Value {
             "calls": list(call(json!({"excerpt": {"type": "string"}}))),
             "next_cursor": {"type": "string", "description": "Where to go on; there is no more without it."},
         }), &["calls"]),
-        "annotations": annotations("Search recorded calls"),
+        "annotations": read_only("Search recorded calls"),
     })
 }
 
@@ -76,7 +77,7 @@ fn show_tool() -> Value {
             and how long it took.",
         "inputSchema": input(&["tape", "exchange"], call_names()),
         "outputSchema": output(members, &["tape", "exchange", "request", "answer", "decisions", "explanation"]),
-        "annotations": annotations("Show a recorded call"),
+        "annotations": read_only("Show a recorded call"),
     })
 }
 
@@ -101,7 +102,7 @@ fn stats_tool() -> Value {
             "tapes": list(numbers()),
             "complete": {"type": "boolean", "description": "False if there were too many calls to count all."},
         }), &["total", "methods", "tools", "tapes", "complete"]),
-        "annotations": annotations("Count recorded calls"),
+        "annotations": read_only("Count recorded calls"),
     })
 }
 
@@ -140,7 +141,7 @@ fn diff_tool() -> Value {
             "request": differences(),
             "answer": differences(),
         }), &["first", "second", "request", "answer"]),
-        "annotations": annotations("Compare two recorded calls"),
+        "annotations": read_only("Compare two recorded calls"),
     })
 }
 
@@ -233,14 +234,4 @@ fn text(description: &str) -> Value {
 
 fn whole(description: &str, least: u64, most: u64) -> Value {
     json!({"type": "integer", "description": description, "minimum": least, "maximum": most})
-}
-
-fn annotations(title: &str) -> Value {
-    json!({
-        "title": title,
-        "readOnlyHint": true,
-        "destructiveHint": false,
-        "idempotentHint": true,
-        "openWorldHint": false,
-    })
 }

@@ -1,5 +1,6 @@
 //! Arguments of `replay`.
 
+use super::PlacesArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::ListenAddr;
 use std::ffi::OsString;
@@ -142,15 +143,9 @@ pub struct TrialArgs {
     /// A tool that is read-only, whatever the tape says; may be repeated
     #[arg(long, value_name = "PATTERN")]
     pub read_only: Vec<String>,
-    /// A path in answers that does not count, such as /result/content/*/text/@json/at; may be repeated
-    #[arg(long, value_name = "PATH")]
-    pub ignore: Vec<String>,
-    /// A file of such paths, one a line
-    #[arg(long, value_name = "FILE")]
-    pub ignore_file: Vec<PathBuf>,
-    /// A path in answers whose list may be in any order; may be repeated
-    #[arg(long, value_name = "PATH")]
-    pub unordered: Vec<String>,
+    /// What does not count.
+    #[command(flatten)]
+    pub places: PlacesArgs,
     /// Numbers may differ by this much, or by this part of the larger one
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     pub tolerance: f64,

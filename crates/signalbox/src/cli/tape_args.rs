@@ -1,8 +1,10 @@
 //! The command line of `signalbox tape`.
 
 use super::Which;
+use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration::{self, NoDuration};
+use signalbox_replay::{Paths, ignore_file};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -188,13 +190,9 @@ Examples:
   signalbox tape diff before.tape last --ignore-file volatile.paths --timing 100ms
   signalbox tape diff before.tape last --breaking --json";
 
-/// Arguments of `tape diff`.
-#[derive(Debug, Clone, Args)]
-pub struct DiffArgs {
-    /// The tape that is compared with
-    pub old: String,
-    /// The tape that is compared
-    pub new: String,
+/// Places in messages that do not count when they are compared, or whose order does not.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlacesArgs {
     /// A place in messages that does not count, such as /**/timestamp. May be given several times
     #[arg(long, value_name = "PATH")]
     pub ignore: Vec<String>,
@@ -204,6 +202,34 @@ pub struct DiffArgs {
     /// A place in messages whose array may come in any order. May be given several times
     #[arg(long, value_name = "PATH")]
     pub unordered: Vec<String>,
+}
+
+impl PlacesArgs {
+    /// What is ignored, and what may come in any order.
+    ///
+    /// # Errors
+    /// If something is not a path, or a file of paths cannot be read.
+    pub fn read(&self) -> Result<(Paths, Paths), Failure> {
+        let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+        let mut ignored = Paths::parse(&self.ignore).map_err(|error| usage(&error))?;
+        for file in &self.ignore_file {
+            ignore_file::add(file, &mut ignored).map_err(|error| usage(&error))?;
+        }
+        let unordered = Paths::parse(&self.unordered).map_err(|error| usage(&error))?;
+        Ok((ignored, unordered))
+    }
+}
+
+/// Arguments of `tape diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// The tape that is compared with
+    pub old: String,
+    /// The tape that is compared
+    pub new: String,
+    /// What does not count.
+    #[command(flatten)]
+    pub places: PlacesArgs,
     /// Two numbers are the same if they differ by at most this much, or this part of the larger one [without a number: 0.01]
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "0.01", value_parser = tolerance)]
     pub tolerance: Option<f64>,

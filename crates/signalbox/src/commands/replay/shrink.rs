@@ -8,10 +8,10 @@ use crate::failure::Failure;
 use crate::output;
 use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_replay::RecordedCall;
-use signalbox_replay::run::{RunReport, Verdict};
+use signalbox_replay::run::{RunReport, Verdict, is_handshake};
 use signalbox_replay::shrink::Shrinker;
 use signalbox_tape::TapeFileWriter;
-use signalbox_wire::{method, printable};
+use signalbox_wire::printable;
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -90,7 +90,7 @@ fn pointers(verdict: &Verdict) -> HashSet<String> {
     }
 }
 
-/// The entries of these calls, and all that belongs to no call.
+/// The entries of these calls, and of handshakes, which every client needs, and all that belongs to no call.
 fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -> Result<(), Failure> {
     let path = absolute(&args.output)?;
     let mut source = find_tape(global, &args.tape)?;
@@ -122,9 +122,4 @@ fn wants(entry: &Entry, numbers: &HashSet<u64>) -> bool {
         },
         None => true,
     }
-}
-
-/// A client's introduction is needed whatever it calls.
-fn is_handshake(name: &str) -> bool {
-    [method::INITIALIZE, method::SERVER_DISCOVER].contains(&name)
 }

@@ -17,7 +17,7 @@ use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
 use signalbox_replay::offer::Offer;
 use signalbox_replay::run::{Connection, OnError, Order, RunReport, RunSettings, Runner, TimeShift, read_only_tools};
-use signalbox_replay::{Holes, Paths, RecordedCall, Side, ignore_file};
+use signalbox_replay::{Holes, Paths, RecordedCall, Side};
 use signalbox_tape::TapeSource;
 use signalbox_transport::stdio_front;
 use std::collections::BTreeMap;
@@ -64,12 +64,7 @@ impl Tape {
 }
 
 fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
-    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-    let mut ignored = Paths::parse(&args.ignore).map_err(|error| usage(&error))?;
-    for file in &args.ignore_file {
-        ignore_file::add(file, &mut ignored).map_err(|error| usage(&error))?;
-    }
-    let unordered = Paths::parse(&args.unordered).map_err(|error| usage(&error))?;
+    let (ignored, unordered) = args.places.read()?;
     Ok(RunSettings {
         speed: args.speed.0,
         order: match args.order {

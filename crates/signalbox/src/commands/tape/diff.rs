@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::output;
 use signalbox_replay::diff::Comparison;
 use signalbox_replay::tape_diff::{self, TapeDiffSettings, TimingBudget};
-use signalbox_replay::{Paths, ignore_file};
 use std::process::ExitCode;
 
 /// Does it. Whatever goes wrong exits with 2, since 1 says that the tapes differ.
@@ -32,12 +31,7 @@ fn compare(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
 }
 
 fn settings(args: &DiffArgs) -> Result<TapeDiffSettings, Failure> {
-    let bad = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
-    let mut ignored = Paths::parse(&args.ignore).map_err(|error| bad(&error))?;
-    for file in &args.ignore_file {
-        ignore_file::add(file, &mut ignored).map_err(|error| bad(&error))?;
-    }
-    let unordered = Paths::parse(&args.unordered).map_err(|error| bad(&error))?;
+    let (ignored, unordered) = args.places.read()?;
     let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Ok(TapeDiffSettings {
         comparison: Comparison {
