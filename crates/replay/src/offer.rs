@@ -166,10 +166,14 @@ impl Offer {
             });
             hello.capabilities = Some(Value::Object(joined));
         }
-        for revision in self.backends.iter().filter_map(|seen| Revision::parse(seen.revision.as_deref()?)) {
-            match revision.era() {
-                Era::Modern => hello.new |= hello.old.is_none(),
-                Era::Legacy => hello.old = hello.old.max(Some(revision)),
+        // What backends spoke counts only where nobody is known to have spoken on the side that is played: the gateway may
+        // have translated between the two.
+        if hello.old.is_none() && !hello.new {
+            for revision in self.backends.iter().filter_map(|seen| Revision::parse(seen.revision.as_deref()?)) {
+                match revision.era() {
+                    Era::Modern => hello.new |= hello.old.is_none(),
+                    Era::Legacy => hello.old = hello.old.max(Some(revision)),
+                }
             }
         }
         hello

@@ -72,6 +72,7 @@ use crate::recorded_call::RecordedCall;
 use answer_book::AnswerBook;
 use order::Schedule;
 use serde_json::{Value, json};
+use signalbox_engine::catalog::ListKind;
 use signalbox_wire::{Era, method};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -87,6 +88,11 @@ pub struct Runner<'a> {
     /// The new answers, by the number of the call, where they are wanted.
     answers: BTreeMap<u64, Value>,
 }
+
+/// How often a list is asked for that differs from the recorded one, and how long after the time before: a server may still be
+/// adding to its lists when the first client comes.
+const LIST_TRIES: u32 = 4;
+const LIST_PAUSE: Duration = Duration::from_millis(300);
 
 /// A request that waits for its answer.
 struct Pending {
@@ -218,10 +224,7 @@ impl<'a> Runner<'a> {
                 let Some(id) = id.and_then(Value::as_u64) else { return Ok(()) };
                 let Some(waiting) = pending.remove(&id) else { return Ok(()) };
                 let Some(call) = calls.get(waiting.index) else { return Ok(()) };
-                let failed = message.get("error").is_some() && !recorded_error(call);
-                if failed
-                    && self.settings.on_error == OnError::Retry
-                    && waiting.tries < self.settings.tries
+                if self.is_worth_asking_again(call, &message, waiting.tries).await
                     && let Ok(request) = self.request(call)
                 {
                     let id = connection.send_request(request).await?;
@@ -234,6 +237,21 @@ impl<'a> Runner<'a> {
                 Ok(())
             }
         }
+    }
+
+    /// True for a call that failed, where failed calls are to be tried again, and for a list that has not settled yet.
+    async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, tries: u32) -> bool {
+        let failed = answer.get("error").is_some() && !recorded_error(call);
+        if failed || ListKind::of_method(&call.method).is_none() {
+            return failed && self.settings.on_error == OnError::Retry && tries < self.settings.tries;
+        }
+        let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
+        let Some(recorded) = recorded else { return false };
+        let unsettled = tries < LIST_TRIES && !self.settings.comparison.compare(&recorded, answer).is_same();
+        if unsettled {
+            tokio::time::sleep(LIST_PAUSE).await;
+        }
+        unsettled
     }
 
     /// Ends the calls that have waited too long.

@@ -36,6 +36,7 @@ pub mod revision;
 pub mod revision_client;
 pub mod revision_server;
 pub mod scene;
+pub mod served_tape;
 pub mod sse_client;
 pub mod sse_server;
 pub mod terminal;

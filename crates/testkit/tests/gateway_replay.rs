@@ -5,8 +5,8 @@
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
 use signalbox_testkit::notes_tape::{Talk, note_of, notes_tape, recording};
-use signalbox_testkit::process::{Spawned, built};
-use signalbox_testkit::scene::{eventually, signalbox};
+use signalbox_testkit::process::built;
+use signalbox_testkit::served_tape::{ServedTape, record, talk, text, told};
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
@@ -26,38 +26,11 @@ const STEPS: [&str; 10] = [
     r#"trigger-long-running-operation={"duration":1,"steps":4}"#,
 ];
 
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// What a client was told, without what differs from run to run.
-fn told(document: &Value) -> Value {
-    let mut steps = document["steps"].clone();
-    for call in steps["call"].as_array_mut().into_iter().flatten() {
-        // How much progress a client counts depends on what it reads together with the answer.
-        call.as_object_mut().unwrap().retain(|name, _| name != "ms" && name != "progress");
-    }
-    steps
-}
-
-/// Runs a client's steps against a server that it starts.
-async fn talk(client: &[&str], server: &[&str]) -> Option<Value> {
-    let line = [client, &STEPS[..], &["--stdio"], server].concat();
-    run(&line).await.unwrap()
-}
-
 /// Records a client's steps with server-everything behind the gateway.
 async fn recorded(client: &[&str], folder: &Path) -> Option<(Value, PathBuf)> {
-    let (config, data, tape) = (folder.join("live.toml"), folder.join("live"), folder.join("talk.tape"));
     let script = json!(text(&run_script()));
-    std::fs::write(&config, format!("[backends.ev]\ncommand = {script}\nargs = [\"everything\", \"stdio\"]\n"))
-        .unwrap();
-    let program = built("signalbox").unwrap();
-    let live = talk(client, &[text(&program), "stdio", "-c", text(&config), "--data-dir", text(&data)]).await?;
-    let export = async || signalbox(&data, &["tape", "export", "last", "-o", text(&tape)]).await.ok().map(drop);
-    eventually("the tape can be exported", export).await.unwrap();
-    std::fs::remove_file(&config).unwrap();
-    Some((live, tape))
+    let backend = format!("[backends.ev]\ncommand = {script}\nargs = [\"everything\", \"stdio\"]\n");
+    record(client, &STEPS, &backend, folder).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +40,8 @@ async fn s38_s75_a_recorded_session_is_served_back_over_stdio_with_the_server_go
         let Some((live, tape)) = recorded(client, folder.path()).await else { return };
         let (program, data) = (built("signalbox").unwrap(), folder.path().join("replay"));
         // SO-2: a tape alone on the command line, with a pipe as input, is served.
-        let replayed = talk(client, &[text(&program), "--data-dir", text(&data), text(&tape)]).await.unwrap();
+        let replayed =
+            talk(client, &STEPS, &[text(&program), "--data-dir", text(&data), text(&tape)]).await.unwrap().unwrap();
         assert!(told(&live)["call"].to_string().contains("häł😀"), "{client:?}: {live}");
         assert_eq!(told(&replayed), told(&live), "{client:?}");
         assert!(replayed["progress"]["count"].as_u64() > Some(0), "{client:?}: {replayed}");
@@ -78,7 +52,7 @@ async fn s38_s75_a_recorded_session_is_served_back_over_stdio_with_the_server_go
 async fn s45_a_recorded_session_is_served_to_clients_of_other_revisions_over_http() {
     let folder = tempfile::tempdir().unwrap();
     let Some((_, tape)) = recorded(CLIENTS[0], folder.path()).await else { return };
-    let served = serve(folder.path(), &tape, &[]).await;
+    let served = ServedTape::start(folder.path(), &tape, &[]).await.unwrap();
     for client in CLIENTS {
         let line = [client, &STEPS[..], &["--url", &served.url]].concat();
         let replayed = run(&line).await.unwrap().unwrap();
@@ -86,36 +60,6 @@ async fn s45_a_recorded_session_is_served_to_clients_of_other_revisions_over_htt
         assert!(calls.contains("häł😀") && calls.contains("Long running operation completed"), "{client:?}: {calls}");
         assert!(!calls.contains("not on the tape"), "{client:?}: {calls}");
     }
-}
-
-struct Served {
-    url: String,
-    _process: Spawned,
-}
-
-/// Serves a tape over HTTP.
-async fn serve(folder: &Path, tape: &Path, more: &[&str]) -> Served {
-    let mut command = Command::new(built("signalbox").unwrap());
-    command.args([
-        "replay",
-        "serve",
-        text(tape),
-        "--listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        text(&folder.join("served")),
-    ]);
-    command.args(more);
-    let process = Spawned::start(command).unwrap();
-    let url = eventually("the gateway says where it listens", async || {
-        let lines = [process.lines(), process.error_lines()].concat();
-        lines.iter().find_map(|line| {
-            let at = line.find("http://127.0.0.1:")?;
-            let url = line[at..].split(|c: char| c.is_whitespace() || c == '"').next()?;
-            url.ends_with("/mcp").then(|| url.to_owned())
-        })
-    });
-    Served { url: url.await.unwrap(), _process: process }
 }
 
 /// `replay run` of a tape against the notes server: its exit code, what it printed, and how often the server wrote.
@@ -191,7 +135,7 @@ async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_
 async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();
-    let served = serve(folder.path(), &tape, &[]).await;
+    let served = ServedTape::start(folder.path(), &tape, &[]).await.unwrap();
     let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
     let client =
         signalbox_testkit::http_client::HttpClient::new(address).initialize("2025-06-18", json!({})).await.unwrap();
@@ -220,7 +164,7 @@ async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is
     let (child, writes, server) =
         (folder.path().join("more.tape"), folder.path().join("w"), built("notes-server").unwrap());
     let live = ["--record", "new", "--tape-to", text(&child), "--", text(&server), text(&writes)];
-    let served = serve(folder.path(), &tape, &live).await;
+    let served = ServedTape::start(folder.path(), &tape, &live).await.unwrap();
     let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
     let client =
         signalbox_testkit::http_client::HttpClient::new(address).initialize("2025-06-18", json!({})).await.unwrap();
