@@ -143,6 +143,7 @@ fn a_full_file() {
         allowed_hosts: vec!["box.example:8080".to_owned(), "box".to_owned()],
         demo_root: PathBuf::from("/etc/box/demo"),
         watch_config: false,
+        rule_seed: None,
         otel: None,
     };
     assert_eq!(config.gateway, gateway);
@@ -226,6 +227,7 @@ fn defaults() {
         allowed_hosts: Vec::new(),
         demo_root: PathBuf::from("."),
         watch_config: true,
+        rule_seed: None,
         otel: None,
     };
     assert_eq!(config.gateway, gateway);
