@@ -240,6 +240,19 @@ fn defaults() {
     assert_eq!((backend.trust_level, backend.category), (TrustLevel::Community, None));
 }
 
+#[test]
+fn rules_have_a_seed_only_where_one_is_given() {
+    let seed = |text: &str| good(&format!("[gateway]\n{text}\n")).gateway.rule_seed;
+    assert_eq!(
+        (seed(""), seed("rule_seed = 0"), seed("rule_seed = 9223372036854775807")),
+        (None, Some(0), Some(keys::MOST_SEED))
+    );
+    for bad in ["-1", "9223372036854775808"] {
+        let error = load("signalbox.toml", &format!("[gateway]\nrule_seed = {bad}\n")).expect_err("out of range");
+        assert!(error.to_string().contains(&format!("from 0 to {}, found `{bad}`", keys::MOST_SEED)), "{error}");
+    }
+}
+
 /// Whatever the reference lists is read: each key is accepted, or refused for what it is, but never unknown.
 #[test]
 fn every_key_of_the_reference_is_known_to_the_parser() {

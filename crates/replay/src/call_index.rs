@@ -1,9 +1,10 @@
 //! Where the calls of a tape stand.
 //!
-//! A tape may have millions of calls, most of them unlike any other. So a call costs one place in the tape and one small entry
-//! under its key; a list is made only for a key that several calls have.
+//! A tape may have millions of calls, most of them unlike any other. So a call costs its key, its place, and a number in a table
+//! that finds it by its key: about 40 bytes. A list is made only for a key that several calls have.
 
 use crate::match_key::MatchKey;
+use hashbrown::HashTable;
 use signalbox_engine::keys::TextMap;
 use std::sync::Arc;
 
@@ -18,12 +19,18 @@ type Subject = (Arc<str>, Option<Arc<str>>);
 /// The calls that have been read, each by a number of its own.
 #[derive(Debug, Default)]
 pub(crate) struct CallIndex {
-    /// The place of each call's request.
-    places: Vec<u64>,
-    by_key: TextMap<MatchKey, Equal>,
+    calls: Vec<Indexed>,
+    by_key: HashTable<Equal>,
     /// Calls that have one key, in the order of their places.
     equals: Vec<Vec<u32>>,
     by_subject: TextMap<Subject, Vec<u32>>,
+}
+
+/// What a call is found by, and the place of its request.
+#[derive(Copy, Clone, Debug)]
+struct Indexed {
+    key: MatchKey,
+    place: u64,
 }
 
 /// The calls of a key.
@@ -38,27 +45,34 @@ enum Equal {
 impl CallIndex {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.calls.len()
     }
 
     /// The place of a call's request.
     pub(crate) fn place(&self, call: u32) -> Option<u64> {
-        self.places.get(call as usize).copied()
+        self.calls.get(call as usize).map(|call| call.place)
     }
 
     /// Adds a call and returns its number; none if there are too many.
     pub(crate) fn add(&mut self, key: MatchKey, place: u64, subject: Subject) -> Option<u32> {
-        let call = u32::try_from(self.places.len()).ok()?;
-        self.places.push(place);
-        match self.by_key.get(&key).copied() {
-            None => _ = self.by_key.insert(key, Equal::One(call)),
-            Some(Equal::One(first)) => {
-                let list = u32::try_from(self.equals.len()).ok()?;
-                self.equals.push(vec![first]);
-                self.by_key.insert(key, Equal::Many(list));
-                self.put(list, call, place);
+        let call = u32::try_from(self.calls.len()).ok()?;
+        self.calls.push(Indexed { key, place });
+        let (calls, equals) = (&self.calls, &mut self.equals);
+        let found = self.by_key.find_mut(key.short(), |other| key_of(calls, equals, *other) == Some(key));
+        match found {
+            None => {
+                let hash = |other: &Equal| key_of(calls, equals, *other).map_or(0, MatchKey::short);
+                self.by_key.insert_unique(key.short(), Equal::One(call), hash);
             }
-            Some(Equal::Many(list)) => self.put(list, call, place),
+            Some(equal) => {
+                if let Equal::One(first) = *equal {
+                    *equal = Equal::Many(u32::try_from(equals.len()).ok()?);
+                    equals.push(vec![first]);
+                }
+                if let Equal::Many(list) = *equal {
+                    self.put(list, call, place);
+                }
+            }
         }
         let is_known = self.by_subject.contains_key(&subject);
         if is_known || self.by_subject.len() < MOST_SUBJECTS {
@@ -72,9 +86,9 @@ impl CallIndex {
 
     /// Calls come in the order in which they are complete; the list has that of their requests.
     fn put(&mut self, list: u32, call: u32, place: u64) {
-        let places = &self.places;
+        let calls = &self.calls;
         let Some(list) = self.equals.get_mut(list as usize) else { return };
-        let at = list.partition_point(|other| places.get(*other as usize).is_some_and(|other| *other < place));
+        let at = list.partition_point(|other| calls.get(*other as usize).is_some_and(|other| other.place < place));
         list.insert(at, call);
     }
 
@@ -89,7 +103,8 @@ impl CallIndex {
     }
 
     fn equal<T: Default>(&self, key: MatchKey, look: impl FnOnce(&[u32]) -> T) -> T {
-        match self.by_key.get(&key) {
+        let is_wanted = |other: &Equal| key_of(&self.calls, &self.equals, *other) == Some(key);
+        match self.by_key.find(key.short(), is_wanted) {
             Some(Equal::One(call)) => look(&[*call]),
             Some(Equal::Many(list)) => self.equals.get(*list as usize).map(|all| look(all)).unwrap_or_default(),
             None => T::default(),
@@ -100,6 +115,15 @@ impl CallIndex {
     pub(crate) fn alike(&self, subject: &Subject) -> &[u32] {
         self.by_subject.get(subject).map_or(&[], Vec::as_slice)
     }
+}
+
+/// The key that these calls have.
+fn key_of(calls: &[Indexed], equals: &[Vec<u32>], equal: Equal) -> Option<MatchKey> {
+    let first = match equal {
+        Equal::One(call) => call,
+        Equal::Many(list) => *equals.get(list as usize)?.first()?,
+    };
+    calls.get(first as usize).map(|call| call.key)
 }
 
 #[cfg(test)]

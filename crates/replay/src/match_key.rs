@@ -40,6 +40,12 @@ impl MatchKey {
         Some(Self::digest(&written))
     }
 
+    /// A part of it, for tables of hashes: all of its bits are mixed.
+    pub(crate) fn short(self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    }
+
     /// Keys are compared within one process only, so their hash may be a fast one that begins differently in each: whoever
     /// wrote the tape cannot choose calls that collide.
     fn digest(written: &[u8]) -> Self {

@@ -45,17 +45,6 @@ impl RecordedCall {
         self.key.is_some() && self.answer.as_ref().is_some_and(|answer| answer.bytes.is_some())
     }
 
-    /// The same call with bodies of its own: those that were read share the memory of everything that was read with them.
-    #[must_use]
-    pub fn detached(mut self) -> Self {
-        let own = |bytes: &mut Option<Bytes>| *bytes = bytes.as_deref().map(Bytes::copy_from_slice);
-        own(&mut self.request);
-        let steps = self.steps.iter_mut().chain(&mut self.afterwards);
-        let said = steps.flat_map(|step| [Some(&mut step.said), step.answer.as_mut()]).flatten();
-        said.chain(&mut self.answer).for_each(|said| own(&mut said.bytes));
-        self
-    }
-
     /// About how many bytes it takes up.
     #[must_use]
     pub fn weight(&self) -> usize {

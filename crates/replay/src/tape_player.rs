@@ -28,7 +28,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most bytes of calls that are kept whole.
-pub const CACHE: usize = 24 << 20;
+pub const CACHE: usize = 16 << 20;
 /// How many entries are read at once.
 const BATCH: usize = 2_000;
 /// How many entries are read at most before the server introduces itself.
@@ -234,18 +234,19 @@ impl TapePlayer {
 
     fn find_by_key(&self, cursor: &mut Cursor, key: MatchKey) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         let asked = cursor.asked.get(&key).copied().unwrap_or_default();
-        let mut reading = self.reading();
-        let index = loop {
+        let call = loop {
+            let mut reading = self.reading();
             if let Some(index) = reading.nth(key, asked).or_else(|| self.beyond(&reading, key, asked)) {
-                break index;
+                break reading.whole(index, &self.settings)?;
             }
             if reading.ended {
                 return Ok(None);
             }
             reading.advance(&self.settings)?;
+            // Those who ask for what has been read need not wait for all of the tape.
+            drop(reading);
+            std::thread::yield_now();
         };
-        let call = reading.whole(index, &self.settings)?;
-        drop(reading);
         cursor.advance(key, &call);
         Ok(Some(call))
     }
@@ -330,7 +331,7 @@ impl Reading {
         let (Some(key), true) = (call.key, call.is_playable()) else { return };
         let subject = (Arc::clone(&call.method), call.subject.clone());
         if let Some(index) = self.calls.add(key, call.seq, subject) {
-            self.keep(index, Arc::new(call.detached()));
+            self.keep(index, Arc::new(call));
         }
     }
 
@@ -373,7 +374,7 @@ impl Reading {
             let mut found = std::iter::from_fn(|| gatherer.next_call());
             if let Some(mut call) = found.find(|call| call.seq == place) {
                 settings.answers.apply(&mut call);
-                break Arc::new(call.detached());
+                break Arc::new(call);
             }
         };
         drop(entries);
@@ -513,6 +514,9 @@ mod tests {
             let mut next = || said(&player, &mut cursor, "x");
             assert_eq!((next(), next()), ("first".to_owned(), "second".to_owned()));
             assert_eq!(format!("{} {}", next(), next()), expected);
+            // What is kept whole needs no reading, beyond the last answer as before it.
+            let key = player.key_of(&request("x")).unwrap();
+            assert!(player.find_known(&mut cursor, key).is_some());
         }
     }
 
@@ -550,6 +554,8 @@ mod tests {
         assert_eq!(number("2999"), "2999");
         assert!(player.reading().kept_bytes <= CACHE && !player.reading().kept.contains_key(&0));
         assert_eq!(number("1"), "1", "it is read again from its place");
+        let call = player.reading().kept.get(&0).cloned().unwrap();
+        assert!(call.answer.as_ref().unwrap().bytes.as_ref().unwrap().is_unique(), "it does not hold its frame");
         assert_eq!(number("4000"), "nothing,");
     }
 

@@ -189,6 +189,20 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_has_its_seed_and_the_name_of_the_recorded_backend_where_it_can_be_one() {
+        let rules = Some(Path::new("/etc/rules.toml"));
+        let named = |name| Replayed { name: Some(name), tape: Some("x.tape"), rules, ..Replayed::default() };
+        let text = Replayed { seed: Some(7), ..named("my_files-2") }.text().unwrap();
+        assert_eq!(
+            text,
+            "[gateway]\nrule_files = [\"/etc/rules.toml\"]\nrule_seed = 7\n[backends.my_files-2]\ntape = \"x.tape\"\n"
+        );
+        for name in ["", "a.b", "a]\n[gateway", "ä"] {
+            assert!(named(name).text().unwrap().contains("\n[backends.tape]\n"), "{name}");
+        }
+    }
+
+    #[test]
     fn the_file_is_private_and_goes_with_its_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();

@@ -145,6 +145,8 @@ mod tests {
             let text = refused.to_string();
             assert!(text.contains(key) && text.contains("restart"), "{text}");
         }
+        let seeded = settings(&before, &config("[gateway]\nrule_seed = 7\n"));
+        assert_eq!(seeded, Err(ReloadError::NeedsRestart(vec!["gateway.rule_seed"])));
         let next = Config { data_dir: "/elsewhere".into(), ..before.clone() };
         assert_eq!(settings(&before, &next), Err(ReloadError::NeedsRestart(vec!["gateway.data_dir"])));
     }
