@@ -1,7 +1,7 @@
-# What script/bench and script/bench-flat share: processes that end with the script, and waiting for them to listen.
+# What the scripts that measure share: processes that end with the script, and waiting for them to listen.
 # Sourced, with the root of the clone as the working folder.
 
-target=${CARGO_TARGET_DIR:-target}/dist
+target=${CARGO_TARGET_DIR:-target}/${BENCH_PROFILE:-dist}
 bench=$PWD/$target/signalbox-bench
 signalbox=$PWD/$target/signalbox
 case $target in /*) bench=$target/signalbox-bench signalbox=$target/signalbox ;; esac

@@ -149,7 +149,7 @@ pub fn assemble(
         recording.withhold(builtin_backend::withheld(config));
         facts.push(recording.sink());
     }
-    let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
+    let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let baseline = baseline::start(config, &live, recording.as_deref())?;
@@ -192,7 +192,10 @@ fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::ote
 }
 
 /// What random draws of rules start from.
-fn seed() -> Result<u64, AssembleError> {
+fn seed(config: &Config) -> Result<u64, AssembleError> {
+    if let Some(seed) = config.gateway.rule_seed {
+        return Ok(seed);
+    }
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| AssembleError::Random(error.to_string()))?;
     Ok(u64::from_ne_bytes(bytes))

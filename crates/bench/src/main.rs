@@ -19,9 +19,11 @@ mod load;
 mod outcome;
 mod pace;
 mod pipe;
+mod places;
 mod plan;
 mod process;
 mod record;
+mod replayed;
 mod report;
 mod request;
 mod results;
@@ -58,6 +60,11 @@ usage: signalbox-bench COMMAND
   flat      FILE [--no-time]
                           the same lines, and lines of `NAME instructions ERA COUNT`, as a table beside the set-up `base`
   record    FILE          the same lines: the set-up `recorded` beside `plain`, and whether S-65 is met
+  replayed  FILE          the same lines: the set-up `tape` beside `live`, and whether it is as fast
+  places    --url http://ADDR/mcp --command 'PROGRAM ARGUMENT...' --of CALLS [--calls 10000] [--tool echo]
+            [--most-ms 1000] [--most-kb N]
+                          starts a program that plays a tape of so many calls (with the argument `n` from 0 on, answered by `answer 0.` and so on),
+                          makes the first one, the last one and others all over it, and tells times and peak memory
   free-port               a loopback port that is free now";
 
 fn main() -> ExitCode {
@@ -98,6 +105,8 @@ fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCod
         "report" => report::run(words),
         "flat" => flat::run(words),
         "record" => record::run(words),
+        "replayed" => replayed::run(words),
+        "places" => places::run(&Args::parse(words, places::FLAGS, &[])?),
         "free-port" => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             println!("{}", listener.local_addr()?.port());

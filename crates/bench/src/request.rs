@@ -127,6 +127,13 @@ impl LoadTarget {
         PreparedCall { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
+    /// A call of `tool` with this number as its argument `n`, and as its id.
+    pub fn numbered(&self, session: Option<&str>, tool: &str, number: u64) -> Vec<u8> {
+        let params = format!(r#""name":"{tool}","arguments":{{"n":{number}}}"#);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{{params}}}}}"#, number + 100);
+        self.framed(&self.headers(session, "tools/call", Some(tool)), &body)
+    }
+
     fn headers(&self, session: Option<&str>, method: &str, name: Option<&str>) -> String {
         match self.era {
             LoadEra::Old => {

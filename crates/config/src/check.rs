@@ -110,6 +110,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         allowed_hosts: checked(table, "allowed_hosts", is_host, "a host like `box.example` or `box.example:8080`")?,
         demo_root: folder(table, "demo_root")?.unwrap_or_else(|| ".".into()),
         watch_config: table.flag("watch_config")?,
+        rule_seed: table.seed("rule_seed")?,
         otel: otel::check(&table.table("otel")?)?,
     })
 }

@@ -53,6 +53,8 @@ pub enum KeyKind {
         /// The most allowed.
         max: u64,
     },
+    /// What random numbers begin with; there is no default.
+    Seed,
     /// A list of strings.
     Texts,
     /// A list of addresses, each alone or in a table with its weight.
@@ -99,6 +101,7 @@ impl KeyKind {
             }
             Self::Fraction(_) => "a number from 0 to 1".to_owned(),
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Self::Seed => format!("a whole number from 0 to {MOST_SEED}"),
             Self::Texts => "a list of strings".to_owned(),
             Self::Addresses => "a list of addresses, each alone or as `{ url = …, weight = … }`".to_owned(),
             Self::Tables => "a list of tables".to_owned(),
@@ -108,6 +111,9 @@ impl KeyKind {
         }
     }
 }
+
+/// The largest seed: the largest whole number that TOML has.
+pub const MOST_SEED: u64 = i64::MAX.cast_unsigned();
 
 /// The shortest time that can be asked for: every duration is above zero.
 pub const LEAST_SECONDS: f64 = 0.001;

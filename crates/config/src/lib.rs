@@ -28,6 +28,7 @@ mod priority;
 mod raw;
 mod read;
 pub mod record;
+mod record_keys;
 pub mod redact_key;
 pub mod reference;
 pub mod rules;
@@ -118,6 +119,8 @@ pub struct Gateway {
     pub demo_root: PathBuf,
     /// A changed file is taken over without being asked.
     pub watch_config: bool,
+    /// What the random numbers of rules begin with; without one, every start has its own.
+    pub rule_seed: Option<u64>,
     /// Where traces go, while any are exported.
     pub otel: Option<Otel>,
 }

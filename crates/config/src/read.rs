@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::check::Faults;
 use super::error::{self, ConfigError, ConfigPlace, Origin, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
-use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS};
+use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS, MOST_SEED};
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use crate::duration;
@@ -216,6 +216,19 @@ impl<'a> Table<'a> {
             .ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
     }
 
+    /// What random numbers begin with, if it is given.
+    pub(crate) fn seed(&self, key: &str) -> Result<Option<u64>, ConfigError> {
+        let kind = self.kind(key)?;
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else { return Ok(None) };
+        let Value::Integer(number) = node.value else {
+            return Err(self.wrong_type(key, node, kind));
+        };
+        match u64::try_from(number).ok().filter(|number| *number <= MOST_SEED) {
+            Some(seed) => Ok(Some(seed)),
+            None => Err(self.out_of_range(key, node, kind, &number.to_string())),
+        }
+    }
+
     /// A part of the whole, or its default.
     pub(crate) fn fraction(&self, key: &str) -> Result<f64, ConfigError> {
         let kind = self.kind(key)?;
@@ -340,6 +353,7 @@ impl<'a> Table<'a> {
         match kind {
             KeyKind::Seconds { .. } => self.seconds(key).map(drop),
             KeyKind::Count { .. } => self.count::<u64>(key).map(drop),
+            KeyKind::Seed => self.seed(key).map(drop),
             KeyKind::Fraction(_) => self.fraction(key).map(drop),
             KeyKind::Choice { .. } => self.choice(key).map(drop),
             _ => Ok(()),
@@ -354,7 +368,7 @@ fn fits(kind: &KeyKind, value: &Value) -> bool {
         KeyKind::Flag(_) => matches!(value, Value::Bool(_)),
         KeyKind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
         KeyKind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
-        KeyKind::Count { .. } => matches!(value, Value::Integer(_)),
+        KeyKind::Count { .. } | KeyKind::Seed => matches!(value, Value::Integer(_)),
         KeyKind::Texts | KeyKind::Addresses | KeyKind::Tables | KeyKind::Rules => matches!(value, Value::List(_)),
         KeyKind::TextTable | KeyKind::Table => matches!(value, Value::Table(_)),
     }

@@ -143,6 +143,7 @@ fn a_full_file() {
         allowed_hosts: vec!["box.example:8080".to_owned(), "box".to_owned()],
         demo_root: PathBuf::from("/etc/box/demo"),
         watch_config: false,
+        rule_seed: None,
         otel: None,
     };
     assert_eq!(config.gateway, gateway);
@@ -226,6 +227,7 @@ fn defaults() {
         allowed_hosts: Vec::new(),
         demo_root: PathBuf::from("."),
         watch_config: true,
+        rule_seed: None,
         otel: None,
     };
     assert_eq!(config.gateway, gateway);
@@ -236,6 +238,19 @@ fn defaults() {
     assert_eq!(backend.start_timeout, Duration::from_secs(30));
     assert_eq!((backend.max_children, backend.era), (8, Era::Auto));
     assert_eq!((backend.trust_level, backend.category), (TrustLevel::Community, None));
+}
+
+#[test]
+fn rules_have_a_seed_only_where_one_is_given() {
+    let seed = |text: &str| good(&format!("[gateway]\n{text}\n")).gateway.rule_seed;
+    assert_eq!(
+        (seed(""), seed("rule_seed = 0"), seed("rule_seed = 9223372036854775807")),
+        (None, Some(0), Some(keys::MOST_SEED))
+    );
+    for bad in ["-1", "9223372036854775808"] {
+        let error = load("signalbox.toml", &format!("[gateway]\nrule_seed = {bad}\n")).expect_err("out of range");
+        assert!(error.to_string().contains(&format!("from 0 to {}, found `{bad}`", keys::MOST_SEED)), "{error}");
+    }
 }
 
 /// Whatever the reference lists is read: each key is accepted, or refused for what it is, but never unknown.

@@ -138,7 +138,7 @@ impl Conversation {
             return self.pass_on(message);
         }
         let key = message.key();
-        let Ok(request) = serde_json::from_slice::<Value>(envelope.bytes()) else { return };
+        let Ok(request) = serde_json::from_slice::<Value>(envelope.bytes()).map(Arc::new) else { return };
         if method == method::SUBSCRIPTIONS_LISTEN {
             return self.listen(&request, id);
         }
@@ -147,7 +147,7 @@ impl Conversation {
             let answer = Introduction::new(&self.player, place).answer(method, &request, &id);
             return self.say(answer, key);
         }
-        match self.find(request.clone()).await {
+        match self.find(&request).await {
             Ok(Found::Call(call)) => {
                 self.played.calls.fetch_add(1, Ordering::Relaxed);
                 let playing = Playing {
@@ -184,11 +184,12 @@ impl Conversation {
     }
 
     /// Looks in what has been read; reading on may take long and is done where it holds nothing up.
-    async fn find(&self, request: Value) -> Result<Found, StoreError> {
-        if let Some(call) = self.player.find_known(&mut self.cursor.lock().unpoisoned(), &request) {
+    async fn find(&self, request: &Arc<Value>) -> Result<Found, StoreError> {
+        let known = |key| self.player.find_known(&mut self.cursor.lock().unpoisoned(), key);
+        if let Some(call) = self.player.key_of(request).and_then(known) {
             return Ok(Found::Call(call));
         }
-        let (player, cursor) = (Arc::clone(&self.player), Arc::clone(&self.cursor));
+        let (player, cursor, request) = (Arc::clone(&self.player), Arc::clone(&self.cursor), Arc::clone(request));
         let found = tokio::task::spawn_blocking(move || player.find(&mut cursor.lock().unpoisoned(), &request));
         found.await.unwrap_or_else(|error| Err(StoreError::Other(error.to_string())))
     }

@@ -3,6 +3,7 @@
 pub mod backtest;
 pub mod baseline;
 pub mod call_gatherer;
+mod call_index;
 pub mod contract;
 mod conversation;
 pub mod diff;

@@ -1,9 +1,11 @@
 //! When two requests are the same call.
 
 use crate::paths::Paths;
-use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
+use foldhash::quality::RandomState;
+use serde_json::{Value, json};
 use std::fmt;
+use std::hash::BuildHasher as _;
+use std::sync::LazyLock;
 
 /// What a call is found by: its method and its params as JSON values. The order of members and the spelling of numbers do
 /// not count, and neither do `_meta`, the ignored paths, and what a server minted for one conversation only
@@ -18,20 +20,41 @@ impl MatchKey {
     /// The key of a request, or none if the request is not an object.
     #[must_use]
     pub fn of(request: &Value, ignored: &Paths) -> Option<Self> {
-        let mut message = Map::new();
-        message.insert("method".to_owned(), request.get("method")?.clone());
-        let none = Value::Object(Map::new());
-        let params = request.get("params").unwrap_or(&none);
-        message.insert("params".to_owned(), compared(params));
-        message.insert("round".to_owned(), is_round(params).into());
-        let mut message = Value::Object(message);
-        ignored.remove_from(&mut message);
-        let mut written = Vec::with_capacity(128);
-        write_canonical(&message, &mut written);
-        let digest = Sha256::digest(&written);
+        static EMPTY: Value = Value::Null;
+        let (method, params) = (request.get("method")?, request.get("params").unwrap_or(&EMPTY));
+        let mut written = Vec::with_capacity(256);
+        written.push(u8::from(is_round(params)));
+        if ignored.is_empty() {
+            write_canonical(method, &mut written);
+            match params {
+                Value::Object(_) | Value::Null => write_members(told_apart(params), &mut written),
+                other => write_canonical(other, &mut written),
+            }
+        } else {
+            let mut message = json!({"method": method, "params": compared(params)});
+            ignored.remove_from(&mut message);
+            for part in ["method", "params"] {
+                write_canonical(message.get(part).unwrap_or(&EMPTY), &mut written);
+            }
+        }
+        Some(Self::digest(&written))
+    }
+
+    /// A part of it, for tables of hashes: all of its bits are mixed.
+    pub(crate) fn short(self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// Keys are compared within one process only, so their hash may be a fast one that begins differently in each: whoever
+    /// wrote the tape cannot choose calls that collide.
+    fn digest(written: &[u8]) -> Self {
+        static STATES: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
         let mut key = [0; 16];
-        key.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
-        Some(Self(key))
+        for (part, state) in key.chunks_exact_mut(8).zip(&*STATES) {
+            part.copy_from_slice(&state.hash_one(written).to_ne_bytes());
+        }
+        Self(key)
     }
 }
 
@@ -51,28 +74,26 @@ fn is_round(params: &Value) -> bool {
 /// The part of params that tells one call from another. Absent and empty params are the same.
 #[must_use]
 pub fn compared(params: &Value) -> Value {
-    let Value::Object(members) = params else { return params.clone() };
-    let kept = members.iter().filter(|(name, _)| *name != "_meta" && !MINTED.contains(&name.as_str()));
+    match params {
+        Value::Object(_) | Value::Null => {
+            Value::Object(told_apart(params).map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+/// The members of params that tell one call from another.
+fn told_apart(params: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let kept = params.as_object().into_iter().flatten();
+    let kept = kept.filter(|(name, _)| *name != "_meta" && !MINTED.contains(&name.as_str()));
     // Clients leave empty arguments out, or do not.
-    let kept = kept.filter(|(name, value)| *name != "arguments" || value.as_object().is_none_or(|all| !all.is_empty()));
-    Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+    kept.filter(|(name, value)| *name != "arguments" || value.as_object().is_none_or(|all| !all.is_empty()))
 }
 
 /// Writes a value so that equal values are written equally: members sorted, numbers by their value.
 pub fn write_canonical(value: &Value, to: &mut Vec<u8>) {
     match value {
-        Value::Object(members) => {
-            let mut sorted: Vec<_> = members.iter().collect();
-            sorted.sort_unstable_by_key(|(name, _)| *name);
-            to.push(b'{');
-            for (name, value) in sorted {
-                write_text(name, to);
-                to.push(b':');
-                write_canonical(value, to);
-                to.push(b',');
-            }
-            to.push(b'}');
-        }
+        Value::Object(members) => write_members(members.iter(), to),
         Value::Array(items) => {
             to.push(b'[');
             for item in items {
@@ -87,6 +108,19 @@ pub fn write_canonical(value: &Value, to: &mut Vec<u8>) {
         Value::Bool(false) => to.extend_from_slice(b"false"),
         Value::Null => to.extend_from_slice(b"null"),
     }
+}
+
+fn write_members<'a>(members: impl Iterator<Item = (&'a String, &'a Value)>, to: &mut Vec<u8>) {
+    let mut sorted: Vec<_> = members.collect();
+    sorted.sort_unstable_by_key(|(name, _)| *name);
+    to.push(b'{');
+    for (name, value) in sorted {
+        write_text(name, to);
+        to.push(b':');
+        write_canonical(value, to);
+        to.push(b',');
+    }
+    to.push(b'}');
 }
 
 fn write_text(text: &str, to: &mut Vec<u8>) {

@@ -1,8 +1,8 @@
 //! Finds the recorded answer to a request.
 //!
 //! A tape may be larger than memory, and a client mostly asks in the order of the tape. So the player reads a tape only as far
-//! as it must: it gathers calls until the wanted one turns up, keeps their keys and places, and keeps the latest calls whole
-//! ([`CACHE`]). A call that is no longer kept whole is read again from its place.
+//! as it must: it gathers calls until the wanted one turns up, keeps their keys and places ([`CallIndex`]), and keeps the latest
+//! calls whole ([`CACHE`]). A call that is no longer kept whole is read again from its place.
 //!
 //! Invariants:
 //! - a tape is only read, never written;
@@ -10,6 +10,7 @@
 //! - what cannot be played (no body, no answer) is never found, and counted in [`Holes`].
 
 use crate::call_gatherer::CallGatherer;
+use crate::call_index::CallIndex;
 use crate::edited_answers::EditedAnswers;
 use crate::holes::Holes;
 use crate::match_key::MatchKey;
@@ -27,13 +28,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most bytes of calls that are kept whole.
-pub const CACHE: usize = 24 << 20;
+pub const CACHE: usize = 16 << 20;
 /// How many entries are read at once.
 const BATCH: usize = 2_000;
 /// How many entries are read at most before the server introduces itself.
 const INTRODUCTION: u64 = 20_000;
-/// How many calls of the same tool are compared to find the nearest one.
-const COMPARED: usize = 200;
 
 /// What is given to a call that was asked for more often than it was recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -120,9 +119,6 @@ pub struct TapePlayer {
     reading: Mutex<Reading>,
 }
 
-/// A method, and its tool, prompt or URI.
-type Subject = (Arc<str>, Option<Arc<str>>);
-
 struct Reading {
     source: TapeSource,
     side: Side,
@@ -131,19 +127,10 @@ struct Reading {
     holes: Holes,
     read: u64,
     ended: bool,
-    calls: Vec<Place>,
-    by_key: HashMap<MatchKey, Vec<u32>>,
-    by_subject: HashMap<Subject, Vec<u32>>,
+    calls: CallIndex,
     kept: HashMap<u32, Arc<RecordedCall>>,
     kept_order: VecDeque<u32>,
     kept_bytes: usize,
-}
-
-/// Where a call stands in the tape.
-#[derive(Copy, Clone, Debug)]
-struct Place {
-    seq: u64,
-    number: u64,
 }
 
 impl std::fmt::Debug for Reading {
@@ -202,12 +189,18 @@ impl TapePlayer {
         (reading.calls.len(), reading.ended)
     }
 
-    /// Finds the answer to a request in what is kept whole, without touching the tape.
-    pub fn find_known(&self, cursor: &mut Cursor, request: &Value) -> Option<Arc<RecordedCall>> {
-        let key = MatchKey::of(request, &self.settings.ignored)?;
+    /// What a request is found by.
+    #[must_use]
+    pub fn key_of(&self, request: &Value) -> Option<MatchKey> {
+        MatchKey::of(request, &self.settings.ignored)
+    }
+
+    /// Finds the answer to a request by its key in what is kept whole, without touching the tape.
+    pub fn find_known(&self, cursor: &mut Cursor, key: MatchKey) -> Option<Arc<RecordedCall>> {
         let asked = cursor.asked.get(&key).copied().unwrap_or_default();
         let reading = self.reading();
-        let kept = reading.nth(key, asked).and_then(|index| reading.kept.get(&index).cloned());
+        let index = reading.nth(key, asked).or_else(|| self.beyond(&reading, key, asked));
+        let kept = index.and_then(|index| reading.kept.get(&index).cloned());
         drop(reading);
         kept.inspect(|call| cursor.advance(key, call))
     }
@@ -217,14 +210,14 @@ impl TapePlayer {
     /// # Errors
     /// If the tape cannot be read.
     pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Found, StoreError> {
-        let Some(key) = MatchKey::of(request, &self.settings.ignored) else { return Ok(Found::Nothing(None)) };
+        let Some(key) = self.key_of(request) else { return Ok(Found::Nothing(None)) };
         if let Some(call) = self.find_by_key(cursor, key)? {
             return Ok(Found::Call(call));
         }
         let mut reading = self.reading();
-        match reading.by_key.get(&key) {
-            Some(all) => Ok(Found::Exhausted(all.len())),
-            None => Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
+        match reading.calls.count(key) {
+            0 => Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
+            recorded => Ok(Found::Exhausted(recorded)),
         }
     }
 
@@ -233,7 +226,7 @@ impl TapePlayer {
     /// # Errors
     /// If the tape cannot be read.
     pub fn find_equal(&self, cursor: &mut Cursor, request: &Value) -> Result<Option<Arc<RecordedCall>>, StoreError> {
-        match MatchKey::of(request, &self.settings.ignored) {
+        match self.key_of(request) {
             Some(key) => self.find_by_key(cursor, key),
             None => Ok(None),
         }
@@ -241,31 +234,33 @@ impl TapePlayer {
 
     fn find_by_key(&self, cursor: &mut Cursor, key: MatchKey) -> Result<Option<Arc<RecordedCall>>, StoreError> {
         let asked = cursor.asked.get(&key).copied().unwrap_or_default();
-        let mut reading = self.reading();
-        let index = loop {
-            if let Some(index) = reading.nth(key, asked) {
-                break index;
+        let call = loop {
+            let mut reading = self.reading();
+            if let Some(index) = reading.nth(key, asked).or_else(|| self.beyond(&reading, key, asked)) {
+                break reading.whole(index, &self.settings)?;
             }
             if reading.ended {
-                match self.beyond(&reading, key, asked) {
-                    Some(index) => break index,
-                    None => return Ok(None),
-                }
+                return Ok(None);
             }
             reading.advance(&self.settings)?;
+            // Those who ask for what has been read need not wait for all of the tape.
+            drop(reading);
+            std::thread::yield_now();
         };
-        let call = reading.whole(index, &self.settings)?;
-        drop(reading);
         cursor.advance(key, &call);
         Ok(Some(call))
     }
 
+    /// What follows the last recorded answer, once it is known which one that is.
     fn beyond(&self, reading: &Reading, key: MatchKey, asked: usize) -> Option<u32> {
-        let all = reading.by_key.get(&key).filter(|all| !all.is_empty())?;
+        let recorded = reading.calls.count(key);
+        if !reading.ended || recorded == 0 {
+            return None;
+        }
         match self.settings.repeat {
             Repeat::Refuse => None,
-            Repeat::Last => all.last().copied(),
-            Repeat::Cycle => all.get(asked % all.len()).copied(),
+            Repeat::Last => reading.calls.nth(key, recorded - 1),
+            Repeat::Cycle => reading.calls.nth(key, asked % recorded),
         }
     }
 
@@ -289,9 +284,7 @@ impl Reading {
             holes,
             read: 0,
             ended: false,
-            calls: Vec::new(),
-            by_key: HashMap::new(),
-            by_subject: HashMap::new(),
+            calls: CallIndex::default(),
             kept: HashMap::new(),
             kept_order: VecDeque::new(),
             kept_bytes: 0,
@@ -300,7 +293,7 @@ impl Reading {
 
     /// True if a client can be told what the server is, and asks for something that has been read.
     fn can_begin(&self) -> bool {
-        self.offer.is_known() && !self.calls.is_empty()
+        self.offer.is_known() && self.calls.len() > 0
     }
 
     /// Reads on.
@@ -336,16 +329,10 @@ impl Reading {
         self.holes.count(&call);
         self.offer.spoke(call.era);
         let (Some(key), true) = (call.key, call.is_playable()) else { return };
-        let Ok(index) = u32::try_from(self.calls.len()) else { return };
-        let place = Place { seq: call.seq, number: call.number };
-        self.calls.push(place);
         let subject = (Arc::clone(&call.method), call.subject.clone());
-        self.by_subject.entry(subject).or_default().push(index);
-        let calls = &self.calls;
-        let same = self.by_key.entry(key).or_default();
-        let at = same.partition_point(|other| calls.get(*other as usize).is_some_and(|other| other.seq < place.seq));
-        same.insert(at, index);
-        self.keep(index, Arc::new(call));
+        if let Some(index) = self.calls.add(key, call.seq, subject) {
+            self.keep(index, Arc::new(call));
+        }
     }
 
     fn keep(&mut self, index: u32, call: Arc<RecordedCall>) {
@@ -360,9 +347,9 @@ impl Reading {
 
     /// The call with this key that was recorded as the nth, once it is sure that none before it is still open.
     fn nth(&self, key: MatchKey, nth: usize) -> Option<u32> {
-        let index = *self.by_key.get(&key)?.get(nth)?;
-        let seq = self.calls.get(index as usize)?.seq;
-        (!self.gatherer.waits_for(key, seq)).then_some(index)
+        let index = self.calls.nth(key, nth)?;
+        let place = self.calls.place(index)?;
+        (!self.gatherer.waits_for(key, place)).then_some(index)
     }
 
     fn whole(&mut self, index: u32, settings: &PlayerSettings) -> Result<Arc<RecordedCall>, StoreError> {
@@ -370,9 +357,9 @@ impl Reading {
             return Ok(Arc::clone(call));
         }
         let gone = || StoreError::Other("a call that was on the tape is gone".to_owned());
-        let place = *self.calls.get(index as usize).ok_or_else(gone)?;
+        let place = self.calls.place(index).ok_or_else(gone)?;
         let mut gatherer = CallGatherer::new(self.side.clone(), settings.ignored.clone());
-        let mut entries = self.source.kept_after(place.seq - 1);
+        let mut entries = self.source.kept_after(place.saturating_sub(1));
         let mut ended = false;
         let call = loop {
             match entries.next() {
@@ -385,7 +372,7 @@ impl Reading {
                 }
             }
             let mut found = std::iter::from_fn(|| gatherer.next_call());
-            if let Some(mut call) = found.find(|call| call.number == place.number) {
+            if let Some(mut call) = found.find(|call| call.seq == place) {
                 settings.answers.apply(&mut call);
                 break Arc::new(call);
             }
@@ -400,8 +387,7 @@ impl Reading {
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
         let subject = request.get("params").and_then(|params| params.get("name").or_else(|| params.get("uri")));
         let subject = subject.and_then(Value::as_str).map(Arc::from);
-        let same = self.by_subject.get(&(Arc::from(method), subject)).map_or(&[][..], Vec::as_slice);
-        let candidates: Vec<u32> = same.iter().copied().take(COMPARED).collect();
+        let candidates = self.calls.alike(&(Arc::from(method), subject)).to_vec();
         let mut nearest: Option<(usize, Arc<RecordedCall>)> = None;
         for index in candidates {
             let call = self.whole(index, settings)?;
@@ -528,6 +514,9 @@ mod tests {
             let mut next = || said(&player, &mut cursor, "x");
             assert_eq!((next(), next()), ("first".to_owned(), "second".to_owned()));
             assert_eq!(format!("{} {}", next(), next()), expected);
+            // What is kept whole needs no reading, beyond the last answer as before it.
+            let key = player.key_of(&request("x")).unwrap();
+            assert!(player.find_known(&mut cursor, key).is_some());
         }
     }
 
@@ -565,6 +554,8 @@ mod tests {
         assert_eq!(number("2999"), "2999");
         assert!(player.reading().kept_bytes <= CACHE && !player.reading().kept.contains_key(&0));
         assert_eq!(number("1"), "1", "it is read again from its place");
+        let call = player.reading().kept.get(&0).cloned().unwrap();
+        assert!(call.answer.as_ref().unwrap().bytes.as_ref().unwrap().is_unique(), "it does not hold its frame");
         assert_eq!(number("4000"), "nothing,");
     }
 

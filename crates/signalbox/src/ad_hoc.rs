@@ -56,25 +56,46 @@ impl Server<'_> {
     }
 }
 
-/// The configuration of a tape that answers, as `[backends.tape]`, with the further lines of its table.
-///
-/// # Errors
-/// When a path or a word of the command cannot be written down.
-pub fn replayed(
-    tape: Option<&str>,
-    server: Option<Server<'_>>,
-    play: &[(&str, String)],
-    rules: Option<&Path>,
-) -> Result<String, Failure> {
-    let mut text = rules.map(rule_files).transpose()?.unwrap_or_default();
-    text.push_str("[backends.tape]\n");
-    if let Some(tape) = tape {
+/// A gateway with one backend: a tape, a server, or both.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replayed<'a> {
+    /// What the backend is called, so that rules about the recorded one are about this one; `tape` without a name.
+    pub name: Option<&'a str>,
+    /// The tape as a configuration names it.
+    pub tape: Option<&'a str>,
+    /// The server, beside the tape or alone.
+    pub server: Option<Server<'a>>,
+    /// How the tape is played: the further lines of the backend's table.
+    pub play: &'a [(&'static str, String)],
+    /// The file of the rules before it.
+    pub rules: Option<&'a Path>,
+    /// What the random numbers of these rules begin with.
+    pub seed: Option<u64>,
+}
+
+impl Replayed<'_> {
+    /// The configuration.
+    ///
+    /// # Errors
+    /// When a path or a word of the command cannot be written down.
+    pub fn text(self) -> Result<String, Failure> {
+        let mut text = self.rules.map_or_else(|| Ok("[gateway]\n".to_owned()), rule_files)?;
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "tape = {}", quoted(tape));
-        play.iter().for_each(|(key, value)| _ = writeln!(text, "play.{key} = {value}"));
+        self.seed.iter().for_each(|seed| _ = writeln!(text, "rule_seed = {seed}"));
+        let _ = writeln!(text, "[backends.{}]", self.name.filter(|name| is_plain(name)).unwrap_or("tape"));
+        if let Some(tape) = self.tape {
+            let _ = writeln!(text, "tape = {}", quoted(tape));
+            self.play.iter().for_each(|(key, value)| _ = writeln!(text, "play.{key} = {value}"));
+        }
+        text.push_str(&self.server.map(Server::lines).transpose()?.unwrap_or_default());
+        Ok(text)
     }
-    text.push_str(&server.map(Server::lines).transpose()?.unwrap_or_default());
-    Ok(text)
+}
+
+/// True for a name that a backend of a configuration can have without quotes. Tapes may hold any.
+fn is_plain(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !name.is_empty() && name.bytes().all(allowed)
 }
 
 fn head(rules: &Path) -> Result<String, Failure> {
@@ -165,6 +186,20 @@ mod tests {
         let config = read(&proxied("http://127.0.0.1:1/mcp?k=$x", Path::new("/etc/rules.toml")).unwrap());
         let BackendTarget::Url { url, .. } = &config.backends[0].target else { panic!("{config:?}") };
         assert_eq!(url.to_string(), "http://127.0.0.1:1/mcp?k=$x");
+    }
+
+    #[test]
+    fn a_replay_has_its_seed_and_the_name_of_the_recorded_backend_where_it_can_be_one() {
+        let rules = Some(Path::new("/etc/rules.toml"));
+        let named = |name| Replayed { name: Some(name), tape: Some("x.tape"), rules, ..Replayed::default() };
+        let text = Replayed { seed: Some(7), ..named("my_files-2") }.text().unwrap();
+        assert_eq!(
+            text,
+            "[gateway]\nrule_files = [\"/etc/rules.toml\"]\nrule_seed = 7\n[backends.my_files-2]\ntape = \"x.tape\"\n"
+        );
+        for name in ["", "a.b", "a]\n[gateway", "ä"] {
+            assert!(named(name).text().unwrap().contains("\n[backends.tape]\n"), "{name}");
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.port", |before, next| before.listen.port != next.listen.port),
     ("mcp.protocol.transport.path", |before, next| before.listen.path != next.listen.path),
     ("mcp.protocol.transport.tls", |before, next| before.listen.tls != next.listen.tls),
+    ("gateway.rule_seed", |before, next| before.gateway.rule_seed != next.gateway.rule_seed),
     ("record", |before, next| before.record != next.record),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
@@ -144,6 +145,8 @@ mod tests {
             let text = refused.to_string();
             assert!(text.contains(key) && text.contains("restart"), "{text}");
         }
+        let seeded = settings(&before, &config("[gateway]\nrule_seed = 7\n"));
+        assert_eq!(seeded, Err(ReloadError::NeedsRestart(vec!["gateway.rule_seed"])));
         let next = Config { data_dir: "/elsewhere".into(), ..before.clone() };
         assert_eq!(settings(&before, &next), Err(ReloadError::NeedsRestart(vec!["gateway.data_dir"])));
     }

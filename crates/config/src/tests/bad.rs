@@ -53,7 +53,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[gateway]\nx.y = 1\n",
-        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `instructions`, `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `memory`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel`, `log_level` or `rule_files`",
+        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `instructions`, `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `memory`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel`, `log_level`, `rule_files` or `rule_seed`",
     ),
     (
         "[backends.a]\ncommand = 'x'\ntools = { incldue = ['a'] }\n",

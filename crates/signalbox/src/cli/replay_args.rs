@@ -3,6 +3,7 @@
 use super::PlacesArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::ListenAddr;
+use signalbox_config::keys::MOST_SEED;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -114,6 +115,9 @@ pub struct ReplayBranchArgs {
     /// Apply the rules of this file
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
+    /// What the random numbers of the rules begin with: the same seed, the same faults [default: another one each time]
+    #[arg(long, value_name = "NUMBER", value_parser = seed())]
+    pub seed: Option<u64>,
     /// The address of the server that answers from there on
     #[arg(long, value_name = "URL")]
     pub against: Option<String>,
@@ -161,9 +165,9 @@ pub struct TrialArgs {
     /// In which order calls are sent
     #[arg(long, value_enum, default_value_t)]
     pub order: OrderMode,
-    /// The seed of `--order random`
-    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
-    pub seed: u64,
+    /// The seed of `--order random` and of the random numbers of rules: the same seed, the same faults
+    #[arg(long, value_name = "NUMBER", value_parser = seed())]
+    pub seed: Option<u64>,
     /// What follows a call that fails
     #[arg(long, value_enum, default_value_t)]
     pub on_error: OnErrorMode,
@@ -272,6 +276,10 @@ fn speed(text: &str) -> Result<Speed, SpeedError> {
     speed.map(|speed| Maybe(Some(speed))).ok_or(SpeedError)
 }
 
+fn seed() -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(..=MOST_SEED)
+}
+
 /// A text that is not a speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected `max`, or a number from 0.01 to 1000")]
@@ -328,6 +336,9 @@ pub struct ReplayServeArgs {
     /// Apply the rules of this file
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
+    /// What the random numbers of the rules begin with: the same seed, the same faults [default: another one each time]
+    #[arg(long, value_name = "NUMBER", value_parser = seed())]
+    pub seed: Option<u64>,
     /// The address of the server itself, for --record
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub against: Option<String>,

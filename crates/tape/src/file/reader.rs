@@ -108,7 +108,7 @@ impl<R: Read + Seek> TapeFile<R> {
 
     /// The wanted entries, in their order. Only frames that may hold some are read, one at a time.
     pub fn entries(&mut self, select: Select) -> Entries<'_, R> {
-        Entries { file: self, select, next: 0, content: Bytes::new(), place: 0, ended: false }
+        Entries { file: self, select, next: 0, content: Bytes::new(), length: 0, place: 0, ended: false }
     }
 
     fn read_index(&mut self, length: u64) -> Result<proto::Index, TapeFileError> {
@@ -196,7 +196,9 @@ pub struct Entries<'a, R> {
     file: &'a mut TapeFile<R>,
     select: Select,
     next: usize,
+    /// What is left of the frame that is read, and how long it was.
     content: Bytes,
+    length: usize,
     place: u64,
     ended: bool,
 }
@@ -210,6 +212,7 @@ impl<R: Read + Seek> Entries<'_, R> {
                 if self.select.may_be_in(frame) {
                     self.place = frame.offset;
                     self.content = self.file.content(self.place)?;
+                    self.length = self.content.len();
                 }
             }
             let entry = self.entry()?;
@@ -231,6 +234,9 @@ impl<R: Read + Seek> Entries<'_, R> {
         let body = usize::try_from(record::body_bytes(&told)).ok().filter(|body| *body <= self.content.remaining());
         let body = body.ok_or_else(|| damaged("a message is longer than its frame"))?;
         let body = self.content.split_to(body);
+        // Whoever keeps a small body would keep its whole frame otherwise.
+        let is_small = body.len() < self.length / 2;
+        let body = if is_small { Bytes::copy_from_slice(&body) } else { body };
         record::to_entry(told, body).map_err(damaged)
     }
 }

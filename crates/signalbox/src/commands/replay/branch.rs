@@ -32,10 +32,12 @@ pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, 
         play.push(("answers", quoted(path)));
     }
     let serving = Serving {
+        name: None,
         tape: Some(name),
         server,
         play,
         rules: args.rules.as_deref(),
+        seed: args.seed,
         records: true,
         file: args.tape_to.as_deref().map(absolute).transpose()?,
         parent: Some(parent),

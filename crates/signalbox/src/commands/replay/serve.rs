@@ -4,7 +4,7 @@ use super::super::governed::prepare;
 use super::super::tape::find_tape;
 use super::super::{block_on, load, loader, serve, stdio};
 use super::absolute;
-use crate::ad_hoc::{self, Server, quoted};
+use crate::ad_hoc::{Replayed, Server, quoted};
 use crate::cli::{Global, PlayArgs, RecordMode, RepeatMode, ReplayServeArgs};
 use crate::failure::Failure;
 use crate::intent::is_piped;
@@ -43,10 +43,12 @@ pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, F
     let mut play = play(&args.play);
     play.extend(live.map(|live| ("live", quoted(live))));
     let serving = Serving {
+        name: args.play.backend.as_deref(),
         tape,
         server: server.filter(|_| live.is_some()),
         play,
         rules: args.rules.as_deref(),
+        seed: args.seed,
         records: live.is_some() || file.is_some(),
         file,
         parent,
@@ -58,6 +60,8 @@ pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, F
 
 /// A gateway whose only backend is a tape.
 pub(super) struct Serving<'a> {
+    /// What the backend is called.
+    pub(super) name: Option<&'a str>,
     /// The tape as a configuration names it; without one only the server answers.
     pub(super) tape: Option<String>,
     /// The server beside it.
@@ -65,6 +69,8 @@ pub(super) struct Serving<'a> {
     /// The further lines of the backend's table.
     pub(super) play: Vec<(&'static str, String)>,
     pub(super) rules: Option<&'a Path>,
+    /// What the random numbers of the rules begin with.
+    pub(super) seed: Option<u64>,
     pub(super) records: bool,
     /// Where it is recorded, if not in the data folder.
     pub(super) file: Option<PathBuf>,
@@ -79,8 +85,15 @@ impl Serving<'_> {
     pub(super) fn run(self, global: &Global) -> Result<ExitCode, Failure> {
         let record = load(global, Overrides::default())?.config.record;
         let record = Record { enabled: self.records, file: self.file, parent: self.parent, ..record };
-        let text = ad_hoc::replayed(self.tape.as_deref(), self.server, &self.play, self.rules)?;
-        let (config, global) = prepare(global, &text)?;
+        let replayed = Replayed {
+            name: self.name,
+            tape: self.tape.as_deref(),
+            server: self.server,
+            play: &self.play,
+            rules: self.rules,
+            seed: self.seed,
+        };
+        let (config, global) = prepare(global, &replayed.text()?)?;
         let by_pipe = self.stdio || self.listen.is_none() && is_piped();
         let overrides = Overrides { record: Some(record), listen: self.listen, ..Overrides::default() };
         let loader = loader(&global, overrides)?;

@@ -2,7 +2,7 @@
 
 use super::super::governed::prepare;
 use super::super::{load, loader};
-use crate::ad_hoc::{self, AdHocFile, Server};
+use crate::ad_hoc::{AdHocFile, Replayed, Server};
 use crate::cli::{Global, OnErrorMode, OrderMode, TrialArgs};
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
 use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Overrides, Record};
-use signalbox_engine::record::TapeKind;
+use signalbox_engine::record::{Content, MessageEntry, TapeKind};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
@@ -20,7 +20,7 @@ use signalbox_replay::run::{Connection, OnError, Order, RunReport, RunSettings, 
 use signalbox_replay::{Holes, Paths, RecordedCall, Side};
 use signalbox_tape::TapeSource;
 use signalbox_transport::stdio_front;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub(super) struct Tape {
     pub(super) calls: Vec<Arc<RecordedCall>>,
     offer: Offer,
     pub(super) holes: Holes,
+    /// The backends that messages went to or came from.
+    backends: BTreeSet<Arc<str>>,
 }
 
 impl Tape {
@@ -49,9 +51,14 @@ impl Tape {
         let (id, redaction) = (source.info().id.clone(), source.info().redaction.clone());
         let side = Side::of(source)?;
         let mut holes = Holes::of_tape(source);
-        let mut offer = Offer::default();
+        let (mut offer, mut backends) = (Offer::default(), BTreeSet::new());
         let entries = source.entries(None).inspect(|entry| {
             if let Ok(entry) = entry {
+                if let Content::Message(MessageEntry { backend: Some(backend), .. }) = &entry.content
+                    && !backends.contains(backend)
+                {
+                    backends.insert(Arc::clone(backend));
+                }
                 holes.look(entry);
                 offer.learn(&side, entry);
             }
@@ -59,7 +66,11 @@ impl Tape {
         let mut calls = gather(entries, side.clone(), Paths::default())?;
         calls.retain(|call| session.is_none() || call.session == session);
         calls.iter().for_each(|call| holes.count(call));
-        Ok(Self { id, redaction, calls, offer, holes })
+        Ok(Self { id, redaction, calls, offer, holes, backends })
+    }
+
+    fn only_backend(&self) -> Option<Arc<str>> {
+        self.backends.first().filter(|_| self.backends.len() == 1).cloned()
     }
 }
 
@@ -71,7 +82,7 @@ fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
             OrderMode::Sequential => Order::Sequential,
             OrderMode::Correlated => Order::Correlated,
             OrderMode::Priority => Order::Priority,
-            OrderMode::Random => Order::Random(args.seed),
+            OrderMode::Random => Order::Random(args.seed.unwrap_or_default()),
         },
         methods: args.method.clone(),
         subjects: args.tool.clone(),
@@ -98,6 +109,8 @@ pub(super) struct Trial<'a> {
     args: &'a TrialArgs,
     command: &'a [OsString],
     parent: String,
+    /// What the backend of the tape was called, if there was only one.
+    name: Option<Arc<str>>,
     /// Where the answers are recorded, if they are.
     update: Option<PathBuf>,
     pub(super) settings: RunSettings,
@@ -111,7 +124,15 @@ impl<'a> Trial<'a> {
         tape: &Tape,
         update: Option<PathBuf>,
     ) -> Result<Self, Failure> {
-        Ok(Self { global, args, command, parent: tape.id.clone(), update, settings: settings(args, tape)? })
+        Ok(Self {
+            global,
+            args,
+            command,
+            parent: tape.id.clone(),
+            name: tape.only_backend(),
+            update,
+            settings: settings(args, tape)?,
+        })
     }
 
     /// Sends these calls to the server, which is started, or connected to, for this.
@@ -159,8 +180,14 @@ impl<'a> Trial<'a> {
         let record = load(self.global, Overrides::default())?.config.record;
         let file = self.update.clone();
         let record = Record { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
-        let text = ad_hoc::replayed(None, Some(server), &[], self.args.rules.as_deref())?;
-        let (file, global) = prepare(self.global, &text)?;
+        let replayed = Replayed {
+            name: self.name.as_deref(),
+            server: Some(server),
+            rules: self.args.rules.as_deref(),
+            seed: self.args.seed,
+            ..Replayed::default()
+        };
+        let (file, global) = prepare(self.global, &replayed.text()?)?;
         let loader = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?;
         let config = loader.load()?.config;
         let data_dir = DataDir::prepare(&config.data_dir)?;
