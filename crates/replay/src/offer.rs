@@ -3,11 +3,11 @@
 use crate::side::{Heading, Side};
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::record::{BackendSeen, Body, Content, Entry, MessageEntry, MessageKind};
 use signalbox_wire::{Era, Revision, meta, method};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Most versions of one list that are kept.
@@ -15,6 +15,9 @@ const MAX_VERSIONS: usize = 1_000;
 
 /// Most announcements that are kept.
 const MAX_ANNOUNCEMENTS: usize = 10_000;
+
+/// Most names of one kind that are taken from calls.
+const MAX_CALLED: usize = 10_000;
 
 /// What is known so far.
 #[derive(Debug, Default)]
@@ -28,6 +31,8 @@ pub struct Offer {
     announcements: Vec<(u64, Bytes)>,
     /// What each backend said of itself last, in the order in which they were first seen.
     backends: Vec<BackendSeen>,
+    /// What clients called, which is all that is known of the lists of a tape on which nobody asked for them.
+    called: [BTreeSet<Arc<str>>; 4],
 }
 
 /// The entries of a list.
@@ -101,6 +106,26 @@ impl Offer {
         self.hello.new |= era == Era::Modern;
     }
 
+    /// Learns that somebody called this tool, or used this prompt or resource.
+    pub fn called(&mut self, method: &str, subject: &Arc<str>) {
+        let kind = match method {
+            method::TOOLS_CALL => ListKind::Tools,
+            method::PROMPTS_GET => ListKind::Prompts,
+            method::RESOURCES_READ => ListKind::Resources,
+            _ => return,
+        };
+        let names = &mut self.called[kind as usize];
+        if names.len() < MAX_CALLED && !names.contains(subject) {
+            names.insert(Arc::clone(subject));
+        }
+    }
+
+    /// True if the tape says somewhere which tools there are.
+    fn has_tools(&self) -> bool {
+        let kind = ListKind::Tools;
+        !self.shown[kind as usize].is_empty() || self.backends.iter().any(|seen| part(seen, kind.member()).is_some())
+    }
+
     fn handshake(&mut self, method: &str, bytes: &Bytes) {
         let Ok(Value::Object(mut message)) = serde_json::from_slice(bytes) else { return };
         let Some(Value::Object(mut result)) = message.remove("result") else { return };
@@ -140,10 +165,10 @@ impl Offer {
         }
     }
 
-    /// True once a client's handshake or a backend is known.
+    /// True once a client's handshake or a backend is known, and the tools.
     #[must_use]
     pub fn is_known(&self) -> bool {
-        self.hello.capabilities.is_some() || !self.backends.is_empty()
+        (self.hello.capabilities.is_some() || !self.backends.is_empty()) && self.has_tools()
     }
 
     /// What the server says of itself.
@@ -166,6 +191,13 @@ impl Offer {
             });
             hello.capabilities = Some(Value::Object(joined));
         }
+        if let Some(Value::Object(capabilities)) = &mut hello.capabilities {
+            for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+                if !self.called[kind as usize].is_empty() {
+                    capabilities.entry(kind.member()).or_insert_with(|| json!({}));
+                }
+            }
+        }
         // What backends spoke counts only where nobody is known to have spoken on the side that is played: the gateway may
         // have translated between the two.
         if hello.old.is_none() && !hello.new {
@@ -180,12 +212,18 @@ impl Offer {
     }
 
     /// A list as it was at a place of the tape: the last one shown until there, else the first one shown at all, else what the
-    /// backends offered.
+    /// backends offered, else the names that were called.
     #[must_use]
     pub fn list_at(&self, kind: ListKind, place: u64) -> Items {
         let shown = &self.shown[kind as usize];
         let until = shown.iter().take_while(|(seq, _)| *seq <= place).last().or_else(|| shown.first());
-        until.map_or_else(|| self.offered(kind), |(_, items)| Arc::clone(items))
+        if let Some((_, items)) = until {
+            return Arc::clone(items);
+        }
+        match self.backends.iter().any(|seen| part(seen, kind.member()).is_some()) {
+            true => self.offered(kind),
+            false => self.called[kind as usize].iter().filter_map(|name| bare(kind, name)).collect(),
+        }
     }
 
     /// The lists of all backends in one, by the names that clients were shown: the first backend that has a name keeps it.
@@ -226,6 +264,16 @@ fn part(seen: &BackendSeen, name: &str) -> Option<Bytes> {
 fn name(kind: ListKind, item: &RawValue) -> Option<String> {
     let item: Value = serde_json::from_str(item.get()).ok()?;
     Some(item.get(kind.key())?.as_str()?.to_owned())
+}
+
+/// An entry of which only the name is known.
+fn bare(kind: ListKind, name: &str) -> Option<Box<RawValue>> {
+    let entry = match kind {
+        ListKind::Tools => json!({"name": name, "inputSchema": {"type": "object"}}),
+        ListKind::Resources => json!({"uri": name, "name": name}),
+        _ => json!({"name": name}),
+    };
+    serde_json::value::to_raw_value(&entry).ok()
 }
 
 /// The entry under its qualified name, as the catalog makes it.

@@ -328,6 +328,9 @@ impl Reading {
         settings.answers.apply(&mut call);
         self.holes.count(&call);
         self.offer.spoke(call.era);
+        if let Some(subject) = &call.subject {
+            self.offer.called(&call.method, subject);
+        }
         let (Some(key), true) = (call.key, call.is_playable()) else { return };
         let subject = (Arc::clone(&call.method), call.subject.clone());
         if let Some(index) = self.calls.add(key, call.seq, subject) {

@@ -1,7 +1,23 @@
 //! Recordings of other programs, imported and shown; and what is said of files that cannot be.
 
-use crate::program::run;
+use crate::program::{Program, run};
+use crate::{INITIALIZE, INITIALIZED};
+use serde_json::{Value, json};
+use signalbox_replay::call_gatherer::gather;
+use signalbox_replay::{Paths, Side};
+use signalbox_tape::TapeSource;
 use std::path::{Path, PathBuf};
+
+/// In the form that the documentation of mcpsnoop shows; the program itself is in no package index.
+const MCPSNOOP: &str = r#"{"session_id":"s-1","server_label":"math","seq":1,"ts":"2026-07-01T10:00:00.5Z","direction":"c2s","transport":"stdio","raw":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}}
+{"session_id":"s-1","server_label":"math","seq":2,"ts":"2026-07-01T10:00:00.75Z","direction":"s2c","transport":"stdio","raw":{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"2"}]}}}
+"#;
+
+const JSON_LINES: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
+{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"häł"}]}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask"}}
+{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"not again"}}
+"#;
 
 fn recording(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tape/tests/recordings").join(name)
@@ -57,5 +73,55 @@ async fn a_file_that_is_no_tape_yet_is_to_be_imported_first() {
     for command in ["show", "stats"] {
         let shown = run(folder.path(), &["tape", command, &file], "").await;
         assert!(shown.stderr.contains(&format!("import it first: signalbox tape import {file}")), "{}", shown.stderr);
+    }
+}
+
+/// The calls of a tape file with their answers.
+fn calls_of(tape: &Path) -> Vec<(Value, Value)> {
+    let mut tape = TapeSource::open(tape).unwrap();
+    let side = Side::of(&mut tape).unwrap();
+    let parsed = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).unwrap();
+    let calls = gather(tape.entries(None), side, Paths::default()).unwrap().into_iter();
+    let calls = calls.filter(|call| &*call.method == "tools/call");
+    let both = |call: &signalbox_replay::RecordedCall| {
+        let answer = call.answer.as_ref().unwrap().bytes.as_ref().unwrap();
+        (parsed(call.request.as_ref().unwrap()), parsed(answer))
+    };
+    calls.map(|call| both(&call)).collect()
+}
+
+#[tokio::test]
+async fn issue_15_8_recordings_of_other_programs_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let written = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    };
+    let (snooped, lines) = (written("mcpsnoop.jsonl", MCPSNOOP), written("lines.jsonl", JSON_LINES));
+    let made = ["mcporter.ndjson", "mcp-rec.jsonl", "mcp-recorder.json", "mitmproxy.har"].map(recording);
+    for (file, calls) in made.into_iter().zip([2, 2, 2, 3]).chain([(snooped, 1), (lines, 2)]) {
+        let name = file.display().to_string();
+        let imported = run(folder.path(), &["tape", "import", &name], "").await;
+        assert_eq!(imported.code, 0, "{name}: {}", imported.stderr);
+        let tape = folder.path().join(format!("{calls}-{}.tape", file.file_name().unwrap().display()));
+        let target = tape.display().to_string();
+        let id = imported.stdout.split(':').next().unwrap();
+        let exported = run(folder.path(), &["tape", "export", id, "-o", &target], "").await;
+        assert_eq!(exported.code, 0, "{name}: {}", exported.stderr);
+        let recorded = calls_of(&tape);
+        assert_eq!(recorded.len(), calls, "{name}");
+        let mut served = Program::start(folder.path(), &["replay", "serve", id]);
+        served.write(INITIALIZE).await;
+        served.answer(1).await;
+        served.write(INITIALIZED).await;
+        for (id, (mut request, recorded)) in (2..).zip(recorded) {
+            request["id"] = json!(id);
+            served.write(&request.to_string()).await;
+            let answer: Value = serde_json::from_str(&served.answer(id).await).unwrap();
+            assert_eq!(answer["result"], recorded["result"], "{name}: {request}");
+            assert_eq!(answer["error"]["message"], recorded["error"]["message"], "{name}: {request}");
+        }
+        served.signal("TERM").await;
     }
 }
