@@ -7,6 +7,7 @@
 //! - [`McpRequest`] and [`McpResponse`] carry any message of MCP as protobuf: [`serialize_request`], [`deserialize_request`].
 //! - [`prepare_request_for_signing`] gives the bytes of such a message that are signed, [`verify_signature`] checks them, and
 //!   [`validate`] asks everything else: time, trust, replay, purpose, permissions.
+//! - [`message_from_json`] and [`message_to_json`] carry JSON-RPC over it, byte for byte.
 //! - [`signed_json`] does the same for messages that stay JSON.
 //! - [`canonical`] is for everything else that is hashed or signed: tapes, audit logs.
 //! - [`keys`] reads and writes the files in which keys are kept.
@@ -95,7 +96,10 @@ mod signature;
 pub mod signed_json;
 mod signed_params;
 mod signing_key;
+mod struct_json;
 mod time_window;
+mod transcode;
+pub mod validate;
 mod verifying_key;
 
 pub use domain::{Domain, UnknownDomain};
@@ -116,5 +120,7 @@ pub use proto::{
 pub use signature::{ALGORITHM, BadSignature, SIGNATURE_BYTES, Signature, is_supported_algorithm};
 pub use signed_params::META_SIGNATURE;
 pub use signing_key::{KeyError, SEED_BYTES, SigningKey};
+pub use struct_json::{struct_from_json, struct_to_json};
 pub use time_window::{TimeWindow, WrongTime};
+pub use transcode::{message_from_json, message_to_json, request_to_json, response_to_json};
 pub use verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};

@@ -32,6 +32,9 @@ pub enum MessageError {
     /// A number that a `google.protobuf.Struct` cannot hold.
     #[error("the number {0} does not survive in a google.protobuf.Struct, whose numbers are doubles")]
     NumberLost(String),
+    /// A structure is made of a JSON object, and this is none.
+    #[error("not a JSON object")]
+    NotAnObject,
     /// A moment outside of the years 1677 to 2262, or with more than a second of nanoseconds.
     #[error("the moment in `{0}` cannot be counted in nanoseconds")]
     TimeOutOfRange(&'static str),

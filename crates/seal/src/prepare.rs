@@ -6,7 +6,7 @@
 //! Empty texts, empty bytes, empty lists and enums that say nothing are left out, because protobuf does not tell them from
 //! absent ones. The permissions of a request are always there.
 
-mod fields;
+pub(crate) mod fields;
 mod request;
 mod response;
 
