@@ -86,6 +86,7 @@ mod domain;
 mod hash;
 mod hop;
 mod key_set;
+pub mod keys;
 mod message;
 mod message_error;
 mod nonces;
