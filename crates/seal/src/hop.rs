@@ -1,0 +1,218 @@
+//! Names that gateways change between the signer and the verifier.
+//!
+//! A signer signs the name that it sees. Each gateway that renames adds a hop: the name as it came, the name as it left, and a
+//! signature over both and over the signature before it, so that a hop cannot be moved to another request or left out.
+
+use crate::canonical::{EncodeError, Encoder};
+use crate::domain::Domain;
+use crate::key_set::{KeySet, Role, Untrusted};
+use crate::profile::Profile;
+use crate::proto;
+use crate::signature::{ALGORITHM, Signature, is_supported_algorithm};
+use crate::signing_key::{KeyError, SigningKey};
+
+/// Most hops that are followed.
+pub const MAX_HOPS: usize = 16;
+
+/// A name that a gateway changed, and its signature for that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Hop {
+    /// The name as the gateway received it.
+    pub from: String,
+    /// The name as the gateway sent it on.
+    pub to: String,
+    /// The id of the gateway's key.
+    pub key_id: String,
+    /// The algorithm of the signature.
+    pub algorithm: String,
+    /// The signature.
+    pub signature: Vec<u8>,
+}
+
+/// Why hops do not lead from the name that was signed to the name that arrived.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HopError {
+    /// A hop begins with another name than the one before it ended with.
+    #[error("hop {at} starts from {found:?}, but the name before it is {expected:?}")]
+    Gap {
+        /// Which hop, counted from 1.
+        at: usize,
+        /// The name before it.
+        expected: String,
+        /// The name it starts from.
+        found: String,
+    },
+    /// The name that arrived is not the one that the last hop, or the signer, wrote.
+    #[error("the request names {found:?}; what was signed leads to {expected:?}")]
+    Renamed {
+        /// Where the signatures lead to.
+        expected: String,
+        /// What the request says.
+        found: String,
+    },
+    /// The key of a hop is not trusted as a gateway's.
+    #[error("hop {at}: {why}")]
+    Untrusted {
+        /// Which hop, counted from 1.
+        at: usize,
+        /// Why not.
+        why: Untrusted,
+    },
+    /// A hop is signed by an algorithm that is not known here.
+    #[error("hop {at} is signed by {algorithm:?}, which is not supported")]
+    UnsupportedAlgorithm {
+        /// Which hop, counted from 1.
+        at: usize,
+        /// The algorithm.
+        algorithm: String,
+    },
+    /// The signature of a hop does not fit.
+    #[error("hop {0} was changed after it was signed, or belongs to another request")]
+    Tampered(usize),
+    /// There are more hops than anybody follows.
+    #[error("there are {0} hops; {MAX_HOPS} are followed at most")]
+    TooMany(usize),
+}
+
+/// Why a hop cannot be signed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SignHopError {
+    /// The names have no canonical form.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The key fails.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+impl Hop {
+    /// Signs that this gateway changed a name. `previous` is the signature of the hop before, or of the request.
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn sign(key: &SigningKey, previous: &[u8], from: &str, to: &str) -> Result<Self, SignHopError> {
+        let signed = canonical(previous, from, to, key.id())?;
+        let signature = key.sign(Profile::Two, Domain::Hop, &signed)?;
+        Ok(Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            key_id: key.id().to_owned(),
+            algorithm: ALGORITHM.to_owned(),
+            signature: signature.as_bytes().to_vec(),
+        })
+    }
+
+    fn check(&self, at: usize, previous: &[u8], keys: &KeySet, now: i64) -> Result<(), HopError> {
+        if !is_supported_algorithm(&self.algorithm) {
+            let algorithm = self.algorithm.chars().take(64).collect();
+            return Err(HopError::UnsupportedAlgorithm { at, algorithm });
+        }
+        let trusted = keys.trusted(&self.key_id, &[Role::Gateway], now);
+        let trusted = trusted.map_err(|why| HopError::Untrusted { at, why })?;
+        let signature = Signature::from_bytes(&self.signature).map_err(|_| HopError::Tampered(at))?;
+        let signed = canonical(previous, &self.from, &self.to, &self.key_id).map_err(|_| HopError::Tampered(at))?;
+        trusted.key.verify(Profile::Two, Domain::Hop, &signed, &signature).map_err(|_| HopError::Tampered(at))
+    }
+}
+
+/// Checks that hops of trusted gateways lead from the name that was signed to the name that arrived. `signature` is that of the
+/// request, `now` is in seconds since 1970.
+///
+/// # Errors
+/// The first hop that is wrong.
+pub fn follow_hops(
+    hops: &[Hop],
+    signature: &[u8],
+    signed_name: &str,
+    name: &str,
+    keys: &KeySet,
+    now: i64,
+) -> Result<(), HopError> {
+    if hops.len() > MAX_HOPS {
+        return Err(HopError::TooMany(hops.len()));
+    }
+    let (mut here, mut previous) = (signed_name, signature);
+    for (hop, at) in hops.iter().zip(1..) {
+        if hop.from != here {
+            let (expected, found) = (here.to_owned(), hop.from.clone());
+            return Err(HopError::Gap { at, expected, found });
+        }
+        hop.check(at, previous, keys, now)?;
+        (here, previous) = (&hop.to, &hop.signature);
+    }
+    if here != name {
+        return Err(HopError::Renamed { expected: here.to_owned(), found: name.to_owned() });
+    }
+    Ok(())
+}
+
+fn canonical(previous: &[u8], from: &str, to: &str, key_id: &str) -> Result<Vec<u8>, EncodeError> {
+    let mut encoder = Encoder::new(Profile::Two);
+    encoder.value().map(|map| {
+        map.entry("to").text(to);
+        map.entry("from").text(from);
+        map.entry("key_id").text(key_id);
+        map.entry("previous").bytes(previous);
+        Ok(())
+    })?;
+    encoder.finish()
+}
+
+impl From<&proto::Hop> for Hop {
+    fn from(hop: &proto::Hop) -> Self {
+        let signature = hop.signature.clone().unwrap_or_default();
+        Self {
+            from: hop.from.clone(),
+            to: hop.to.clone(),
+            key_id: signature.key_id,
+            algorithm: signature.algorithm,
+            signature: signature.signature.to_vec(),
+        }
+    }
+}
+
+impl From<Hop> for proto::Hop {
+    fn from(hop: Hop) -> Self {
+        let signature =
+            proto::CryptoSignature { key_id: hop.key_id, algorithm: hop.algorithm, signature: hop.signature.into() };
+        Self { from: hop.from, to: hop.to, signature: Some(signature) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key_set::TrustedKey;
+
+    fn gateway(seed: u8, id: &str) -> SigningKey {
+        SigningKey::from_seed(&[seed; 32]).unwrap().named(id).unwrap()
+    }
+
+    #[test]
+    fn only_unbroken_hops_of_trusted_gateways_are_followed() {
+        let (west, east, eve) = (gateway(1, "west"), gateway(2, "east"), gateway(3, "eve"));
+        let mut keys = KeySet::new();
+        keys.add(TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway])).unwrap();
+        keys.add(TrustedKey::new(east.verifying_key().clone(), "east", &[Role::Gateway])).unwrap();
+        keys.add(TrustedKey::new(eve.verifying_key().clone(), "eve", &[Role::Client])).unwrap();
+        let first = Hop::sign(&west, b"request", "east__web__search", "web__search").unwrap();
+        let second = Hop::sign(&east, &first.signature, "web__search", "search").unwrap();
+        let follow = |hops: &[Hop], name| follow_hops(hops, b"request", "east__web__search", name, &keys, 0);
+
+        let both = [first.clone(), second.clone()];
+        assert_eq!(follow(&both, "search"), Ok(()));
+        assert_eq!(follow(&[], "east__web__search"), Ok(()));
+        assert!(matches!(follow(&both, "delete"), Err(HopError::Renamed { .. })));
+        assert!(matches!(follow(&[], "search"), Err(HopError::Renamed { .. })));
+        assert!(matches!(follow(&[second.clone()], "search"), Err(HopError::Gap { at: 1, .. })));
+        let other = follow_hops(&both, b"another request", "east__web__search", "search", &keys, 0);
+        assert_eq!(other, Err(HopError::Tampered(1)));
+        let changed = Hop { to: "delete".to_owned(), ..second.clone() };
+        assert_eq!(follow(&[first.clone(), changed], "delete"), Err(HopError::Tampered(2)));
+        let by_eve = Hop::sign(&eve, &first.signature, "web__search", "delete").unwrap();
+        assert!(matches!(follow(&[first.clone(), by_eve], "delete"), Err(HopError::Untrusted { at: 2, .. })));
+        let algorithm = Hop { algorithm: "RSA".to_owned(), ..first.clone() };
+        assert!(matches!(follow(&[algorithm], "web__search"), Err(HopError::UnsupportedAlgorithm { at: 1, .. })));
+        assert_eq!(follow(&vec![first; 17], "search"), Err(HopError::TooMany(17)));
+    }
+}

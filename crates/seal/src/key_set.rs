@@ -1,0 +1,283 @@
+//! Public keys that are trusted, for what, and for how long.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::verifying_key::VerifyingKey;
+
+/// What a key may sign.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Role {
+    /// Requests.
+    Client,
+    /// Responses.
+    Server,
+    /// Requests and responses that it passes on, and the names that it changes in them.
+    Gateway,
+    /// Tapes and audit logs.
+    Recorder,
+}
+
+/// A name that is no role's.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a key is trusted as `client`, `server`, `gateway` or `recorder`, not as {0:?}")]
+pub struct UnknownRole(pub String);
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::Client, Self::Server, Self::Gateway, Self::Recorder];
+
+    /// Its name in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+            Self::Gateway => "gateway",
+            Self::Recorder => "recorder",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = UnknownRole;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|role| role.name() == text).ok_or_else(|| UnknownRole(text.to_owned()))
+    }
+}
+
+/// A public key and what is known about it. Moments are seconds since 1970.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TrustedKey {
+    /// The key, under the id that signatures name.
+    pub key: VerifyingKey,
+    /// Whose key it is: the principal that a verified signature proves.
+    pub name: String,
+    /// What it may sign.
+    pub roles: Vec<Role>,
+    /// It is not trusted before this moment.
+    pub valid_from: Option<i64>,
+    /// It is not trusted from this moment on.
+    pub valid_until: Option<i64>,
+    /// It is not trusted from this moment on, because somebody else may have it.
+    pub revoked_at: Option<i64>,
+    /// The id of the key that came before it.
+    pub replaces: Option<String>,
+}
+
+impl TrustedKey {
+    /// A key that is trusted in these roles for good.
+    #[must_use]
+    pub fn new(key: VerifyingKey, name: &str, roles: &[Role]) -> Self {
+        let (name, roles) = (name.to_owned(), roles.to_vec());
+        Self { key, name, roles, valid_from: None, valid_until: None, revoked_at: None, replaces: None }
+    }
+}
+
+/// Why a key is not trusted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Untrusted {
+    /// Nobody knows it.
+    #[error("the key {0:?} is not known")]
+    Unknown(String),
+    /// It was revoked.
+    #[error("the key {0:?} was revoked")]
+    Revoked(String),
+    /// Its time has not begun.
+    #[error("the key {0:?} is not valid yet")]
+    NotYetValid(String),
+    /// Its time is over.
+    #[error("the key {0:?} is no longer valid")]
+    Expired(String),
+    /// It is trusted for other things.
+    #[error("the key {id:?} is not trusted as {}", .roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(" or "))]
+    Role {
+        /// The id of the key.
+        id: String,
+        /// The roles of which it would have needed one.
+        roles: Vec<Role>,
+    },
+}
+
+/// Why a key cannot be added.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KeyConflict {
+    /// There is another key of that id.
+    #[error("there is another key with the id {0:?}")]
+    Id(String),
+    /// The same key is there under another id. It could be revoked under one and trusted under the other.
+    #[error("the same key is there with the id {0:?}")]
+    SameKey(String),
+}
+
+/// Keys that are trusted, by their ids.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KeySet {
+    keys: BTreeMap<String, TrustedKey>,
+}
+
+impl KeySet {
+    /// A set that trusts nobody.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a key.
+    ///
+    /// # Errors
+    /// If the id or the key is there already.
+    pub fn add(&mut self, key: TrustedKey) -> Result<(), KeyConflict> {
+        if let Some(same) = self.keys.values().find(|known| known.key == key.key) {
+            return Err(KeyConflict::SameKey(same.key.id().to_owned()));
+        }
+        if self.keys.contains_key(key.key.id()) {
+            return Err(KeyConflict::Id(key.key.id().to_owned()));
+        }
+        self.keys.insert(key.key.id().to_owned(), key);
+        Ok(())
+    }
+
+    /// A key by its id, trusted or not.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<&TrustedKey> {
+        self.keys.get(id)
+    }
+
+    /// All keys in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &TrustedKey> {
+        self.keys.values()
+    }
+
+    /// Takes a key out of the set, and tells whether it was there.
+    pub fn remove(&mut self, id: &str) -> bool {
+        self.keys.remove(id).is_some()
+    }
+
+    /// Revokes a key from a moment on. An earlier revocation stays.
+    ///
+    /// # Errors
+    /// If there is no such key.
+    pub fn revoke(&mut self, id: &str, at: i64) -> Result<(), Untrusted> {
+        let key = self.keys.get_mut(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
+        key.revoked_at = Some(key.revoked_at.map_or(at, |earlier| earlier.min(at)));
+        Ok(())
+    }
+
+    /// Puts a new key in the place of an old one, with its name and roles. Both are trusted from `at` until `overlap_until`.
+    ///
+    /// # Errors
+    /// If there is no such key, or the new one is there already.
+    pub fn rotate(&mut self, old: &str, new: VerifyingKey, at: i64, overlap_until: i64) -> Result<(), RotateError> {
+        let known = self.keys.get(old).ok_or_else(|| Untrusted::Unknown(shown(old)))?;
+        let until = known.valid_until.map_or(overlap_until, |earlier| earlier.min(overlap_until));
+        let mut fresh = TrustedKey::new(new, &known.name, &known.roles);
+        fresh.valid_from = Some(at);
+        fresh.replaces = Some(old.to_owned());
+        self.add(fresh)?;
+        if let Some(known) = self.keys.get_mut(old) {
+            known.valid_until = Some(until);
+        }
+        Ok(())
+    }
+
+    /// The key of an id, if it is trusted in one of these roles at this moment (seconds since 1970).
+    ///
+    /// # Errors
+    /// Why it is not.
+    pub fn trusted(&self, id: &str, roles: &[Role], now: i64) -> Result<&TrustedKey, Untrusted> {
+        let key = self.keys.get(id).ok_or_else(|| Untrusted::Unknown(shown(id)))?;
+        if key.revoked_at.is_some_and(|at| now >= at) {
+            return Err(Untrusted::Revoked(shown(id)));
+        }
+        if key.valid_from.is_some_and(|from| now < from) {
+            return Err(Untrusted::NotYetValid(shown(id)));
+        }
+        if key.valid_until.is_some_and(|until| now >= until) {
+            return Err(Untrusted::Expired(shown(id)));
+        }
+        if !roles.iter().any(|role| key.roles.contains(role)) {
+            return Err(Untrusted::Role { id: shown(id), roles: roles.to_vec() });
+        }
+        Ok(key)
+    }
+}
+
+/// Why a key cannot be rotated.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RotateError {
+    /// The old key is not there.
+    #[error(transparent)]
+    Old(#[from] Untrusted),
+    /// The new key cannot be added.
+    #[error(transparent)]
+    New(#[from] KeyConflict),
+}
+
+/// An id that came from outside, at a length that an error can hold.
+fn shown(id: &str) -> String {
+    id.chars().take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signing_key::SigningKey;
+
+    fn public(seed: u8, id: &str) -> VerifyingKey {
+        SigningKey::from_seed(&[seed; 32]).unwrap().named(id).unwrap().verifying_key().clone()
+    }
+
+    #[test]
+    fn a_key_is_trusted_in_its_time_and_its_roles() {
+        let mut keys = KeySet::new();
+        let mut ada = TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client]);
+        (ada.valid_from, ada.valid_until) = (Some(10), Some(20));
+        keys.add(ada).unwrap();
+        let at = |now| keys.trusted("ada", &[Role::Client, Role::Gateway], now).map(|key| key.name.as_str());
+        assert_eq!(at(9), Err(Untrusted::NotYetValid("ada".to_owned())));
+        assert_eq!(at(10), Ok("Ada"));
+        assert_eq!(at(19), Ok("Ada"));
+        assert_eq!(at(20), Err(Untrusted::Expired("ada".to_owned())));
+        let error = keys.trusted("ada", &[Role::Server, Role::Gateway], 15).unwrap_err();
+        assert_eq!(error.to_string(), "the key \"ada\" is not trusted as server or gateway");
+        assert_eq!(keys.trusted("eve", &Role::ALL, 15), Err(Untrusted::Unknown("eve".to_owned())));
+    }
+
+    #[test]
+    fn a_revoked_key_stays_revoked_and_cannot_come_back_under_another_id() {
+        let mut keys = KeySet::new();
+        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client])).unwrap();
+        keys.revoke("ada", 15).unwrap();
+        keys.revoke("ada", 30).unwrap();
+        assert_eq!(keys.trusted("ada", &Role::ALL, 15), Err(Untrusted::Revoked("ada".to_owned())));
+        assert!(keys.trusted("ada", &Role::ALL, 14).is_ok());
+        let again = TrustedKey::new(public(1, "bob"), "Bob", &Role::ALL);
+        assert_eq!(keys.add(again), Err(KeyConflict::SameKey("ada".to_owned())));
+        let same_id = TrustedKey::new(public(2, "ada"), "Eve", &Role::ALL);
+        assert_eq!(keys.add(same_id), Err(KeyConflict::Id("ada".to_owned())));
+    }
+
+    #[test]
+    fn a_rotated_key_is_trusted_for_a_while_beside_the_new_one() {
+        let mut keys = KeySet::new();
+        keys.add(TrustedKey::new(public(1, "ada"), "Ada", &[Role::Client])).unwrap();
+        keys.rotate("ada", public(2, "ada-2"), 100, 200).unwrap();
+        let at = |id: &str, now| keys.trusted(id, &[Role::Client], now).is_ok();
+        assert_eq!([at("ada", 99), at("ada", 199), at("ada", 200)], [true, true, false]);
+        assert_eq!([at("ada-2", 99), at("ada-2", 100), at("ada-2", 300)], [false, true, true]);
+        assert_eq!(keys.get("ada-2").unwrap().replaces.as_deref(), Some("ada"));
+        assert_eq!(
+            keys.clone().rotate("eve", public(3, "x"), 0, 0).unwrap_err().to_string(),
+            "the key \"eve\" is not known"
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Key files on disk: private ones for their owner only, all of them written whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::key_file::{KeyFileError, read_signing_key, write_pem};
+use super::key_set_file::{KeySetError, read_key_set, write_key_set};
+use crate::key_set::KeySet;
+use crate::signing_key::{KeyError, SigningKey};
+
+/// Largest key file that is read, in bytes.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Why a key file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refuses.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: io::Error,
+    },
+    /// Others than the owner may read a private key.
+    #[error("{}: others than its owner may read this private key (mode {mode:03o}); `chmod 600` it", path.display())]
+    TooOpen {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// The file is larger than any key file.
+    #[error("{}: larger than {MAX_BYTES} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is no private key.
+    #[error("{}: {why}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: KeyFileError,
+    },
+    /// It is no set of trusted keys.
+    #[error("{}: {why}", path.display())]
+    KeySet {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: KeySetError,
+    },
+}
+
+/// Reads a private key, if only its owner may.
+///
+/// # Errors
+/// If there is none, or others may read it.
+pub fn load_signing_key(path: &Path) -> Result<SigningKey, FileError> {
+    let content = read(path, true)?;
+    read_signing_key(&content).map_err(|why| FileError::Key { path: path.to_owned(), why })
+}
+
+/// Writes a private key as PEM, for its owner only.
+///
+/// # Errors
+/// If the system refuses.
+pub fn save_signing_key(path: &Path, key: &SigningKey) -> Result<(), FileError> {
+    let failed = |why: KeyError| FileError::Key { path: path.to_owned(), why: why.into() };
+    write(path, write_pem(key).map_err(failed)?.as_bytes())
+}
+
+/// Reads the trusted keys. A file that is not there trusts nobody.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn load_key_set(path: &Path) -> Result<KeySet, FileError> {
+    let content = match read(path, false) {
+        Err(FileError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => return Ok(KeySet::new()),
+        other => other?,
+    };
+    let failed = |why| FileError::KeySet { path: path.to_owned(), why };
+    let text = String::from_utf8(content).map_err(|_| failed(KeySetError::Toml("not UTF-8".to_owned())))?;
+    read_key_set(&text).map_err(failed)
+}
+
+/// Writes the trusted keys.
+///
+/// # Errors
+/// If the system refuses.
+pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
+    let text = write_key_set(keys).map_err(|why| FileError::KeySet { path: path.to_owned(), why })?;
+    write(path, text.as_bytes())
+}
+
+fn read(path: &Path, private: bool) -> Result<Vec<u8>, FileError> {
+    let failed = |why| FileError::Io { path: path.to_owned(), why };
+    let file = File::open(path).map_err(failed)?;
+    if private {
+        check_mode(path, &file)?;
+    }
+    let mut content = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
+    if content.len() as u64 > MAX_BYTES {
+        return Err(FileError::TooLarge { path: path.to_owned() });
+    }
+    Ok(content)
+}
+
+#[cfg(unix)]
+fn check_mode(path: &Path, file: &File) -> Result<(), FileError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode =
+        file.metadata().map_err(|why| FileError::Io { path: path.to_owned(), why })?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 { Ok(()) } else { Err(FileError::TooOpen { path: path.to_owned(), mode }) }
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &Path, _: &File) -> Result<(), FileError> {
+    Ok(())
+}
+
+/// Writes a new file beside the old one and puts it in its place, so that a crash leaves one of the two.
+fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let beside = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    let written = write_new(&beside, content).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|why| {
+        let _ = fs::remove_file(&beside);
+        FileError::Io { path: path.to_owned(), why }
+    })
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    // What a process of the same id left behind when it crashed.
+    let _ = fs::remove_file(path);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key_set::{Role, TrustedKey};
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_key_is_kept_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key.pem");
+        let key = SigningKey::generate().unwrap();
+        fs::write(&path, "an older file").unwrap();
+        save_signing_key(&path, &key).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(load_signing_key(&path).unwrap().id(), key.id());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let error = load_signing_key(&path).unwrap_err().to_string();
+        assert!(error.ends_with("(mode 640); `chmod 600` it"), "{error}");
+    }
+
+    #[test]
+    fn trusted_keys_are_read_as_they_were_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trusted.toml");
+        assert_eq!(load_key_set(&path).unwrap(), KeySet::new());
+        let mut keys = KeySet::new();
+        let key = SigningKey::generate().unwrap();
+        keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[Role::Client])).unwrap();
+        save_key_set(&path, &keys).unwrap();
+        assert_eq!(load_key_set(&path).unwrap(), keys);
+        fs::write(&path, "key = 1").unwrap();
+        assert!(matches!(load_key_set(&path), Err(FileError::KeySet { .. })));
+        assert!(matches!(load_key_set(&folder.path().join("no/folder")), Ok(keys) if keys == KeySet::new()));
+        assert!(save_key_set(&folder.path().join("no/folder"), &keys).is_err());
+    }
+}

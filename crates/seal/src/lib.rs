@@ -1,0 +1,127 @@
+//! Messages that prove who sent them, and records that nobody can change unseen.
+//!
+//! A signature is made over bytes. JSON and protobuf both have many spellings of the same data, so this crate has a
+//! [canonical] form in CBOR that every language computes alike, in two named [profiles](Profile), and Ed25519
+//! [keys](SigningKey) that sign it.
+//!
+//! - [`McpRequest`] and [`McpResponse`] carry any message of MCP as protobuf: [`serialize_request`], [`deserialize_request`].
+//! - [`prepare_request_for_signing`] gives the bytes of such a message that are signed, [`verify_signature`] checks them, and
+//!   [`validate`] asks everything else: time, trust, replay, purpose, permissions.
+//! - [`message_from_json`] and [`message_to_json`] carry JSON-RPC over it, byte for byte.
+//! - [`signed_json`] does the same for messages that stay JSON.
+//! - [`canonical`] is for everything else that is hashed or signed: tapes, audit logs.
+//! - [`keys`] reads and writes the files in which keys are kept.
+//!
+//! Nothing here has a clock or a memory: times are arguments, and nonces are kept by a [`NonceMemory`]. Only [`keys::files`]
+//! touches files, and only [`SigningKey::generate`] needs randomness.
+//!
+//! # A signed request
+//!
+//! ```
+//! use bytes::Bytes;
+//! use signalbox_seal::{
+//!     CryptoSignature, McpRequest, PurposeDna, RequestorIdentity, SigningKey, Timestamp, deserialize_request,
+//!     prepare_request_for_signing, serialize_request, verify_signature,
+//! };
+//!
+//! let key_pair = SigningKey::generate()?;
+//! let public_key = key_pair.verifying_key().as_bytes();
+//!
+//! // Original request, without a signature
+//! let mut request = McpRequest {
+//!     request_id: "request-1".to_string(),
+//!     mcp_version: "2025-11-25".to_string(),
+//!     timestamp: Some(Timestamp { seconds: 1_790_000_000, nanos: 0 }),
+//!     requestor_identity: Some(RequestorIdentity {
+//!         pseudonym_id: "ada".to_string(),
+//!         public_key: Bytes::copy_from_slice(public_key),
+//!         ..Default::default()
+//!     }),
+//!     purpose_dna: Some(PurposeDna::default()),
+//!     ..Default::default()
+//! };
+//!
+//! // Prepare for signing (this creates a canonical byte representation)
+//! let canonical_bytes = prepare_request_for_signing(&request)?;
+//!
+//! // Sign the canonical bytes
+//! let signature = key_pair.sign_prepared(&canonical_bytes)?;
+//!
+//! // Add signature to request
+//! request.signature = Some(CryptoSignature {
+//!     key_id: "key-1".to_string(),
+//!     algorithm: "Ed25519".to_string(),
+//!     signature: Bytes::copy_from_slice(signature.as_ref()),
+//! });
+//!
+//! // Over the wire
+//! let bytes = serialize_request(&request)?;
+//! let signed_request = deserialize_request(&bytes)?;
+//!
+//! // Later, for verification:
+//! let verification_bytes = prepare_request_for_signing(&signed_request)?;
+//! let is_valid = verify_signature(public_key, &verification_bytes, signature.as_ref(), "Ed25519")?;
+//! assert!(is_valid);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Anything else
+//!
+//! ```
+//! use signalbox_seal::{Domain, Profile, SigningKey, canonical};
+//!
+//! let key = SigningKey::generate()?;
+//! let signed = canonical::json(br#"{"b": 1, "a": [true, 0.5]}"#)?;
+//! assert_eq!(signed, canonical::json(br#"{"a":[true,5e-1],"b":1}"#)?);
+//!
+//! let signature = key.sign(Profile::Two, Domain::Tape, &signed)?;
+//! let public = key.verifying_key();
+//! assert!(public.verify(Profile::Two, Domain::Tape, &signed, &signature).is_ok());
+//! assert!(public.verify(Profile::Two, Domain::Audit, &signed, &signature).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod canonical;
+mod domain;
+mod hash;
+mod hop;
+mod key_set;
+pub mod keys;
+mod message;
+mod message_error;
+mod nonces;
+mod prepare;
+mod profile;
+pub mod proto;
+mod signature;
+pub mod signed_json;
+mod signed_params;
+mod signing_key;
+mod struct_json;
+mod time_window;
+mod transcode;
+pub mod validate;
+mod verifying_key;
+
+pub use domain::{Domain, UnknownDomain};
+pub use hash::{hex, sha256, unhex};
+pub use hop::{Hop, HopError, MAX_HOPS, SignHopError, follow_hops};
+pub use key_set::{KeyConflict, KeySet, Role, RotateError, TrustedKey, UnknownRole, Untrusted};
+pub use message::{MessageLimits, deserialize_request, deserialize_response, serialize_request, serialize_response};
+pub use message_error::MessageError;
+pub use nonces::{NonceBook, NonceMemory, NonceVerdict};
+pub use prepare::{
+    prepare_request_for_signing, prepare_response_for_signing, verify_request, verify_response, verify_signature,
+};
+pub use profile::{Profile, UnknownProfile};
+pub use prost_types::{Struct, Timestamp};
+pub use proto::{
+    CryptoSignature, McpMessage, McpRequest, McpResponse, Permission, PermissionStatus, PurposeDna, RequestorIdentity,
+};
+pub use signature::{ALGORITHM, BadSignature, SIGNATURE_BYTES, Signature, is_supported_algorithm};
+pub use signed_params::META_SIGNATURE;
+pub use signing_key::{KeyError, SEED_BYTES, SigningKey};
+pub use struct_json::{struct_from_json, struct_to_json};
+pub use time_window::{TimeWindow, WrongTime};
+pub use transcode::{message_from_json, message_to_json, request_to_json, response_to_json};
+pub use verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};

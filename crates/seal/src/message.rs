@@ -1,0 +1,105 @@
+//! Messages to protobuf and back, within limits.
+
+use bytes::Bytes;
+use prost::Message;
+
+use crate::message_error::MessageError;
+use crate::proto::{McpRequest, McpResponse};
+
+/// How large messages may be.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct MessageLimits {
+    /// Largest serialized message, in bytes.
+    pub message: usize,
+    /// Largest `response_payload`, in bytes.
+    pub payload: usize,
+}
+
+impl Default for MessageLimits {
+    /// 10,000,000 bytes for a message, 5,000,000 for a payload.
+    fn default() -> Self {
+        Self { message: 10_000_000, payload: 5_000_000 }
+    }
+}
+
+impl MessageLimits {
+    /// A request as protobuf.
+    ///
+    /// # Errors
+    /// If it is too large.
+    pub fn serialize_request(&self, request: &McpRequest) -> Result<Vec<u8>, MessageError> {
+        check("the request", request.encoded_len(), self.message)?;
+        Ok(request.encode_to_vec())
+    }
+
+    /// A response as protobuf.
+    ///
+    /// # Errors
+    /// If it or its payload is too large.
+    pub fn serialize_response(&self, response: &McpResponse) -> Result<Vec<u8>, MessageError> {
+        check("the payload of the response", response.response_payload.len(), self.payload)?;
+        check("the response", response.encoded_len(), self.message)?;
+        Ok(response.encode_to_vec())
+    }
+
+    /// A request from protobuf. Its binary fields are parts of `bytes`, not copies.
+    ///
+    /// # Errors
+    /// If it is too large or malformed.
+    pub fn deserialize_request(&self, bytes: Bytes) -> Result<McpRequest, MessageError> {
+        check("the request", bytes.len(), self.message)?;
+        Ok(McpRequest::decode(bytes)?)
+    }
+
+    /// A response from protobuf. Its binary fields are parts of `bytes`, not copies.
+    ///
+    /// # Errors
+    /// If it or its payload is too large, or if it is malformed.
+    pub fn deserialize_response(&self, bytes: Bytes) -> Result<McpResponse, MessageError> {
+        check("the response", bytes.len(), self.message)?;
+        let response = McpResponse::decode(bytes)?;
+        check("the payload of the response", response.response_payload.len(), self.payload)?;
+        Ok(response)
+    }
+}
+
+fn check(what: &'static str, bytes: usize, limit: usize) -> Result<(), MessageError> {
+    if bytes > limit { Err(MessageError::TooLarge { what, bytes, limit }) } else { Ok(()) }
+}
+
+/// A request as protobuf, within the default limits.
+///
+/// # Errors
+/// If it is too large.
+pub fn serialize_request(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
+    MessageLimits::default().serialize_request(request)
+}
+
+/// A request from protobuf, within the default limits. [`MessageLimits::deserialize_request`] does it without copying.
+///
+/// # Errors
+/// If it is too large or malformed.
+pub fn deserialize_request(bytes: &[u8]) -> Result<McpRequest, MessageError> {
+    check("the request", bytes.len(), MessageLimits::default().message)?;
+    Ok(McpRequest::decode(bytes)?)
+}
+
+/// A response as protobuf, within the default limits.
+///
+/// # Errors
+/// If it or its payload is too large.
+pub fn serialize_response(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
+    MessageLimits::default().serialize_response(response)
+}
+
+/// A response from protobuf, within the default limits. [`MessageLimits::deserialize_response`] does it without copying.
+///
+/// # Errors
+/// If it or its payload is too large, or if it is malformed.
+pub fn deserialize_response(bytes: &[u8]) -> Result<McpResponse, MessageError> {
+    let limits = MessageLimits::default();
+    check("the response", bytes.len(), limits.message)?;
+    let response = McpResponse::decode(bytes)?;
+    check("the payload of the response", response.response_payload.len(), limits.payload)?;
+    Ok(response)
+}

@@ -1,0 +1,71 @@
+//! The memory by which a message that comes a second time is noticed.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What a memory says about a nonce.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NonceVerdict {
+    /// It was not seen before, and is remembered now.
+    New,
+    /// It was seen before.
+    Replayed,
+    /// There is no room to remember it, so the message is refused.
+    Full,
+}
+
+/// Remembers nonces for as long as the messages that carry them could be accepted. Moments are milliseconds since 1970.
+pub trait NonceMemory {
+    /// Remembers the nonce of a key until a moment, unless it is there already.
+    fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict;
+}
+
+/// A memory that is lost when the process ends, with room for so many nonces of each key.
+#[derive(Debug)]
+pub struct NonceBook {
+    room: usize,
+    seen: Mutex<HashMap<String, HashMap<String, u64>>>,
+}
+
+impl NonceBook {
+    /// An empty memory. A key's messages are refused while `room` of its nonces are still remembered.
+    #[must_use]
+    pub fn new(room: usize) -> Self {
+        Self { room, seen: Mutex::default() }
+    }
+}
+
+impl NonceMemory for NonceBook {
+    fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_key = seen.entry(key_id.to_owned()).or_default();
+        if of_key.get(nonce).is_some_and(|until| *until >= now) {
+            return NonceVerdict::Replayed;
+        }
+        if of_key.len() >= self.room {
+            of_key.retain(|_, until| *until >= now);
+        }
+        if of_key.len() >= self.room {
+            return NonceVerdict::Full;
+        }
+        of_key.insert(nonce.to_owned(), until);
+        NonceVerdict::New
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use NonceVerdict::{Full, New, Replayed};
+
+    #[test]
+    fn a_nonce_is_new_once_and_makes_room_when_its_time_is_over() {
+        let book = NonceBook::new(2);
+        assert_eq!(book.remember("a", "1", 0, 10), New);
+        assert_eq!(book.remember("a", "1", 10, 20), Replayed);
+        assert_eq!(book.remember("b", "1", 0, 10), New, "every key has nonces of its own");
+        assert_eq!(book.remember("a", "2", 0, 30), New);
+        assert_eq!(book.remember("a", "3", 10, 30), Full);
+        assert_eq!(book.remember("a", "3", 11, 30), New);
+    }
+}

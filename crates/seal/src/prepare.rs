@@ -1,0 +1,117 @@
+//! Messages in the canonical form that is signed.
+//!
+//! A field that is not written here is not signed. `tests/fields.rs` walks the definition of the messages and fails when one is
+//! forgotten. Not signed on purpose are the signature itself, the hops (each has its own signature) and the id of JSON-RPC.
+//!
+//! Empty texts, empty bytes, empty lists and enums that say nothing are left out, because protobuf does not tell them from
+//! absent ones. The permissions of a request are always there.
+
+pub(crate) mod fields;
+mod request;
+mod response;
+
+use crate::domain::Domain;
+use crate::hop::{Hop, HopError, follow_hops};
+use crate::key_set::KeySet;
+use crate::message_error::MessageError;
+use crate::profile::Profile;
+use crate::proto::mcp_request::Params;
+use crate::proto::{McpRequest, McpResponse};
+use crate::signature::{BadSignature, Signature, is_supported_algorithm};
+use crate::signed_params::{struct_subject, subject};
+use crate::verifying_key::VerifyingKey;
+
+/// The bytes of a request that are signed: its canonical form without the signature.
+///
+/// In `mcp-cbor/1` (also if the request names no profile) they are the CBOR alone, as the document has it; a request cannot be
+/// taken for a response there, because each has fields that the other never has. In `mcp-cbor/2` the CBOR stands in the frame
+/// of [`Domain::frame`].
+///
+/// # Errors
+/// If a field that every request has is missing, or a part of the request has no canonical form.
+pub fn prepare_request_for_signing(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
+    request::write(request)
+}
+
+/// The bytes of a response that are signed: its canonical form without the signature. See [`prepare_request_for_signing`].
+///
+/// # Errors
+/// If the time is missing, or a part of the response has no canonical form.
+pub fn prepare_response_for_signing(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
+    response::write(response)
+}
+
+/// Whether a signature over prepared bytes was made with the private half of a public key.
+///
+/// # Errors
+/// If the algorithm is not Ed25519 (in whatever case), or if the key or the signature cannot be one. A signature that could be
+/// one and does not fit is `false`, not an error.
+pub fn verify_signature(
+    public_key: &[u8],
+    prepared: &[u8],
+    signature: &[u8],
+    algorithm: &str,
+) -> Result<bool, MessageError> {
+    if !is_supported_algorithm(algorithm) {
+        return Err(MessageError::UnsupportedAlgorithm(algorithm.chars().take(64).collect()));
+    }
+    let key = VerifyingKey::from_bytes(public_key)?;
+    let signature = Signature::from_bytes(signature)?;
+    Ok(key.verify_prepared(prepared, &signature).is_ok())
+}
+
+/// Checks the signature of a request with the public key that the request names. Whether that key is anybody's whom the
+/// receiver trusts is another question, which [`validate`](crate::validate) asks.
+///
+/// # Errors
+/// If there is no signature, no key, the signature does not fit, or the name was changed on the way.
+pub fn verify_request(request: &McpRequest) -> Result<(), MessageError> {
+    let signature = request.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
+    let identity = request.requestor_identity.as_ref().ok_or(MessageError::MissingField("requestor_identity"))?;
+    let prepared = prepare_request_for_signing(request)?;
+    fits(verify_signature(&identity.public_key, &prepared, &signature.signature, &signature.algorithm)?)?;
+    Ok(follow_names(request, &KeySet::new(), 0)?)
+}
+
+/// Checks that hops of trusted gateways lead from the name that was signed to the one in the params. `now` is in seconds since
+/// 1970. The signature of the request is checked elsewhere.
+pub(crate) fn follow_names(request: &McpRequest, keys: &KeySet, now: i64) -> Result<(), HopError> {
+    let name = match &request.params {
+        Some(Params::ParamsJson(params)) => subject(&request.method, params),
+        Some(Params::ParamsStruct(params)) => struct_subject(&request.method, params).map(Into::into),
+        None => None,
+    };
+    let name = name.unwrap_or_default();
+    let signed = if request.signed_name.is_empty() { name.as_ref() } else { &request.signed_name };
+    let signature = request.signature.as_ref().map(|signature| signature.signature.as_ref()).unwrap_or_default();
+    let hops: Vec<Hop> = request.hops.iter().map(Hop::from).collect();
+    follow_hops(&hops, signature, signed, &name, keys, now)
+}
+
+/// Checks the signature of a response with the key of whoever should have answered.
+///
+/// # Errors
+/// If there is no signature, or it does not fit.
+pub fn verify_response(response: &McpResponse, key: &VerifyingKey) -> Result<(), MessageError> {
+    let signature = response.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
+    let prepared = prepare_response_for_signing(response)?;
+    fits(verify_signature(key.as_bytes(), &prepared, &signature.signature, &signature.algorithm)?)
+}
+
+fn fits(fits: bool) -> Result<(), MessageError> {
+    if fits { Ok(()) } else { Err(BadSignature::Mismatch.into()) }
+}
+
+/// The profile that a message names, and what stands before its CBOR.
+fn frame(profile: &str, domain: &str, expected: Domain) -> Result<(Profile, Vec<u8>), MessageError> {
+    if !domain.is_empty() && domain != expected.name() {
+        let found = domain.chars().take(64).collect();
+        return Err(MessageError::WrongDomain { expected: expected.name(), found });
+    }
+    let profile = if profile.is_empty() { Profile::One } else { profile.parse()? };
+    let prefix = match profile {
+        Profile::One => Vec::new(),
+        Profile::Two => expected.prefix(profile).into_bytes(),
+    };
+    Ok((profile, prefix))
+}

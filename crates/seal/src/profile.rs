@@ -1,0 +1,48 @@
+//! The two sets of rules by which data becomes canonical bytes.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A named set of rules by which data becomes canonical bytes. See [`crate::canonical`] for both.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Profile {
+    /// `mcp-cbor/1`: the rules of the document "MCP Serialization and Canonicalization" to the letter. Different data can
+    /// have the same bytes (1.0 and `"1.00000000"`).
+    One,
+    /// `mcp-cbor/2`: the core deterministic encoding of RFC 8949. Different data always have different bytes.
+    #[default]
+    Two,
+}
+
+/// A name that is no profile's.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no canonical profile is called {0:?}; `mcp-cbor/1` and `mcp-cbor/2` are known")]
+pub struct UnknownProfile(pub String);
+
+impl Profile {
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::One => "mcp-cbor/1",
+            Self::Two => "mcp-cbor/2",
+        }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        [Self::One, Self::Two]
+            .into_iter()
+            .find(|profile| profile.name() == text)
+            .ok_or_else(|| UnknownProfile(text.to_owned()))
+    }
+}

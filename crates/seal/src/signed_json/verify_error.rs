@@ -1,0 +1,109 @@
+//! Why a signature in a JSON message is refused.
+
+use crate::canonical::EncodeError;
+use crate::hop::HopError;
+use crate::key_set::Untrusted;
+use crate::time_window::WrongTime;
+
+/// Why a signature in a JSON message is refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The message carries no signature.
+    #[error("the message carries no signature")]
+    Missing,
+    /// What it carries is no signature.
+    #[error("the signature cannot be read: {0}")]
+    Malformed(String),
+    /// The signature is by an algorithm that is not known here.
+    #[error("signatures by {0:?} are not supported; Ed25519 is")]
+    UnsupportedAlgorithm(String),
+    /// The signature is over a canonical form that is not known here.
+    #[error("no canonical profile is called {0:?}")]
+    UnsupportedProfile(String),
+    /// The signature was made for something else.
+    #[error("the signature is for the domain {found:?}, not for `{expected}`")]
+    WrongDomain {
+        /// What it should be for.
+        expected: &'static str,
+        /// What it is for.
+        found: String,
+    },
+    /// Nobody knows the key, its time is over, or it is trusted for other things.
+    #[error(transparent)]
+    Untrusted(Untrusted),
+    /// The key was revoked.
+    #[error("the key {0:?} was revoked")]
+    RevokedKey(String),
+    /// Nobody knows the key.
+    #[error("the key {0:?} is not known")]
+    UnknownKey(String),
+    /// The message has expired, or was signed too long ago.
+    #[error("the message is no longer valid: {0}")]
+    Expired(WrongTime),
+    /// The message says that it was signed in the future.
+    #[error("the message says that it was signed in the future")]
+    FromTheFuture,
+    /// The message has no canonical form, so that nobody can have signed it.
+    #[error("the message cannot have been signed: {0}")]
+    NoCanonicalForm(#[from] EncodeError),
+    /// The message was changed after it was signed, or signed with another key.
+    #[error("the message was changed after it was signed, or signed with another key")]
+    Tampered,
+    /// The name was changed on the way, and no trusted gateway says so.
+    #[error("the name was changed on the way: {0}")]
+    Renamed(#[from] HopError),
+    /// The same message came before.
+    #[error("the message was seen before")]
+    Replayed,
+    /// There are so many recent messages of this key that a replay could not be noticed.
+    #[error("too many recent messages of the key {0:?} are remembered; none is accepted until some expire")]
+    TooManyNonces(String),
+    /// The response is to another request.
+    #[error("the response is signed as the answer to another request")]
+    OtherRequest,
+}
+
+impl VerifyError {
+    /// A short word for it, for metrics and error data.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Missing => "signature_missing",
+            Self::Malformed(_) => "signature_malformed",
+            Self::UnsupportedAlgorithm(_) => "unsupported_algorithm",
+            Self::UnsupportedProfile(_) => "unsupported_profile",
+            Self::WrongDomain { .. } => "wrong_domain",
+            Self::Untrusted(_) => "key_not_trusted",
+            Self::RevokedKey(_) => "revoked_key",
+            Self::UnknownKey(_) => "unknown_key",
+            Self::Expired(_) => "expired",
+            Self::FromTheFuture => "from_the_future",
+            Self::NoCanonicalForm(_) => "no_canonical_form",
+            Self::Tampered => "tampered",
+            Self::Renamed(_) => "renamed",
+            Self::Replayed => "replayed",
+            Self::TooManyNonces(_) => "too_many_nonces",
+            Self::OtherRequest => "other_request",
+        }
+    }
+}
+
+impl From<Untrusted> for VerifyError {
+    fn from(why: Untrusted) -> Self {
+        match why {
+            Untrusted::Revoked(id) => Self::RevokedKey(id),
+            Untrusted::Unknown(id) => Self::UnknownKey(id),
+            other => Self::Untrusted(other),
+        }
+    }
+}
+
+impl From<WrongTime> for VerifyError {
+    fn from(why: WrongTime) -> Self {
+        match why {
+            WrongTime::FromTheFuture => Self::FromTheFuture,
+            other => Self::Expired(other),
+        }
+    }
+}

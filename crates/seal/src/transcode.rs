@@ -1,0 +1,178 @@
+//! JSON-RPC to protobuf and back.
+//!
+//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know are carried beside them.
+
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Kind, Limits, json};
+
+use crate::message_error::MessageError;
+use crate::proto::mcp_message::Message as Either;
+use crate::proto::mcp_request::Params;
+use crate::proto::mcp_response::Outcome;
+use crate::proto::{McpMessage, McpRequest, McpResponse, Status};
+use crate::struct_json::struct_to_json;
+
+const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// A JSON-RPC message as protobuf. Its params, result, error and id are parts of `message`, not copies. Fields that JSON-RPC does
+/// not have (times, identity, signature) are empty.
+///
+/// # Errors
+/// If that is no JSON-RPC message.
+pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
+    let envelope =
+        Envelope::read(message, &Limits::default()).map_err(|error| MessageError::NotJsonRpc(error.to_string()))?;
+    let bytes = envelope.bytes();
+    let part = |span: Option<signalbox_wire::Span>| span.map(|span| bytes.slice(span.range()));
+    let id_json = part(envelope.id_span()).unwrap_or_default();
+    let other_members_json = other_members(&envelope);
+    let either = if matches!(envelope.kind(), Kind::Request | Kind::Notification) {
+        Either::Request(McpRequest {
+            method: envelope.method().unwrap_or_default().to_owned(),
+            params: part(envelope.params_span()).map(Params::ParamsJson),
+            id_json,
+            other_members_json,
+            ..Default::default()
+        })
+    } else {
+        let result = part(envelope.result_span()).map(Outcome::ResultJson);
+        let status = if result.is_some() { Status::Success } else { Status::Error };
+        Either::Response(McpResponse {
+            outcome: result.or_else(|| part(envelope.error_span()).map(Outcome::ErrorJson)),
+            status: status.into(),
+            id_json,
+            other_members_json,
+            ..Default::default()
+        })
+    };
+    Ok(McpMessage { message: Some(either) })
+}
+
+/// A message as JSON-RPC: `jsonrpc`, `id`, `method` and `params` or `result` or `error`, in this order, without space.
+///
+/// The fields of protobuf that JSON-RPC does not have are not in it.
+///
+/// # Errors
+/// If the message is empty, or a part that should be JSON is not.
+pub fn message_to_json(message: &McpMessage) -> Result<Bytes, MessageError> {
+    match &message.message {
+        Some(Either::Request(request)) => request_to_json(request),
+        Some(Either::Response(response)) => response_to_json(response),
+        None => Err(MessageError::MissingField("message")),
+    }
+}
+
+/// A request or notification as JSON-RPC.
+///
+/// # Errors
+/// If the method is missing, or a part that should be JSON is not.
+pub fn request_to_json(request: &McpRequest) -> Result<Bytes, MessageError> {
+    if request.method.is_empty() {
+        return Err(MessageError::MissingField("method"));
+    }
+    let mut out = start(&request.id_json);
+    out.extend_from_slice(br#","method":"#);
+    json::write_quoted(&mut out, &request.method);
+    match &request.params {
+        Some(Params::ParamsJson(params)) => member(&mut out, "params", params),
+        Some(Params::ParamsStruct(params)) => member(&mut out, "params", &struct_to_json(params)?),
+        None => {}
+    }
+    finish(out, &request.other_members_json)
+}
+
+/// A response as JSON-RPC.
+///
+/// # Errors
+/// If the outcome is missing, or a part that should be JSON is not.
+pub fn response_to_json(response: &McpResponse) -> Result<Bytes, MessageError> {
+    let mut out = start(&response.id_json);
+    match &response.outcome {
+        Some(Outcome::ResultJson(result)) => member(&mut out, "result", result),
+        Some(Outcome::ResultStruct(result)) => member(&mut out, "result", &struct_to_json(result)?),
+        Some(Outcome::ErrorJson(error)) => member(&mut out, "error", error),
+        None => return Err(MessageError::MissingField("outcome")),
+    }
+    finish(out, &response.other_members_json)
+}
+
+fn start(id: &[u8]) -> Vec<u8> {
+    let mut out = br#"{"jsonrpc":"2.0""#.to_vec();
+    if !id.is_empty() {
+        member(&mut out, "id", id);
+    }
+    out
+}
+
+fn member(out: &mut Vec<u8>, key: &str, value: &[u8]) {
+    out.push(b',');
+    json::write_quoted(out, key);
+    out.push(b':');
+    out.extend_from_slice(value);
+}
+
+/// Closes the object and reads it again, because its parts came from outside and could be anything.
+fn finish(mut out: Vec<u8>, other_members: &[u8]) -> Result<Bytes, MessageError> {
+    for other in json::members(other_members) {
+        out.push(b',');
+        out.extend_from_slice(other.whole.of(other_members));
+    }
+    out.push(b'}');
+    let out = Bytes::from(out);
+    Envelope::read(out.clone(), &Limits::default()).map_err(|error| MessageError::NotJsonRpc(error.to_string()))?;
+    Ok(out)
+}
+
+fn other_members(envelope: &Envelope) -> Bytes {
+    let object = envelope.object_span().of(envelope.bytes());
+    let mut out = Vec::new();
+    for other in json::members(object) {
+        let key = json::string(other.key.of(object)).unwrap_or_default();
+        if !KNOWN.contains(&key.as_ref()) {
+            out.push(if out.is_empty() { b'{' } else { b',' });
+            out.extend_from_slice(other.whole.of(object));
+        }
+    }
+    if !out.is_empty() {
+        out.push(b'}');
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{deserialize_request, serialize_request};
+
+    #[test]
+    fn a_message_survives_protobuf_byte_for_byte() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{ "name":"a", "arguments": {"n":1.00,"big":123456789012345678901234567890}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":"é","result":{"content":[ ]}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"extra":[1, 2],"more":"x"}"#,
+        ] {
+            let message = message_from_json(Bytes::from_static(text.as_bytes())).unwrap();
+            let carried = <McpMessage as prost::Message>::decode(&*prost::Message::encode_to_vec(&message)).unwrap();
+            assert_eq!(String::from_utf8_lossy(&message_to_json(&carried).unwrap()), text);
+        }
+    }
+
+    #[test]
+    fn parts_that_are_no_json_cannot_smuggle_members_in() {
+        let request = |params: &'static str, id: &'static str| McpRequest {
+            method: "tools/list".to_owned(),
+            params: Some(Params::ParamsJson(Bytes::from_static(params.as_bytes()))),
+            id_json: Bytes::from_static(id.as_bytes()),
+            ..Default::default()
+        };
+        for (params, id) in [("{", "1"), (r#"{},"id":2"#, "1"), ("{}", r#"1,"method":"tools/call""#), ("", "1")] {
+            let carried = deserialize_request(&serialize_request(&request(params, id)).unwrap()).unwrap();
+            assert!(matches!(request_to_json(&carried), Err(MessageError::NotJsonRpc(_))), "{params} {id}");
+        }
+        assert!(request_to_json(&request("{}", "1")).is_ok());
+        assert_eq!(request_to_json(&McpRequest::default()), Err(MessageError::MissingField("method")));
+        assert_eq!(response_to_json(&McpResponse::default()), Err(MessageError::MissingField("outcome")));
+    }
+}

@@ -1,0 +1,136 @@
+//! Whether a request may be acted on, in three stages: syntax, semantics, security.
+//!
+//! | stage | full | light |
+//! |---|---|---|
+//! | syntax | times within the window, expiry, purpose not expired, at least one permission, a whole signature, a revision | times, expiry, a whole signature |
+//! | semantics | actions fit the category, resources are among the data types, frequency, scope | nothing |
+//! | security | the key is trusted and fits the identity, the signature fits, names were changed by trusted gateways only, the nonce is new | the same |
+//!
+//! The light mode is for calls of MCP: `tools/list` needs no purpose.
+
+mod semantics;
+mod validation_error;
+
+pub use semantics::{MAX_FREQUENCY_PER_HOUR, allowed_actions};
+pub use validation_error::{SecurityError, SemanticsError, SyntaxError, ValidationError};
+
+use crate::hash::hex;
+use crate::key_set::{KeySet, Role};
+use crate::nonces::{NonceMemory, NonceVerdict};
+use crate::prepare::{fields, follow_names, prepare_request_for_signing, verify_signature};
+use crate::proto::McpRequest;
+use crate::time_window::TimeWindow;
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
+
+/// How much is asked of a request.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub enum Mode {
+    /// Time, trust, nonce and expiry.
+    #[default]
+    Light,
+    /// Everything that the document demands.
+    Full,
+}
+
+/// Decides whether requests may be acted on.
+#[derive(Copy, Clone)]
+pub struct Validator<'a> {
+    /// How much is asked.
+    pub mode: Mode,
+    /// How old a request may be, and how far ahead.
+    pub window: TimeWindow,
+    /// Whom it trusts.
+    pub keys: &'a KeySet,
+    /// What it saw already.
+    pub nonces: &'a dyn NonceMemory,
+    /// The largest `max_frequency_per_hour`; [`MAX_FREQUENCY_PER_HOUR`] unless somebody decided otherwise.
+    pub max_frequency_per_hour: u32,
+}
+
+impl<'a> Validator<'a> {
+    /// A validator with the limits of the document.
+    #[must_use]
+    pub fn new(mode: Mode, keys: &'a KeySet, nonces: &'a dyn NonceMemory) -> Self {
+        let window = TimeWindow::default();
+        Self { mode, window, keys, nonces, max_frequency_per_hour: MAX_FREQUENCY_PER_HOUR }
+    }
+
+    /// Checks a request at a moment (nanoseconds since 1970), and tells whose key signed it.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, by the stage in which it is found.
+    pub fn request(&self, request: &McpRequest, now: i64) -> Result<&'a str, ValidationError> {
+        self.syntax(request, now)?;
+        if self.mode == Mode::Full {
+            semantics::check(request, self.max_frequency_per_hour)?;
+        }
+        Ok(self.security(request, now)?)
+    }
+
+    fn syntax(&self, request: &McpRequest, now: i64) -> Result<(), SyntaxError> {
+        let made = request.timestamp.as_ref().ok_or(SyntaxError::Missing("timestamp"))?;
+        let made = fields::nanos("timestamp", made)?;
+        let expiry = request.request_expiry.as_ref().map(|time| fields::nanos("request_expiry", time)).transpose()?;
+        self.window.check(made, expiry, now)?;
+        let signature = request.signature.as_ref().ok_or(SyntaxError::Missing("signature"))?;
+        for (empty, field) in [
+            (signature.key_id.is_empty(), "signature.key_id"),
+            (signature.algorithm.is_empty(), "signature.algorithm"),
+            (signature.signature.is_empty(), "signature.signature"),
+        ] {
+            if empty {
+                return Err(SyntaxError::Missing(field));
+            }
+        }
+        if self.mode == Mode::Light {
+            return Ok(());
+        }
+        if request.mcp_version.is_empty() {
+            return Err(SyntaxError::Missing("mcp_version"));
+        }
+        let purpose = request.purpose_dna.as_ref().ok_or(SyntaxError::Missing("purpose_dna"))?;
+        let ends = purpose.purpose_expiry.as_ref().map(|time| fields::nanos("purpose_expiry", time)).transpose()?;
+        if ends.is_some_and(|ends| ends <= now) {
+            return Err(SyntaxError::PurposeExpired);
+        }
+        if request.permissions.is_empty() { Err(SyntaxError::Missing("permissions")) } else { Ok(()) }
+    }
+
+    fn security(&self, request: &McpRequest, now: i64) -> Result<&'a str, SecurityError> {
+        let signature = request.signature.as_ref().ok_or(SecurityError::Unsigned)?;
+        let seconds = now.div_euclid(NANOS_PER_SECOND);
+        let key = self.keys.trusted(&signature.key_id, &[Role::Client, Role::Gateway], seconds)?;
+        let identity = request.requestor_identity.as_ref().map(|identity| identity.public_key.as_ref());
+        if identity.is_some_and(|public| !public.is_empty() && public != key.key.as_bytes()) {
+            return Err(SecurityError::OtherIdentity);
+        }
+        let prepared = prepare_request_for_signing(request)?;
+        if !verify_signature(key.key.as_bytes(), &prepared, &signature.signature, &signature.algorithm)? {
+            return Err(SecurityError::Tampered);
+        }
+        follow_names(request, self.keys, seconds)?;
+        self.remember(request, &signature.key_id, now)?;
+        Ok(&key.name)
+    }
+
+    /// A request of the document has no nonce; its signature is one, because it is never the same for another request.
+    fn remember(&self, request: &McpRequest, key_id: &str, now: i64) -> Result<(), SecurityError> {
+        let signature = request.signature.as_ref().map(|signature| signature.signature.as_ref()).unwrap_or_default();
+        let nonce = hex(if request.nonce.is_empty() { signature } else { &request.nonce });
+        let made = request.timestamp.as_ref().map_or(Ok(now), |time| fields::nanos("timestamp", time))?;
+        let expiry = request.request_expiry.as_ref().map(|time| fields::nanos("request_expiry", time)).transpose()?;
+        let behind = i64::try_from(self.window.behind.as_nanos()).unwrap_or(i64::MAX);
+        let until = made.saturating_add(behind).min(expiry.unwrap_or(i64::MAX));
+        let millis = |nanos: i64| u64::try_from(nanos / NANOS_PER_MILLI).unwrap_or(0);
+        match self.nonces.remember(key_id, &nonce, millis(now), millis(until).saturating_add(1)) {
+            NonceVerdict::New => Ok(()),
+            NonceVerdict::Replayed => Err(SecurityError::Replayed),
+            NonceVerdict::Full => Err(SecurityError::TooManyNonces),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
