@@ -248,3 +248,64 @@ async fn s47_a_branch_may_begin_with_another_answer() {
     assert!(talk.call("delete_note", json!({"note": note})).await.unwrap().starts_with("Deleted"), "the tape goes on");
     talk.end().await.unwrap();
 }
+
+/// Runs a program of the tests with a tape; `None` where it is not installed.
+async fn run_with_tape(command: &mut Command, folder: &Path, tape: &Path) -> Option<(bool, String)> {
+    command.env("SIGNALBOX", built("signalbox").unwrap()).env("TAPE", tape).env("SIGNALBOX_DATA_DIR", folder.join("d"));
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(77) {
+        assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{said}");
+        return None;
+    }
+    Some((output.status.success(), said))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tests_for_pytest_and_vitest_pass_against_their_tape_and_fail_against_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await.unwrap();
+    let other = folder.path().join("other.tape");
+    let answer = r#"{"content":[{"type":"text","text":"bread"}]}"#;
+    let mut branch = Command::new(built("signalbox").unwrap());
+    branch.args(["replay", "branch", text(&tape), "--at", "4", "--answer", answer, "--tape-to", text(&other)]);
+    branch.args(["--data-dir", text(&folder.path().join("branch"))]);
+    let mut talk = Talk::begin(branch).await.unwrap();
+    talk.ask("tools/list", json!({})).await.unwrap();
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await.unwrap());
+    talk.call("read_note", json!({"note": note})).await.unwrap();
+    talk.end().await.unwrap();
+    for (program, file) in [("pytest", "test_calls.py"), ("vitest", "calls.test.js")] {
+        let file = folder.path().join(file);
+        let mut export = Command::new(built("signalbox").unwrap());
+        export.args(["tape", "export", text(&tape), "-o", text(&file), "--data-dir", text(&folder.path().join("d"))]);
+        assert!(export.output().await.unwrap().status.success());
+        for (tape, passes) in [(&tape, true), (&other, false)] {
+            let mut command = Command::new(run_script());
+            command.args([program, text(&file)]);
+            let Some((passed, said)) = run_with_tape(&mut command, folder.path(), tape).await else { return };
+            assert_eq!(passed, passes, "{program}: {said}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_github_action_of_the_examples_checks_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await.unwrap();
+    let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/github-action/action.yml");
+    let action = std::fs::read_to_string(action).unwrap();
+    let script = action.split("run: |\n").nth(1).unwrap();
+    let server = format!("{} {}/writes", text(&built("notes-server").unwrap()), text(folder.path()));
+    for (server, passes) in [(server.clone(), true), (format!("{server} --changed"), false)] {
+        let (junit, output) = (folder.path().join("report.xml"), folder.path().join("output"));
+        let mut command = Command::new("bash");
+        command.args(["-c", script]).env("AGAINST", server).env("JUNIT", &junit).env("GITHUB_OUTPUT", &output);
+        command.env("ARGS", "--allow-writes\n");
+        let (passed, said) = run_with_tape(&mut command, folder.path(), &tape).await.unwrap();
+        assert_eq!(passed, passes, "{said}");
+        assert_eq!(said.contains("::error file="), !passes, "{said}");
+        assert!(std::fs::read_to_string(&junit).unwrap().contains("<testsuite"));
+        assert!(std::fs::read_to_string(&output).unwrap().contains("junit="));
+    }
+}

@@ -29,7 +29,7 @@ pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<
     writeln!(to, "// {}", origin(source.info))?;
     let name = javascript(&format!("the calls of tape {}", source.info.id));
     to.write_all(BEGINNING.replacen("@TAPE@", &javascript(&target.tape), 1).as_bytes())?;
-    writeln!(to, "describe.sequential({name}, () => {{")?;
+    writeln!(to, "describe({name}, {{ concurrent: false }}, () => {{")?;
     writeln!(
         to,
         "  const client = new Client({{ name: 'signalbox-export', version: '{}' }});",
@@ -37,7 +37,7 @@ pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<
     )?;
     writeln!(
         to,
-        "  beforeAll(() => client.connect(new StdioClientTransport({{ command: SIGNALBOX, args: ['replay', 'serve', TAPE] }})));"
+        "  beforeAll(() => client.connect(new StdioClientTransport({{ command: SIGNALBOX, args: ['replay', 'serve', TAPE], env: process.env }})));"
     )?;
     writeln!(to, "  afterAll(() => client.close());")?;
     for step in Calls::new(source) {
