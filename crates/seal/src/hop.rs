@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(follow(&[], "east__web__search"), Ok(()));
         assert!(matches!(follow(&both, "delete"), Err(HopError::Renamed { .. })));
         assert!(matches!(follow(&[], "search"), Err(HopError::Renamed { .. })));
-        assert!(matches!(follow(&[second.clone()], "search"), Err(HopError::Gap { at: 1, .. })));
+        assert!(matches!(follow(std::slice::from_ref(&second), "search"), Err(HopError::Gap { at: 1, .. })));
         let other = follow_hops(&both, b"another request", "east__web__search", "search", &keys, 0);
         assert_eq!(other, Err(HopError::Tampered(1)));
         let changed = Hop { to: "delete".to_owned(), ..second.clone() };

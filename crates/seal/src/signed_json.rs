@@ -21,7 +21,7 @@
 //!
 //! let key = SigningKey::generate()?;
 //! let call = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
-//! let signed = sign_request(call, &key, &Terms::new("nonce-1", 1_000_000, 1_060_000))?;
+//! let signed = sign_request(call, &key, &Terms::new("9f1c2a77e0b34d58", 1_000_000, 1_060_000))?;
 //!
 //! let mut keys = KeySet::new();
 //! keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[Role::Client]))?;

@@ -1,5 +1,7 @@
 //! What holds for all data: equal data have equal bytes, different data different ones, and nothing is lost on the wire.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
+
 use bytes::Bytes;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -48,11 +50,11 @@ proptest! {
 
     #[test]
     fn different_data_have_different_bytes(one in values(), other in values()) {
-        // serde_json tells -0.0 from 0.0 as little as IEEE does; the text tells them apart.
-        let same = reversed(&reversed(&one)) == other && one.to_string() == other.to_string();
+        let texts = (one.to_string(), other.to_string());
         if one != other {
             prop_assert_ne!(canonical_of(&one), canonical_of(&other));
-        } else if same {
+        // serde_json tells -0.0 from 0.0 as little as IEEE does; the text tells them apart.
+        } else if texts.0 == texts.1 {
             prop_assert_eq!(canonical_of(&one), canonical_of(&other));
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! `examples/verify-seal/vectors.py` checks the golden ones with libraries that are not ours.
 
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
+
 use serde_json::Value;
 use signalbox_seal::{Domain, Profile, Signature, SigningKey, canonical, hex, unhex, verify_signature};
 
