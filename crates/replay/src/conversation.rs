@@ -13,7 +13,8 @@
 use crate::call_gatherer::era;
 use crate::introduction::Introduction;
 use crate::nearest;
-use crate::playing::{Playing, Questions};
+use crate::playing::Playing;
+use crate::quick_answers::QuickAnswers;
 use crate::tape_connector::Played;
 use crate::tape_player::{Cursor, Found, TapePlayer};
 use bytes::Bytes;
@@ -53,30 +54,23 @@ pub(crate) struct Conversation {
     always: bool,
     events: Arc<dyn LinkEvents>,
     cursor: Arc<Mutex<Cursor>>,
-    questions: Arc<Questions>,
+    quick: Arc<QuickAnswers>,
     tasks: JoinSet<()>,
     running: HashMap<u64, AbortHandle>,
     listening: Vec<RawId>,
 }
 
 impl Conversation {
-    pub(crate) fn new(
-        name: Arc<str>,
-        player: Arc<TapePlayer>,
-        played: Arc<Played>,
-        live: Option<Arc<dyn Link>>,
-        always: bool,
-        events: Arc<dyn LinkEvents>,
-    ) -> Self {
+    pub(crate) fn new(name: Arc<str>, live: Option<Arc<dyn Link>>, always: bool, quick: Arc<QuickAnswers>) -> Self {
         Self {
             name,
-            player,
-            played,
+            player: Arc::clone(&quick.player),
+            played: Arc::clone(&quick.played),
             live,
             always,
-            events,
-            cursor: Arc::default(),
-            questions: Arc::default(),
+            events: Arc::clone(&quick.events),
+            cursor: Arc::clone(&quick.cursor),
+            quick,
             tasks: JoinSet::new(),
             running: HashMap::new(),
             listening: Vec::new(),
@@ -91,6 +85,7 @@ impl Conversation {
                 Input::Abort(key) => self.stop(key),
                 Input::Close => break,
             }
+            self.quick.pending.fetch_sub(1, Ordering::AcqRel);
             while self.tasks.try_join_next().is_some() {}
             if self.running.len() > 2 * self.tasks.len() + 16 {
                 self.running.retain(|_, task| !task.is_finished());
@@ -122,7 +117,7 @@ impl Conversation {
                 }
                 self.pass_on(message);
             }
-            (_, Some(id)) => match self.questions.answer(&id, envelope.bytes()) {
+            (_, Some(id)) => match self.quick.questions.answer(&id, envelope.bytes()) {
                 true => {}
                 false => self.pass_on(message),
             },
@@ -150,16 +145,7 @@ impl Conversation {
         match self.find(&request).await {
             Ok(Found::Call(call)) => {
                 self.played.calls.fetch_add(1, Ordering::Relaxed);
-                let playing = Playing {
-                    call,
-                    id,
-                    era: era(&request),
-                    token: request.pointer("/params/_meta/progressToken").cloned(),
-                    speed: self.player.settings().speed,
-                    events: Arc::clone(&self.events),
-                    questions: Arc::clone(&self.questions),
-                    key,
-                };
+                let playing = self.quick.playing(call, id, &request, key);
                 self.play(playing);
             }
             // The server may or may not have cared; without the tape's word these do nothing.
@@ -185,7 +171,7 @@ impl Conversation {
 
     /// Looks in what has been read; reading on may take long and is done where it holds nothing up.
     async fn find(&self, request: &Arc<Value>) -> Result<Found, StoreError> {
-        let known = |key| self.player.find_known(&mut self.cursor.lock().unpoisoned(), key);
+        let known = |key| self.player.find_known(&mut self.cursor.lock().unpoisoned(), key, |_| true);
         if let Some(call) = self.player.key_of(request).and_then(known) {
             return Ok(Found::Call(call));
         }
@@ -232,6 +218,8 @@ impl Conversation {
         let told = json!({"jsonrpc": "2.0", "method": method::SUBSCRIPTIONS_ACKNOWLEDGED, "params": params});
         self.say(told.to_string().into(), id.as_u64());
         self.listening.push(id);
+        // What is announced comes before the calls that it was recorded before.
+        self.quick.off.store(true, Ordering::Release);
     }
 
     fn refusal(&self, found: &Found, request: &Value, id: &RawId) -> Bytes {

@@ -16,6 +16,7 @@ pub mod nearest;
 pub mod offer;
 pub mod paths;
 mod playing;
+mod quick_answers;
 pub mod recorded_call;
 pub mod run;
 pub mod shrink;

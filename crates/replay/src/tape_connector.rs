@@ -1,6 +1,7 @@
 //! A tape as a backend: each connection is a conversation with the recorded server.
 
 use crate::conversation::{Conversation, Input};
+use crate::quick_answers::QuickAnswers;
 use crate::tape_player::TapePlayer;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
@@ -90,8 +91,9 @@ impl Connector for TapeConnector {
                 None => None,
             };
             let (queue, inbox) = mpsc::channel(QUEUE);
-            let link = TapeLink { name: Arc::clone(&name), queue, live: live.clone() };
-            tokio::spawn(Conversation::new(name, player, played, live, always, events).run(inbox));
+            let quick = Arc::new(QuickAnswers::new(player, played, events, always));
+            let link = TapeLink { name: Arc::clone(&name), queue, live: live.clone(), quick: Arc::clone(&quick) };
+            tokio::spawn(Conversation::new(name, live, always, quick).run(inbox));
             Ok(Arc::new(link) as Arc<dyn Link>)
         })
     }
@@ -124,11 +126,14 @@ struct TapeLink {
     name: Arc<str>,
     queue: mpsc::Sender<Input>,
     live: Option<Arc<dyn Link>>,
+    quick: Arc<QuickAnswers>,
 }
 
 impl TapeLink {
     fn put(&self, input: Input) -> Result<(), Fault> {
+        self.quick.pending.fetch_add(1, Ordering::AcqRel);
         self.queue.try_send(input).map_err(|error| {
+            self.quick.pending.fetch_sub(1, Ordering::AcqRel);
             let (kind, why) = match error {
                 TrySendError::Full(_) => (FaultKind::Overloaded, "has too many messages waiting"),
                 TrySendError::Closed(_) => (FaultKind::BackendDown, "has ended"),
@@ -140,6 +145,9 @@ impl TapeLink {
 
 impl Link for TapeLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        if self.quick.answer(&message) {
+            return Ok(());
+        }
         self.put(Input::Message(message))
     }
 

@@ -263,6 +263,10 @@ async fn the_rules_that_recorded_a_tape_decide_the_same_and_another_threshold_ch
     let classes = &report["classes"];
     assert_eq!((code, &classes["allowed"], &classes["unknown"]), (Some(1), &json!(more), &json!(more)), "{report:#}");
     assert_eq!(classes["same"], json!(report["judged"].as_u64().unwrap() - 2 * more as u64), "{report:#}");
+    let judged = &report["judged"];
+    eprintln!(
+        "backtest: {requests} calls, {judged} verdicts, all the same; {fewer} blocked below the limit, {more} allowed above"
+    );
 
     let lenient = config(LIMIT - 3);
     let args = ["backtest", tape, "-c", lenient.to_str().unwrap(), "--fail-on", "held,unknown"];
