@@ -74,7 +74,7 @@ use order::Schedule;
 use serde_json::{Value, json};
 use signalbox_engine::catalog::ListKind;
 use signalbox_wire::{Era, method};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -157,6 +157,10 @@ impl<'a> Runner<'a> {
             if self.settings.on_error == OnError::Stop && self.report.has_failed() {
                 schedule.stop();
             }
+        }
+        let told: HashSet<u64> = self.report.calls.iter().map(|call| call.seq).collect();
+        for call in calls.iter().filter(|call| !told.contains(&call.seq)) {
+            self.note(call, Verdict::Skipped, None);
         }
         Ok(())
     }

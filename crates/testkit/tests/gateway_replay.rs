@@ -111,6 +111,12 @@ async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_ar
     assert!(said.contains("::error file=") && said.contains("1 different"), "{said}");
     let report = std::fs::read_to_string(&junit).unwrap();
     assert!(report.contains("failures=\"1\"") && report.contains("@json/text missing"), "{report}");
+    let (_, said, _) =
+        run_notes(folder.path(), &tape, &["--allow-writes", "--json", "--on-error", "stop"], &["--changed"]).await;
+    let stopped: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    let verdicts: Vec<&str> =
+        stopped["calls"].as_array().unwrap().iter().map(|call| call["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts[verdicts.len() - 3..], ["different", "skipped", "skipped"], "{said}");
     let ignored = ["--allow-writes", "--ignore", "/result/content/*/text/@json"];
     let (code, said, _) = run_notes(folder.path(), &tape, &ignored, &["--changed"]).await;
     assert_eq!(code, 0, "{said}");

@@ -28,7 +28,7 @@ pub enum Verdict {
     Filtered,
     /// It is part of the handshake, which the runner does by itself.
     Handshake,
-    /// Whoever controlled the run passed it over or stopped before it.
+    /// The run was stopped before it, or whoever controlled the run passed it over.
     Skipped,
 }
 
