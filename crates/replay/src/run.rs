@@ -50,6 +50,7 @@ mod connection;
 pub mod control;
 mod control_handle;
 mod controlled;
+mod notification;
 mod order;
 mod rebinding;
 mod report;
@@ -61,6 +62,7 @@ mod volatile;
 pub use connection::{Connection, RunError};
 pub use control::ReplayControl;
 pub use control_handle::ReplayHandle;
+pub use notification::RecordedNotification;
 pub use rebinding::Rebinding;
 pub use report::{CallReport, RunReport, Verdict};
 pub use settings::{OnError, Order, RunSettings, read_only_tools};
@@ -70,6 +72,7 @@ pub use volatile::volatile_paths;
 use crate::diff::Differences;
 use crate::recorded_call::RecordedCall;
 use answer_book::AnswerBook;
+use notification::Unsent;
 use order::Schedule;
 use serde_json::{Value, json};
 use signalbox_engine::catalog::ListKind;
@@ -83,6 +86,8 @@ pub struct Runner<'a> {
     settings: &'a RunSettings,
     /// What changes requests on their way out and answers on their way in, in this order.
     transformers: Vec<&'a dyn MessageTransformer>,
+    /// What clients told the server besides, where that is told again.
+    notifications: &'a [RecordedNotification],
     rebinding: Rebinding,
     report: RunReport,
     /// The new answers, by the number of the call, where they are wanted.
@@ -109,6 +114,7 @@ impl<'a> Runner<'a> {
         Self {
             settings,
             transformers: Vec::new(),
+            notifications: &[],
             rebinding: Rebinding::default(),
             report: RunReport::default(),
             answers: BTreeMap::new(),
@@ -122,6 +128,13 @@ impl<'a> Runner<'a> {
         self
     }
 
+    /// Sends these notifications where they were sent. Only harmless ones are, unless writes are allowed.
+    #[must_use]
+    pub fn notifying(mut self, notifications: &'a [RecordedNotification]) -> Self {
+        self.notifications = notifications;
+        self
+    }
+
     /// Replays the calls of one recorded session on a connection of its own.
     ///
     /// # Errors
@@ -131,11 +144,16 @@ impl<'a> Runner<'a> {
         self.introduce(calls, connection).await?;
         let mut schedule = Schedule::new(calls, self.settings);
         let mut pending: HashMap<u64, Pending> = HashMap::new();
+        let session = calls.first().and_then(|call| call.session);
+        let mut unsent = Unsent::new(self.notifications, session, self.settings.allow_writes);
         let began = Instant::now();
         while let Some(step) = schedule.next(pending.len(), began.elapsed()) {
             match step {
                 order::Next::Send(index) => {
                     let Some(call) = calls.get(index) else { continue };
+                    while let Some(notification) = unsent.before(call.seq) {
+                        connection.send_bytes(notification.message.clone()).await?;
+                    }
                     match self.request(call) {
                         Ok(request) => {
                             let id = connection.send_request(request).await?;
@@ -251,7 +269,7 @@ impl<'a> Runner<'a> {
         }
         let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
         let Some(recorded) = recorded else { return false };
-        let unsettled = tries < LIST_TRIES && !self.settings.comparison.compare(&recorded, answer).is_same();
+        let unsettled = tries < LIST_TRIES && !self.differences(call, &recorded, answer).is_same();
         if unsettled {
             tokio::time::sleep(LIST_PAUSE).await;
         }
@@ -283,14 +301,18 @@ impl<'a> Runner<'a> {
         };
         self.rebinding.learn(&recorded, &answer, call);
         self.rebinding.apply(&mut recorded);
-        let masks = call.answer.as_ref().filter(|said| said.redacted).map(|_| &self.settings.masks);
-        let side = crate::diff::Side { message: &recorded, masks };
-        let differences = self.settings.comparison.compare_messages(side, (&answer).into());
+        let differences = self.differences(call, &recorded, &answer);
         let verdict = self.verdict(call, differences, took);
         if self.settings.keep_answers {
             self.answers.insert(call.number, answer);
         }
         self.note(call, verdict, Some(took));
+    }
+
+    fn differences(&self, call: &RecordedCall, recorded: &Value, answer: &Value) -> Differences {
+        let masks = call.answer.as_ref().filter(|said| said.redacted).map(|_| &self.settings.masks);
+        let side = crate::diff::Side { message: recorded, masks };
+        self.settings.comparison.compare_messages(side, answer.into())
     }
 
     fn verdict(&self, call: &RecordedCall, differences: Differences, took: Duration) -> Verdict {

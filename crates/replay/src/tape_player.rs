@@ -552,7 +552,9 @@ mod tests {
     fn a_long_tape_is_read_as_far_as_needed_and_calls_that_are_not_kept_are_read_again() {
         let mut tape = Tape::new();
         let long = "y".repeat(20_000);
-        tape.push(None, Content::Backend(Box::new(BackendSeen { backend: "b".into(), ..BackendSeen::default() })));
+        let parts = vec![("tools".into(), Bytes::from_static(br#"[{"name":"t"}]"#))];
+        let seen = BackendSeen { backend: "b".into(), parts, ..BackendSeen::default() };
+        tape.push(None, Content::Backend(Box::new(seen)));
         for number in 1..=3_000 {
             tape.call(number, &number.to_string(), &format!("{number} {long}"));
         }

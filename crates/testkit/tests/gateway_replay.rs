@@ -123,6 +123,27 @@ async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_ar
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn s46_s48_rules_between_tape_and_server_change_params_and_inject_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await.unwrap();
+    let rules = folder.path().join("rules.toml");
+    let run = async |then: &str| {
+        std::fs::write(
+            &rules,
+            format!("[[rules]]\nid = \"one\"\nwhen = {{ tool = \"create_note\" }}\nthen = {then}\n"),
+        )
+        .unwrap();
+        run_notes(folder.path(), &tape, &["--allow-writes", "--rules", text(&rules)], &[]).await
+    };
+    let (code, said, _) =
+        run(r#"{ set = { "/params/arguments/text" = "{{/params/arguments/text}} and bread" } }"#).await;
+    assert!(code == 1 && said.contains("tools/call read_note") && said.contains("milk and bread"), "{said}");
+    let (code, said, writes) = run(r#"{ error = { code = -32050, message = "{{/params/name}} is down" } }"#).await;
+    assert!(code == 1 && said.contains("create_note is down"), "{said}");
+    assert_eq!(writes, "1", "only the deletion reached the server: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
     let folder = tempfile::tempdir().unwrap();
     let tape = notes_tape(folder.path()).await.unwrap();

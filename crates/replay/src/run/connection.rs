@@ -69,7 +69,12 @@ impl Connection {
     }
 
     async fn send(&self, message: &Value) -> Result<(), RunError> {
-        self.to.send(message.to_string().into()).await.map_err(|_| RunError::Ended)
+        self.send_bytes(message.to_string().into()).await
+    }
+
+    /// Sends a message as it is.
+    pub(super) async fn send_bytes(&self, message: Bytes) -> Result<(), RunError> {
+        self.to.send(message).await.map_err(|_| RunError::Ended)
     }
 
     /// The next message; none if nothing comes in time.

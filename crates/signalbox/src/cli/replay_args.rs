@@ -174,6 +174,9 @@ pub struct TrialArgs {
     /// Move moments in arguments by the time since the recording
     #[arg(long)]
     pub update_timestamps: bool,
+    /// Leave out what the client told the server without asking, such as changed roots
+    #[arg(long)]
+    pub skip_notifications: bool,
     /// Apply the rules of this file between tape and server: they may change, delay or damage what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,

@@ -16,7 +16,9 @@ use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
 use signalbox_replay::offer::Offer;
-use signalbox_replay::run::{Connection, OnError, Order, RunReport, RunSettings, Runner, TimeShift, read_only_tools};
+use signalbox_replay::run::{
+    Connection, OnError, Order, RecordedNotification, RunReport, RunSettings, Runner, TimeShift, read_only_tools,
+};
 use signalbox_replay::{Holes, Paths, RecordedCall, Side};
 use signalbox_tape::TapeSource;
 use signalbox_transport::stdio_front;
@@ -40,6 +42,7 @@ pub(super) struct Tape {
     id: String,
     redaction: Vec<String>,
     pub(super) calls: Vec<Arc<RecordedCall>>,
+    notifications: Vec<RecordedNotification>,
     offer: Offer,
     pub(super) holes: Holes,
     /// The backends that messages went to or came from.
@@ -51,7 +54,7 @@ impl Tape {
         let (id, redaction) = (source.info().id.clone(), source.info().redaction.clone());
         let side = Side::of(source)?;
         let mut holes = Holes::of_tape(source);
-        let (mut offer, mut backends) = (Offer::default(), BTreeSet::new());
+        let (mut offer, mut backends, mut notifications) = (Offer::default(), BTreeSet::new(), Vec::new());
         let entries = source.entries(None).inspect(|entry| {
             if let Ok(entry) = entry {
                 if let Content::Message(MessageEntry { backend: Some(backend), .. }) = &entry.content
@@ -61,12 +64,13 @@ impl Tape {
                 }
                 holes.look(entry);
                 offer.learn(&side, entry);
+                notifications.extend(RecordedNotification::of(&side, entry));
             }
         });
         let mut calls = gather(entries, side.clone(), Paths::default())?;
         calls.retain(|call| session.is_none() || call.session == session);
         calls.iter().for_each(|call| holes.count(call));
-        Ok(Self { id, redaction, calls, offer, holes, backends })
+        Ok(Self { id, redaction, calls, notifications, offer, holes, backends })
     }
 
     fn only_backend(&self) -> Option<Arc<str>> {
@@ -113,6 +117,7 @@ pub(super) struct Trial<'a> {
     name: Option<Arc<str>>,
     /// Where the answers are recorded, if they are.
     update: Option<PathBuf>,
+    notifications: Vec<RecordedNotification>,
     pub(super) settings: RunSettings,
 }
 
@@ -131,6 +136,7 @@ impl<'a> Trial<'a> {
             parent: tape.id.clone(),
             name: tape.only_backend(),
             update,
+            notifications: if args.skip_notifications { Vec::new() } else { tape.notifications.clone() },
             settings: settings(args, tape)?,
         })
     }
@@ -163,7 +169,7 @@ impl<'a> Trial<'a> {
     }
 
     pub(super) fn runner<'b>(&'b self, shift: Option<&'b TimeShift>) -> Runner<'b> {
-        let runner = Runner::new(&self.settings);
+        let runner = Runner::new(&self.settings).notifying(&self.notifications);
         match shift {
             Some(shift) => runner.with(shift),
             None => runner,
