@@ -31,7 +31,7 @@ pub struct Offer {
     announcements: Vec<(u64, Bytes)>,
     /// What each backend said of itself last, in the order in which they were first seen.
     backends: Vec<BackendSeen>,
-    /// What clients called, which is all that is known of the lists of a tape on which nobody asked for them.
+    /// What clients called with success.
     called: [BTreeSet<Arc<str>>; 4],
 }
 
@@ -106,8 +106,8 @@ impl Offer {
         self.hello.new |= era == Era::Modern;
     }
 
-    /// Learns that somebody called this tool, or used this prompt or resource.
-    pub fn called(&mut self, method: &str, subject: &Arc<str>) {
+    /// Learns that somebody called this tool, or used this prompt or resource, if that succeeded.
+    pub fn called(&mut self, method: &str, subject: &Arc<str>, succeeded: impl FnOnce() -> bool) {
         let kind = match method {
             method::TOOLS_CALL => ListKind::Tools,
             method::PROMPTS_GET => ListKind::Prompts,
@@ -115,7 +115,7 @@ impl Offer {
             _ => return,
         };
         let names = &mut self.called[kind as usize];
-        if names.len() < MAX_CALLED && !names.contains(subject) {
+        if names.len() < MAX_CALLED && !names.contains(subject) && succeeded() {
             names.insert(Arc::clone(subject));
         }
     }
@@ -212,18 +212,29 @@ impl Offer {
     }
 
     /// A list as it was at a place of the tape: the last one shown until there, else the first one shown at all, else what the
-    /// backends offered, else the names that were called.
+    /// backends offered. What clients called with success is added, because a gateway refuses what no list has.
     #[must_use]
     pub fn list_at(&self, kind: ListKind, place: u64) -> Items {
         let shown = &self.shown[kind as usize];
         let until = shown.iter().take_while(|(seq, _)| *seq <= place).last().or_else(|| shown.first());
-        if let Some((_, items)) = until {
-            return Arc::clone(items);
+        let items = until.map_or_else(|| self.offered(kind), |(_, items)| Arc::clone(items));
+        if kind == ListKind::Resources && !items.is_empty() {
+            // Those that a template makes are in no list.
+            return items;
         }
-        match self.backends.iter().any(|seen| part(seen, kind.member()).is_some()) {
-            true => self.offered(kind),
-            false => self.called[kind as usize].iter().filter_map(|name| bare(kind, name)).collect(),
+        let listed: HashSet<String> = items.iter().filter_map(|item| name(kind, item)).collect();
+        let missing = self.called[kind as usize].iter().filter(|name| !listed.contains(&***name));
+        let missing: Vec<_> = missing.filter_map(|name| self.entry(kind, name).or_else(|| bare(kind, name))).collect();
+        match missing.is_empty() {
+            true => items,
+            false => items.iter().cloned().chain(missing).collect(),
         }
+    }
+
+    /// The entry of this name in the first list that has it.
+    fn entry(&self, kind: ListKind, wanted: &str) -> Option<Box<RawValue>> {
+        let mut items = self.shown[kind as usize].iter().flat_map(|(_, items)| items.iter());
+        items.find(|item| name(kind, item).as_deref() == Some(wanted)).cloned()
     }
 
     /// The lists of all backends in one, by the names that clients were shown: the first backend that has a name keeps it.

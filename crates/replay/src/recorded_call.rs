@@ -2,7 +2,7 @@
 
 use crate::match_key::MatchKey;
 use bytes::Bytes;
-use signalbox_wire::Era;
+use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
 
 /// A request, what came before its answer, and the answer.
@@ -43,6 +43,14 @@ impl RecordedCall {
     #[must_use]
     pub fn is_playable(&self) -> bool {
         self.key.is_some() && self.answer.as_ref().is_some_and(|answer| answer.bytes.is_some())
+    }
+
+    /// True if it was answered with a result, not with an error.
+    #[must_use]
+    pub fn has_result(&self) -> bool {
+        let answer = self.answer.as_ref().and_then(|said| said.bytes.clone());
+        let envelope = answer.and_then(|bytes| Envelope::parse(bytes).ok());
+        envelope.is_some_and(|envelope| envelope.kind() == Kind::Response)
     }
 
     /// About how many bytes it takes up.

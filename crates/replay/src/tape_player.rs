@@ -335,7 +335,7 @@ impl Reading {
         self.holes.count(&call);
         self.offer.spoke(call.era);
         if let Some(subject) = &call.subject {
-            self.offer.called(&call.method, subject);
+            self.offer.called(&call.method, subject, || call.has_result());
         }
         let (Some(key), true) = (call.key, call.is_playable()) else { return };
         let subject = (Arc::clone(&call.method), call.subject.clone());
@@ -546,6 +546,38 @@ mod tests {
         let mut cursor = Cursor::default();
         assert_eq!(said(&player, &mut cursor, "x"), "of the first");
         assert_eq!(said(&player, &mut cursor, "x"), "of the second");
+    }
+
+    #[test]
+    fn what_was_called_with_success_is_listed_even_if_no_list_has_it() {
+        let names = |listed: &[u8], error: bool| {
+            let mut tape = Tape::new();
+            let parts = vec![("tools".into(), Bytes::copy_from_slice(listed))];
+            let seen = BackendSeen { backend: "b".into(), parts, ..BackendSeen::default() };
+            tape.push(None, Content::Backend(Box::new(seen)));
+            match error {
+                false => tape.call(1, "x", "y"),
+                true => {
+                    let answer =
+                        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unknown tool"}});
+                    tape.message(
+                        1,
+                        Point::ClientIn,
+                        MessageKind::Request,
+                        Body::Whole(request("x").to_string().into()),
+                    );
+                    tape.message(1, Point::ClientOut, MessageKind::Error, Body::Whole(answer.to_string().into()));
+                }
+            }
+            let items = tape.play(PlayerSettings::default()).list(0, ListKind::Tools);
+            items
+                .iter()
+                .map(|item| serde_json::from_str::<Value>(item.get()).unwrap()["name"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(br#"[{"name":"a"}]"#, false), ["a", "t"]);
+        assert_eq!(names(br#"[{"name":"t"},{"name":"a"}]"#, false), ["t", "a"]);
+        assert_eq!(names(b"[]", true), Vec::<Value>::new());
     }
 
     #[test]
