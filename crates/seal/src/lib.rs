@@ -10,6 +10,7 @@
 //! - [`message_from_json`] and [`message_to_json`] carry JSON-RPC over it, byte for byte.
 //! - [`signed_json`] does the same for messages that stay JSON.
 //! - [`canonical`] is for everything else that is hashed or signed: tapes, audit logs.
+//! - [`AeadKey`] encrypts what must come back unchanged.
 //! - [`keys`] reads and writes the files in which keys are kept.
 //!
 //! Nothing here has a clock or a memory: times are arguments, and nonces are kept by a [`NonceMemory`]. Only [`keys::files`]
@@ -81,6 +82,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod aead;
 pub mod canonical;
 mod domain;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -106,6 +108,7 @@ mod transcode;
 pub mod validate;
 mod verifying_key;
 
+pub use aead::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
 pub use domain::{Domain, UnknownDomain};
 pub use hash::{hex, sha256, unhex};
 pub use hop::{Hop, HopError, MAX_HOPS, SignHopError, follow_hops};

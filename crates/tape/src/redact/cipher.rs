@@ -3,10 +3,10 @@
 //! AES-256-GCM with a random nonce, which precedes the ciphertext. The id of the key is authenticated with it, so that a
 //! token cannot be passed off as one of another key.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, MAX_TAG_LEN, NONCE_LEN, Nonce, RandomizedNonceKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
+use signalbox_seal::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
 use std::fmt;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What a token begins with.
 pub(crate) const MARK: &str = "enc:";
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+pub const KEY_BYTES: usize = AEAD_KEY_BYTES;
 /// Longest id of a key, in bytes.
 pub const MAX_KEY_ID: usize = 64;
 
@@ -25,7 +25,7 @@ pub struct EncryptionKey(Arc<Inner>);
 struct Inner {
     id: String,
     bytes: [u8; KEY_BYTES],
-    sealer: RandomizedNonceKey,
+    sealer: AeadKey,
 }
 
 /// Why a key cannot be used. What it is is not told.
@@ -61,7 +61,7 @@ impl EncryptionKey {
         if !(1..=MAX_KEY_ID).contains(&id.len()) || !id.bytes().all(is_of_id) {
             return Err(BadKey::Id);
         }
-        let sealer = RandomizedNonceKey::new(&AES_256_GCM, &bytes).map_err(|_| BadKey::Text)?;
+        let sealer = AeadKey::new(&bytes).map_err(|_| BadKey::Text)?;
         Ok(Self(Arc::new(Inner { id, bytes, sealer })))
     }
 
@@ -74,7 +74,7 @@ impl EncryptionKey {
     /// The token for a secret; none if it cannot be encrypted.
     pub(crate) fn seal(&self, what: Sealed, secret: &[u8]) -> Option<String> {
         // The base64 always ends with `=`, so that the end of a token is known wherever it appears in a text.
-        let fill = (NONCE_LEN + 1 + secret.len() + MAX_TAG_LEN).is_multiple_of(3);
+        let fill = (AEAD_OVERHEAD + 1 + secret.len()).is_multiple_of(3);
         let mut text = Vec::with_capacity(secret.len() + 32);
         text.push(match (what, fill) {
             (Sealed::Text, false) => b't',
@@ -84,19 +84,14 @@ impl EncryptionKey {
         });
         text.extend_from_slice(secret);
         text.extend(fill.then_some(0));
-        let nonce = self.0.sealer.seal_in_place_append_tag(Aad::from(self.id().as_bytes()), &mut text).ok()?;
-        let mut all = nonce.as_ref().to_vec();
-        all.append(&mut text);
-        Some(format!("{MARK}{}:{}", self.id(), STANDARD.encode(all)))
+        let sealed = self.0.sealer.seal(self.id().as_bytes(), text)?;
+        Some(format!("{MARK}{}:{}", self.id(), STANDARD.encode(sealed)))
     }
 
     /// What a token of this id holds, if it was made under this key, whatever the key was called.
     pub(crate) fn open(&self, id: &[u8], sealed: &[u8]) -> Option<(Sealed, Vec<u8>)> {
         let sealed = STANDARD.decode(sealed).ok()?;
-        let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;
-        let mut text = text.to_vec();
-        let aad = Aad::from(id);
-        let plain = self.0.sealer.open_in_place(Nonce::from(nonce), aad, &mut text).ok()?;
+        let plain = self.0.sealer.open(id, &sealed)?;
         let (kind, rest) = plain.split_first()?;
         let rest = if kind.is_ascii_uppercase() { rest.split_last()?.1 } else { rest };
         match kind.to_ascii_lowercase() {
