@@ -2,19 +2,22 @@
 
 mod backends_seen;
 mod late_writer;
+mod seal;
 mod session_key;
 
 pub use late_writer::LateWriter;
+pub use seal::{SealTapeError, seal_tape};
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 
 use crate::data_dir::DataDir;
 use crate::tape_to_file::TapeToFile;
-use signalbox_config::{Config, Record};
+use signalbox_config::{Config, Record, Seal};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
+use signalbox_seal::SigningKey;
 use signalbox_store::{PostgresStore, SqliteStore};
 use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
@@ -33,6 +36,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How often what is too old or too much is forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
+/// Largest message that a tape file keeps.
+pub const MAX_FILE_BODY: usize = 40 << 20;
+
 /// Why nothing can be recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -47,6 +53,9 @@ pub enum RecordingError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The tape cannot be sealed.
+    #[error(transparent)]
+    Seal(#[from] SealTapeError),
     /// The system gives no thread or no randomness.
     #[error("cannot start recording: {0}")]
     System(#[from] std::io::Error),
@@ -87,22 +96,23 @@ impl StorePlace {
     /// # Errors
     /// What the store says.
     pub fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
-        self.open_for(u64::MAX)
+        self.open_for(u64::MAX, None)
     }
 
-    /// Opens it for a writer that keeps it below so many bytes.
+    /// Opens it for somebody who deletes what is beyond so many bytes, or otherwise too much. With a key, sealed tapes of which
+    /// the beginning is deleted get a signed checkpoint.
     ///
     /// # Errors
     /// What the store says.
-    pub fn open_for(&self, most: u64) -> Result<Arc<dyn TapeStore>, StoreError> {
+    pub fn open_for(&self, most: u64, key: Option<SigningKey>) -> Result<Arc<dyn TapeStore>, StoreError> {
         match self {
             // Whoever may put a link there could have the tape written to any file of this user.
             Self::Sqlite(path) if path.is_symlink() => {
                 let (place, why) = (path.display().to_string(), "it is a symbolic link".to_owned());
                 Err(StoreError::Open { place, why })
             }
-            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path)?.limited_to(most))),
-            Self::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose())?.limited_to(most))),
+            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path)?.limited_to(most).signing(key))),
+            Self::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose())?.limited_to(most).signing(key))),
         }
     }
 }
@@ -112,6 +122,8 @@ pub struct Recording {
     recorder: Arc<Recorder>,
     sink: Arc<TapeSink>,
     place: StorePlace,
+    /// Signs checkpoints.
+    key: Option<SigningKey>,
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
@@ -136,7 +148,8 @@ impl Recording {
         let target = config.source.as_ref().map_or_else(|| "defaults".to_owned(), |file| file.display().to_string());
         let redaction = &config.record.redaction;
         let hash = session_hash(data_dir.path())?;
-        let recording = Self::begin(&config.record, (kind, target), place, redaction, hash)?;
+        let seal = (&config.seal, data_dir.path());
+        let recording = Self::begin(&config.record, (kind, target), place, redaction, hash, seal)?;
         // A tape that says nothing of rules has none.
         if !config.rules.set.is_empty() {
             recording.rules(&config.rules.set);
@@ -144,7 +157,7 @@ impl Recording {
         Ok(Some(recording))
     }
 
-    /// Begins a tape in this store.
+    /// Begins a tape in this store, sealed with the key of a data folder if that is wanted.
     ///
     /// # Errors
     /// If that cannot be begun.
@@ -154,17 +167,23 @@ impl Recording {
         place: StorePlace,
         redaction: &RedactionSettings,
         session_hash: SessionHash,
+        (seal, data_dir): (&Seal, &Path),
     ) -> Result<Arc<Self>, RecordingError> {
         let redactor = redactor(redaction)?;
-        let settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
-        let tape = TapeInfo {
+        let mut settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
+        let mut tape = TapeInfo {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             redaction: redactor.describe(),
             sampling: settings.sampling_words(),
             parent: record.parent.clone(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
-        let writer = writer(record, &place, &tape)?;
+        settings.seal = seal_tape(&mut tape, seal, data_dir)?;
+        if record.file.is_some() {
+            settings.max_body = settings.max_body.min(MAX_FILE_BODY);
+        }
+        let key = settings.seal.as_ref().map(|seal| seal.key().clone());
+        let writer = writer(record, &place, key.clone(), &tape)?;
         let recorder = Arc::new(Recorder::start(settings, redactor, writer, Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
         let rules = Mutex::default();
@@ -172,6 +191,7 @@ impl Recording {
             recorder,
             sink,
             place,
+            key,
             tape,
             last_prune: Mutex::default(),
             required: record.readiness,
@@ -293,7 +313,8 @@ impl Recording {
             // Nothing is ever sent: the channel closes when the recording is over.
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let Some(recording) = recording.upgrade() else { return };
-                let pruned = recording.place.open().and_then(|store| store.prune(&retention, unix_nanos()));
+                let store = recording.place.open_for(u64::MAX, recording.key.clone());
+                let pruned = store.and_then(|store| store.prune(&retention, unix_nanos()));
                 match &pruned {
                     Ok(pruned) if pruned.entries > 0 => {
                         tracing::info!(entries = pruned.entries, "deleted old tape entries");
@@ -312,13 +333,18 @@ impl Recording {
 }
 
 /// What writes the tape: into a file of its own where that is wanted, else into the store.
-fn writer(record: &Record, place: &StorePlace, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, RecordingError> {
+fn writer(
+    record: &Record,
+    place: &StorePlace,
+    key: Option<SigningKey>,
+    tape: &TapeInfo,
+) -> Result<Box<dyn TapeWriter>, RecordingError> {
     if let Some(path) = &record.file {
         let file = TapeToFile::create(path, tape);
         return Ok(Box::new(file.map_err(|error| RecordingError::File { path: path.clone(), error })?));
     }
     let most = record.retention.max_bytes.unwrap_or(u64::MAX);
-    Ok(Box::new(LateWriter::new(place.clone(), most, tape.clone())))
+    Ok(Box::new(LateWriter::new(place.clone(), (most, key), tape.clone())))
 }
 
 /// Takes out what these settings say.

@@ -58,8 +58,11 @@ impl TapeWriter for TapeToFile {
         Ok(false)
     }
 
-    fn end(&mut self, at: u64) -> Result<(), StoreError> {
-        let Some(file) = self.file.take() else { return Ok(()) };
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        let Some(mut file) = self.file.take() else { return Ok(()) };
+        if let Some(closing) = closing {
+            file.close_seal(closing);
+        }
         let outcome = file.finish(Some(at)).map(drop);
         self.written(outcome)
     }
@@ -91,7 +94,7 @@ mod tests {
         tape.append(&[entry(1), entry(2)], false).unwrap();
         assert_eq!(read(), 2);
         tape.append(&[entry(3)], true).unwrap();
-        tape.end(9).unwrap();
+        tape.end(9, None).unwrap();
         assert_eq!(read(), 3);
         let whole = TapeFile::open(File::open(&path).unwrap()).unwrap();
         assert_eq!((whole.missing(), whole.info().ended), (None, Some(9)));

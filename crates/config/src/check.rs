@@ -4,7 +4,7 @@ use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
-use super::{Gateway, LogLevel, Settings, otel, record, rules, tls};
+use super::{Gateway, LogLevel, Settings, otel, record, rules, seal, tls};
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
@@ -43,8 +43,10 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     }
     let section = |name: &str| !faults.within(&[name]);
     let (mcp, recorded, ruled) = (section("mcp"), section("record"), section("rules") && section("gateway"));
+    let sealed = section("seal");
     let listen = mcp.then(|| faults.take(protocol.table("transport").and_then(|table| self::listen(&table)))).flatten();
     let record = recorded.then(|| faults.take(whole("record").and_then(|table| record::check(&table)))).flatten();
+    let seal = sealed.then(|| faults.take(whole("seal").and_then(|table| seal::check(&table)))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -52,6 +54,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         listen: listen?,
         gateway: knobs?,
         record: record?,
+        seal: seal?,
         rules: rules?,
         backends: checked,
         data_dir: data_dir?,

@@ -6,6 +6,7 @@ use crate::key_parts::{
 };
 use crate::keys::{ConfigKey, KeyKind};
 use crate::record_keys::RECORD_KEYS;
+use crate::seal_keys::SEAL_KEYS;
 use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
@@ -18,15 +19,17 @@ const MIB: u64 = 1024 * 1024;
 /// Every key, in the order of the reference.
 pub const KEYS: &[ConfigKey] = &ALL;
 
-static ALL: [ConfigKey; OWN.len() + RECORD_KEYS.len()] = {
-    let mut all = [OWN[0]; OWN.len() + RECORD_KEYS.len()];
-    let (own, record) = all.split_at_mut(OWN.len());
+static ALL: [ConfigKey; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()] = {
+    let mut all = [OWN[0]; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()];
+    let (own, rest) = all.split_at_mut(OWN.len());
+    let (record, seal) = rest.split_at_mut(RECORD_KEYS.len());
     own.copy_from_slice(OWN);
     record.copy_from_slice(RECORD_KEYS);
+    seal.copy_from_slice(SEAL_KEYS);
     all
 };
 
-/// All but those of `record`.
+/// All but those of `record` and `seal`.
 const OWN: &[ConfigKey] = &[
     key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
     key(

@@ -32,6 +32,8 @@ mod record_keys;
 pub mod redact_key;
 pub mod reference;
 pub mod rules;
+pub mod seal;
+mod seal_keys;
 pub mod secret;
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,7 @@ pub use otel::Otel;
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use record::{BaselineConfig, Record};
 pub use rules::Rules;
+pub use seal::Seal;
 pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
@@ -72,6 +75,8 @@ pub struct Config {
     pub gateway: Gateway,
     /// What is recorded.
     pub record: Record,
+    /// What is sealed.
+    pub seal: Seal,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -182,6 +187,7 @@ struct Settings {
     listen: Listen,
     gateway: Gateway,
     record: Record,
+    seal: Seal,
     rules: Rules,
     backends: Vec<BackendConfig>,
     data_dir: Option<PathBuf>,
@@ -216,6 +222,7 @@ impl Config {
             listen: settings.listen,
             gateway: settings.gateway,
             record: settings.record,
+            seal: settings.seal,
             rules: settings.rules,
             backends: settings.backends,
             data_dir,

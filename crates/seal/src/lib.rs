@@ -11,6 +11,7 @@
 //! - [`signed_json`] does the same for messages that stay JSON.
 //! - [`canonical`] is for everything else that is hashed or signed: tapes, audit logs.
 //! - [`AeadKey`] encrypts what must come back unchanged.
+//! - [`Head`] signs a place in the chain of hashes over a record that grows.
 //! - [`keys`] reads and writes the files in which keys are kept.
 //!
 //! Nothing here has a clock or a memory: times are arguments, and nonces are kept by a [`NonceMemory`]. Only [`keys::files`]
@@ -103,6 +104,7 @@ pub mod signed_json;
 mod signed_params;
 mod signing_key;
 mod struct_json;
+mod tape_seal;
 mod time_window;
 mod transcode;
 pub mod validate;
@@ -128,6 +130,9 @@ pub use signature::{ALGORITHM, BadSignature, SIGNATURE_BYTES, Signature, is_supp
 pub use signed_params::META_SIGNATURE;
 pub use signing_key::{KeyError, SEED_BYTES, SigningKey};
 pub use struct_json::{struct_from_json, struct_to_json};
+pub use tape_seal::{
+    CHAIN_VERSION, ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, SignHeadError, TapeSeal,
+};
 pub use time_window::{TimeWindow, WrongTime};
 pub use transcode::{message_from_json, message_to_json, request_to_json, response_to_json};
 pub use verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};

@@ -28,7 +28,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
 pub use tape_args::{
-    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, PruneArgs, SearchArgs, ShowArgs, TapeCommand,
+    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, PruneArgs, RedactArgs, SearchArgs, ShowArgs, TapeCommand,
+    VerifyArgs,
 };
 
 /// The gate that every MCP tool call goes through.

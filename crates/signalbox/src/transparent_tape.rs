@@ -6,9 +6,9 @@ use crate::commands::{data_dir, loader};
 use crate::failure::Failure;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::live::Live;
-use signalbox_assembly::recording::{LateWriter, STORE_FILE, StorePlace, redactor, session_hash, tape_id};
+use signalbox_assembly::recording::{LateWriter, STORE_FILE, StorePlace, redactor, seal_tape, session_hash, tape_id};
 use signalbox_assembly::tape_to_file::TapeToFile;
-use signalbox_config::{Overrides, Record};
+use signalbox_config::{Config, Overrides, Record};
 use signalbox_control::api::transparent::{self, Passing};
 use signalbox_control::control_socket::Control;
 use signalbox_control::status::{Passage, PassageOverview};
@@ -19,7 +19,7 @@ use signalbox_engine::{FactSink, Principal};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::{OnFull, Sampling};
-use signalbox_tape::{Anchor, Recorder, RecorderSettings, Redactor};
+use signalbox_tape::{Anchor, Recorder, RecorderSettings, Redactor, SealSettings};
 use signalbox_transport::tap::{Feed, Running, Tap, TapCounts, Weigh};
 use std::io;
 use std::path::PathBuf;
@@ -146,9 +146,10 @@ impl Tape {
             on_full: OnFull::Wait(WAIT),
             max_body: MAX_MESSAGE,
             session_hash: folder.and_then(|folder| session_hash(folder.path()).ok()),
+            seal: opened.seal,
             ..RecorderSettings::default()
         };
-        let Opened { writer, shown, redactor } = opened;
+        let Opened { writer, shown, redactor, .. } = opened;
         let recorder = Recorder::start(settings, redactor, writer, anchor).map_err(Failure::Start)?;
         Ok(Some(Self { shown, recorder: Arc::new(recorder) }))
     }
@@ -159,50 +160,72 @@ struct Opened {
     writer: Box<dyn TapeWriter>,
     shown: String,
     redactor: Redactor,
+    seal: Option<SealSettings>,
 }
 
 impl Opened {
     /// Opens the file that was asked for, else the database of the configuration, else the store of the data folder.
-    fn open(global: &Global, to: &TapeTo, info: TapeInfo) -> Result<Self, Failure> {
+    fn open(global: &Global, to: &TapeTo, mut info: TapeInfo) -> Result<Self, Failure> {
+        let configured = configured(global);
         if let Some(file) = &to.tape {
+            let seal = configured.ok().and_then(|configured| configured.seal(&mut info));
             let writer =
                 TapeToFile::create(file, &info).map_err(|error| Failure::File { path: file.clone(), error })?;
-            return Ok(Self::whole(Box::new(writer), file.display().to_string()));
+            return Ok(Self::whole(Box::new(writer), file.display().to_string(), seal));
         }
-        let (folder, record) = configured(global)?;
-        if let Some(record) = record.filter(|record| record.postgres.is_some()) {
-            return Self::database(&record, info);
+        let configured = configured?;
+        if let Some(config) = configured.config.as_ref().filter(|config| config.record.postgres.is_some()) {
+            return Self::database(&configured, &config.record, info);
         }
-        let data_dir = DataDir::prepare(&folder)?;
+        let data_dir = DataDir::prepare(&configured.folder)?;
         let store = SqliteStore::open(data_dir.path().join(STORE_FILE))?;
-        Ok(Self::whole(store.begin(&info)?, info.id))
+        let seal = configured.seal(&mut info);
+        Ok(Self::whole(store.begin(&info)?, info.id, seal))
     }
 
     /// A place that only this user reads, so that every byte is kept.
-    fn whole(writer: Box<dyn TapeWriter>, shown: String) -> Self {
-        Self { writer, shown, redactor: Redactor::none() }
+    fn whole(writer: Box<dyn TapeWriter>, shown: String, seal: Option<SealSettings>) -> Self {
+        Self { writer, shown, redactor: Redactor::none(), seal }
     }
 
     /// Others may read a database, so that secrets are taken out on the way there as `serve` does.
-    fn database(record: &Record, info: TapeInfo) -> Result<Self, Failure> {
+    fn database(configured: &Configured, record: &Record, info: TapeInfo) -> Result<Self, Failure> {
         let redactor = redactor(&record.redaction)?;
-        let info = TapeInfo { redaction: redactor.describe(), ..info };
+        let mut info = TapeInfo { redaction: redactor.describe(), ..info };
+        let seal = configured.seal(&mut info);
+        let key = seal.as_ref().map(|seal| seal.key().clone());
         let most = record.retention.max_bytes.unwrap_or(u64::MAX);
         // The data folder is not asked for where a database is.
         let place = StorePlace::of(record, std::path::Path::new(""));
         let shown = info.id.clone();
-        Ok(Self { writer: Box::new(LateWriter::new(place, most, info)), shown, redactor })
+        Ok(Self { writer: Box::new(LateWriter::new(place, (most, key), info)), shown, redactor, seal })
     }
 }
 
-/// The data folder, and what the configuration says about recording. A bad configuration does not stop recording.
-fn configured(global: &Global) -> Result<(PathBuf, Option<Record>), Failure> {
+/// The data folder, and the configuration if it is valid. A bad one does not stop recording.
+struct Configured {
+    folder: PathBuf,
+    config: Option<Config>,
+}
+
+impl Configured {
+    /// Seals a tape as the configuration wants. Where that cannot be done it is recorded all the same.
+    fn seal(&self, info: &mut TapeInfo) -> Option<SealSettings> {
+        let seal = &self.config.as_ref()?.seal;
+        let prepared = DataDir::prepare(&self.folder).map_err(|error| error.to_string());
+        let sealed =
+            prepared.and_then(|folder| seal_tape(info, seal, folder.path()).map_err(|error| error.to_string()));
+        sealed.inspect_err(|error| tracing::warn!("the tape is not sealed: {error}")).ok().flatten()
+    }
+}
+
+fn configured(global: &Global) -> Result<Configured, Failure> {
     let loader = loader(global, Overrides::default())?;
     match loader.load() {
-        Ok(loaded) => Ok((loaded.config.data_dir, Some(loaded.config.record))),
+        Ok(loaded) => Ok(Configured { folder: loaded.config.data_dir.clone(), config: Some(loaded.config) }),
         Err(error) => {
-            tracing::warn!("the configuration is not valid, so the tape goes to the data folder: {error}");
-            Ok((loader.data_dir()?.0, None))
+            tracing::warn!("the configuration is not valid, so the tape goes to the data folder, unsealed: {error}");
+            Ok(Configured { folder: loader.data_dir()?.0, config: None })
         }
     }
 }

@@ -70,7 +70,7 @@ fn fill(store: &dyn TapeStore, calls: u64) -> Result<(), StoreError> {
         index_cpu += cpu_time() - cpu;
     }
     let (started, cpu) = (Instant::now(), cpu_time());
-    writer.end(1)?;
+    writer.end(1, None)?;
     indexing += started.elapsed();
     index_cpu += cpu_time() - cpu;
     let entries = calls as f64 * 5.0;

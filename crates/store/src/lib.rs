@@ -24,7 +24,7 @@
 //! - **Nobody sees half an import.** An imported tape is hidden until all of it is kept and indexed. What a failed import or an
 //!   interrupted removal leaves behind stays hidden, and the next prune sweeps it away.
 //! - **Old entries go in slices**, so that no other process waits long. A tape that is being written may lose its beginning,
-//!   with a mark in its place. If an entry stays that refers to the body of one that goes, its own body becomes whole first.
+//!   with a mark in its place and, where it is sealed, a signed checkpoint in its head. If an entry stays that refers to the body of one that goes, its own body becomes whole first.
 //! - **Bounds apply to reading and writing**: a page of results ([`MAX_LIMIT`], [`MAX_PAGE_BYTES`]), how much of a body
 //!   is searched for words ([`MAX_TEXT_BYTES`]), and the size of the store, which its writers keep below its limit (`room`).
 //! - **Older tables are converted, newer ones are refused.** A database of another program is never changed.
@@ -34,6 +34,7 @@
 
 mod around;
 mod body_codec;
+mod checkpoint;
 mod content;
 mod extra;
 mod limits;

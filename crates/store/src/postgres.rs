@@ -26,6 +26,7 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
+use signalbox_seal::SigningKey;
 pub use ssl::BadAddress;
 use std::sync::Mutex;
 use writer::PostgresWriter;
@@ -64,6 +65,7 @@ impl Failure {
 pub struct PostgresStore {
     place: PostgresAddress,
     most: Option<u64>,
+    key: Option<SigningKey>,
     client: Mutex<Option<Client>>,
 }
 
@@ -78,13 +80,19 @@ impl PostgresStore {
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
-        Ok(Self { place, most: None, client: Mutex::new(Some(client)) })
+        Ok(Self { place, most: None, key: None, client: Mutex::new(Some(client)) })
     }
 
     /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
+    }
+
+    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    #[must_use]
+    pub fn signing(self, key: Option<SigningKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Checks the URL of a database without connecting and without reading files.
@@ -113,7 +121,8 @@ impl PostgresStore {
 
 impl TapeStore for PostgresStore {
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
-        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(Room::new))?))
+        let writer = PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(Room::new))?;
+        Ok(Box::new(writer.signing(self.key.clone())))
     }
 
     fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError> {
@@ -174,6 +183,6 @@ impl TapeStore for PostgresStore {
     }
 
     fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
-        self.ask(|client| prune::prune(client, retention, now))
+        self.ask(|client| prune::prune(client, retention, now, self.key.as_ref()))
     }
 }

@@ -23,6 +23,7 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
+use signalbox_seal::SigningKey;
 use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -41,6 +42,7 @@ const IMPORT_BATCH: usize = 500;
 pub struct SqliteStore {
     place: SqliteFile,
     most: Option<u64>,
+    key: Option<SigningKey>,
     readers: Mutex<Vec<Reader>>,
 }
 
@@ -60,13 +62,19 @@ impl SqliteStore {
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
         let place = SqliteFile::new(path.as_ref(), wait);
         let reader = place.told(connection::create(&place).map(Reader::new))?;
-        Ok(Self { place, most: None, readers: Mutex::new(vec![reader]) })
+        Ok(Self { place, most: None, key: None, readers: Mutex::new(vec![reader]) })
     }
 
     /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
+    }
+
+    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    #[must_use]
+    pub fn signing(self, key: Option<SigningKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Runs a question on a connection that nobody else uses meanwhile.
@@ -88,7 +96,8 @@ impl SqliteStore {
     fn writer(&self, tape: &TapeInfo, hidden: bool) -> Result<SqliteWriter, StoreError> {
         let connection = self.place.told(connection::open(&self.place))?;
         let room = self.most.filter(|_| !hidden).map(Room::new);
-        SqliteWriter::begin(self.place.clone(), connection, tape, hidden, room)
+        let writer = SqliteWriter::begin(self.place.clone(), connection, tape, hidden, room)?;
+        Ok(writer.signing(self.key.clone()))
     }
 }
 
@@ -155,7 +164,7 @@ impl TapeStore for SqliteStore {
     }
 
     fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
-        self.ask(|reader| prune::prune(reader, retention, now))
+        self.ask(|reader| prune::prune(reader, retention, now, self.key.as_ref()))
     }
 }
 

@@ -25,7 +25,7 @@ impl TapeWriter for Nowhere {
         Ok(false)
     }
 
-    fn end(&mut self, _: u64) -> Result<(), StoreError> {
+    fn end(&mut self, _: u64, _: Option<&[u8]>) -> Result<(), StoreError> {
         Ok(())
     }
 }

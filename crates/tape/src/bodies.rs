@@ -83,7 +83,8 @@ impl Bodies {
     }
 }
 
-fn join(base: &Bytes, prefix: u64, suffix: u64, middle: &Bytes) -> Option<Bytes> {
+/// The body that is like another one.
+pub(crate) fn join(base: &Bytes, prefix: u64, suffix: u64, middle: &Bytes) -> Option<Bytes> {
     let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
     let head = base.get(..prefix)?;
     let tail = base.get(base.len().checked_sub(suffix)?..)?;

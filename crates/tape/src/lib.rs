@@ -19,6 +19,7 @@ pub mod recorder;
 pub mod redact;
 #[cfg(test)]
 mod sample;
+pub mod seal;
 pub mod seen;
 pub mod source;
 pub mod story;
@@ -32,5 +33,6 @@ pub use gather::{Gather, Piece};
 pub use pretty::pretty;
 pub use recorder::{Anchor, Recorder, RecorderSettings};
 pub use redact::{RedactionSettings, Redactor};
+pub use seal::SealSettings;
 pub use source::TapeSource;
 pub use story::Story;

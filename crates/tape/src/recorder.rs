@@ -75,6 +75,7 @@ pub use settings::{Hold, OnFull, RecorderSettings};
 use signalbox_engine::lock::LockResultExt;
 
 use crate::redact::Redactor;
+use crate::seal::Chain;
 use counters::Counters;
 use maker::Maker;
 use queue::Queue;
@@ -112,7 +113,9 @@ impl Recorder {
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(&settings, Arc::clone(&counters)));
         let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters));
-        let writing = Writing { queue: Arc::clone(&queue), counters: Arc::clone(&counters), settings, maker, tape };
+        let chain = settings.seal.clone().map(Chain::new);
+        let writing =
+            Writing { queue: Arc::clone(&queue), counters: Arc::clone(&counters), settings, maker, tape, chain };
         let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
     }

@@ -1,6 +1,7 @@
 //! A tape to read: one of the store, or a file.
 
 use crate::analysis::Pages;
+use crate::seal::{Report, Verifier};
 use crate::{Bodies, Select, TapeFile, TapeFileError};
 use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
 use std::fs::File;
@@ -10,6 +11,10 @@ use std::sync::Arc;
 
 /// Most entries of one exchange that are read.
 const MOST_OF_ONE: usize = 10_000;
+/// Most bytes of bodies that are remembered to verify a file, in which others may be like them.
+const MOST_VERIFIED: usize = 512 << 20;
+/// The first version of files that are sealed.
+const SEALED_VERSION: u32 = 3;
 
 /// True if what the user calls a tape is a file: a name with a dot or a slash, or of a file that is there.
 #[must_use]
@@ -78,6 +83,43 @@ impl TapeSource {
         }
     }
 
+    /// Makes the chain of a sealed tape again, and says what it proves. Progress is told entry by entry.
+    pub fn verify(&mut self, mut progress: impl FnMut()) -> Report {
+        let mut verifier = Verifier::new(self.info());
+        match self {
+            Self::Stored(store, tape) => {
+                let query = Query { tape: Some(tape.id.clone()), ..Query::default() };
+                let mut last = None;
+                for entry in Pages::new(&**store, query) {
+                    progress();
+                    let Ok(entry) = entry else {
+                        // Which of the page cannot be read?
+                        one_by_one(&**store, &tape.id, last, &mut verifier);
+                        break;
+                    };
+                    last = Some(entry.seq);
+                    if !verifier.push(entry) {
+                        break;
+                    }
+                }
+            }
+            Self::File(file) => {
+                let mut bodies = Bodies::remembering(MOST_VERIFIED);
+                let read = file.audit(&mut |entry| {
+                    progress();
+                    verifier.push(bodies.whole(entry))
+                });
+                if let Err(error) = read {
+                    verifier.unreadable(error.to_string());
+                }
+                if file.version() < SEALED_VERSION {
+                    verifier.unreadable("no file of this version is sealed");
+                }
+            }
+        }
+        verifier.finish()
+    }
+
     /// The entries after this place, with bodies as they are kept: a caller that reads in pieces makes them whole across the
     /// pieces ([`Bodies`]).
     pub fn kept_after(&mut self, after: u64) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
@@ -138,6 +180,23 @@ impl TapeSource {
                 let all = self.entries(None);
                 let of = all.filter(|entry| entry.as_ref().map_or(true, |entry| entry.exchange == Some(number)));
                 of.take(MOST_OF_ONE).collect()
+            }
+        }
+    }
+}
+
+/// Verifies the entries after this place, each read alone, up to one that cannot be read.
+fn one_by_one(store: &dyn TapeStore, tape: &str, mut after: Option<u64>, verifier: &mut Verifier) {
+    loop {
+        let query = Query { tape: Some(tape.to_owned()), after, limit: Some(1), ..Query::default() };
+        match store.find(&query).map(|page| page.hits.into_iter().next()) {
+            Err(error) => return verifier.unreadable(error.to_string()),
+            Ok(None) => return,
+            Ok(Some(hit)) => {
+                after = Some(hit.entry.seq);
+                if !verifier.push(hit.entry) {
+                    return;
+                }
             }
         }
     }

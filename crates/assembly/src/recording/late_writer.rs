@@ -3,6 +3,7 @@
 
 use super::StorePlace;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeStore, TapeWriter};
+use signalbox_seal::SigningKey;
 use std::sync::Arc;
 
 /// Begins its tape at the first append that finds the store there.
@@ -10,6 +11,8 @@ pub struct LateWriter {
     place: StorePlace,
     /// The store is kept below so many bytes.
     most: u64,
+    /// Signs checkpoints where that deletes the beginning of sealed tapes.
+    key: Option<SigningKey>,
     tape: TapeInfo,
     store: Option<Arc<dyn TapeStore>>,
     open: Option<Box<dyn TapeWriter>>,
@@ -17,15 +20,15 @@ pub struct LateWriter {
 
 impl LateWriter {
     /// A tape with this head, in this place.
-    pub fn new(place: StorePlace, most: u64, tape: TapeInfo) -> Self {
-        Self { place, most, tape, store: None, open: None }
+    pub fn new(place: StorePlace, (most, key): (u64, Option<SigningKey>), tape: TapeInfo) -> Self {
+        Self { place, most, key, tape, store: None, open: None }
     }
 
     /// The store, opened where it is not.
     fn store(&mut self) -> Result<Arc<dyn TapeStore>, StoreError> {
         let store = match self.store.take() {
             Some(store) => store,
-            None => self.place.open_for(self.most)?,
+            None => self.place.open_for(self.most, self.key.clone())?,
         };
         Ok(Arc::clone(self.store.insert(store)))
     }
@@ -48,8 +51,8 @@ impl TapeWriter for LateWriter {
         }
     }
 
-    fn end(&mut self, at: u64) -> Result<(), StoreError> {
-        self.open.as_mut().map_or(Ok(()), |writer| writer.end(at))
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        self.open.as_mut().map_or(Ok(()), |writer| writer.end(at, closing))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Entry {
     pub principal: Arc<str>,
     /// What happened.
     pub content: Content,
-    /// A hash or signature over it, which this version does not read but keeps.
+    /// Its hash in the chain of the tape, as `signalbox_seal::EntrySeal` writes it; none if the tape is not sealed.
     pub seal: Option<Box<[u8]>>,
 }
 

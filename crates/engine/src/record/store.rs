@@ -85,11 +85,11 @@ pub trait TapeWriter: Send {
     /// If the store fails.
     fn idle(&mut self) -> Result<bool, StoreError>;
 
-    /// Marks the end of the tape.
+    /// Marks the end of the tape, and keeps with its head what closes its seal.
     ///
     /// # Errors
     /// If the store fails.
-    fn end(&mut self, at: u64) -> Result<(), StoreError>;
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError>;
 }
 
 /// What to keep; older entries and those beyond the size are removed, oldest first. A tape that is being written stays.

@@ -66,7 +66,7 @@ pub struct TapeInfo {
     pub sampling: String,
     /// The tape that this one was derived from, if any.
     pub parent: Option<String>,
-    /// A hash or signature over the whole, which this version does not read but keeps.
+    /// What seals the tape, as `signalbox_seal::TapeSeal` writes it; none if it is not sealed.
     pub seal: Option<Box<[u8]>>,
 }
 

@@ -83,7 +83,8 @@ impl Encoder {
     }
 
     /// An encoder that appends to `out`, in front of which a frame may stand.
-    pub(crate) fn after(profile: Profile, out: Vec<u8>) -> Self {
+    #[must_use]
+    pub fn after(profile: Profile, out: Vec<u8>) -> Self {
         Self { out, ..Self::new(profile) }
     }
 

@@ -31,7 +31,21 @@ Examples:
   signalbox tape export last -o calls.html
   signalbox tape diff before.tape last --ignore '/**/timestamp'
   signalbox tape keep
+  signalbox tape verify last
   signalbox tape prune --older-than 7d --dry-run";
+
+const VERIFY_HELP: &str = "\
+Whoever can write to the data folder can also sign with the key that is kept there. A key that is pinned, because somebody
+noted it elsewhere before, proves more.
+
+Examples:
+  signalbox tape verify last
+  signalbox tape verify talk.tape --pin ed25519-39f713d0a644253f04529421b9f51b9b08979d08";
+
+const REDACT_HELP: &str = "\
+Examples:
+  signalbox tape redact last --path /params/arguments/password -o for-the-auditor.tape
+  signalbox tape redact last --path '/result/content/*/text' --path '/**/email' -o copy.tape";
 
 /// Commands about tapes.
 #[derive(Debug, Subcommand)]
@@ -74,6 +88,19 @@ pub enum TapeCommand {
         #[command(flatten)]
         which: Which,
     },
+    /// Check that a tape is as it was recorded: no entry changed, added, missing or moved
+    ///
+    /// Exit codes: 0 valid, 1 broken, 3 intact but signed by an unknown key, 4 intact but never closed (a crash, or the end was
+    /// cut off), 5 never sealed.
+    #[command(after_help = VERIFY_HELP)]
+    Verify(VerifyArgs),
+    /// Write a copy of a sealed tape without some values; the rest still proves itself
+    ///
+    /// The copy is a tape file that `tape verify` holds against the original signatures, and that `replay serve` plays. It says where
+    /// something was removed. Values below the members of `seal.commit` go one by one; for any other, the whole message goes.
+    /// Names of members, and what a tape says of a message besides (tool, times, lengths), stay.
+    #[command(after_help = REDACT_HELP)]
+    Redact(RedactArgs),
     /// Delete old entries, or the oldest beyond a size
     Prune(PruneArgs),
     /// Delete one tape
@@ -84,6 +111,31 @@ pub enum TapeCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// Arguments of `tape verify`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArgs {
+    /// The tape
+    #[arg(default_value = "last")]
+    pub tape: String,
+    /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May be given several times
+    #[arg(long, value_name = "KEY")]
+    pub pin: Vec<String>,
+}
+
+/// Arguments of `tape redact`.
+#[derive(Debug, Clone, Args)]
+pub struct RedactArgs {
+    /// The tape
+    pub tape: String,
+    /// Remove the values at this place: a JSON pointer from the top of the message, in which `*` stands for any name or index and
+    /// `**` for any number of them. May be given several times
+    #[arg(long, value_name = "PATH", required = true)]
+    pub path: Vec<String>,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Arguments of `tape show`.

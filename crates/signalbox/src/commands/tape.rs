@@ -13,6 +13,7 @@ mod lines;
 mod named_tape;
 mod progress;
 mod prune;
+mod redact;
 mod running;
 mod search;
 mod session_id;
@@ -21,6 +22,7 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod unfinished;
+mod verify;
 
 use super::{load, quiet_logs};
 use crate::cli::{Global, TapeCommand};
@@ -51,6 +53,8 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Export(args) => export::run(global, &args),
         TapeCommand::Import { file, format } => import::run(global, &file, format),
         TapeCommand::Keep { which } => keep::run(global, &which),
+        TapeCommand::Verify(args) => verify::run(global, &args),
+        TapeCommand::Redact(args) => redact::run(global, &args),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
     }

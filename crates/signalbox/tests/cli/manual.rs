@@ -44,6 +44,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tape", "export"],
     &["tape", "import"],
     &["tape", "keep"],
+    &["tape", "verify"],
+    &["tape", "redact"],
     &["tape", "prune"],
     &["tape", "delete"],
     &["replay"],

@@ -1,8 +1,9 @@
 //! Deletes a tape or its beginning a slice at a time.
 
 use super::row::{self, aside};
-use super::{Failure, notifications};
+use super::{Failure, notifications, tapes};
 use crate::body_codec::{BodyCodec, Packed, refers_to};
+use crate::checkpoint::LastGone;
 use crate::content::{self, Columns};
 use crate::pack::Torn;
 use crate::retention::Marks;
@@ -10,6 +11,7 @@ use crate::splice;
 use ::postgres::{Client, Transaction};
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content};
+use signalbox_seal::SigningKey;
 
 /// How many places are forgotten in one transaction.
 const SLICE: i64 = 10_000;
@@ -37,17 +39,19 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
 
 /// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
-pub struct PostgresCut {
+pub struct PostgresCut<'a> {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
     pub below: u64,
     /// True if the tape says afterwards that its beginning is missing.
     pub marked: bool,
+    /// Signs a checkpoint where the tape is sealed.
+    pub key: Option<&'a SigningKey>,
 }
 
 /// Deletes what lies below a place of a tape that continues.
-pub fn forget_below(client: &mut Client, cut: PostgresCut) -> Result<u64, Failure> {
+pub fn forget_below(client: &mut Client, cut: PostgresCut<'_>) -> Result<u64, Failure> {
     let PostgresCut { tape, marked, .. } = cut;
     let below = cut.below as i64;
     let mut codec = BodyCodec::new();
@@ -69,6 +73,7 @@ pub fn forget_below(client: &mut Client, cut: PostgresCut) -> Result<u64, Failur
         detach(&mut transaction, &mut codec, tape, end)?;
         take_off(&mut transaction, tape, end)?;
         notifications::take_off(&mut transaction, tape, end)?;
+        put_checkpoint(&mut transaction, cut, end)?;
         forgotten += delete(&mut transaction, tape, end)? - marks.count;
         if let Some(content) = mark {
             put_mark(&mut transaction, &mut codec, (tape, end - 1), &content, entries - marks.count)?;
@@ -81,13 +86,30 @@ pub fn forget_below(client: &mut Client, cut: PostgresCut) -> Result<u64, Failur
 }
 
 /// Forgets what belongs to no entry any more.
-fn finish_cut(mut transaction: Transaction<'_>, PostgresCut { tape, below, .. }: PostgresCut) -> Result<(), Failure> {
+fn finish_cut(
+    mut transaction: Transaction<'_>,
+    PostgresCut { tape, below, .. }: PostgresCut<'_>,
+) -> Result<(), Failure> {
     let below = below as i64;
     transaction.execute("DELETE FROM exchanges WHERE tape = $1 AND last < $2", &[&tape, &below])?;
     let sql = "DELETE FROM sessions WHERE tape = $1 AND ended < coalesce(
         (SELECT at FROM tape_entries WHERE tape = $1 AND seq >= $2 ORDER BY seq LIMIT 1), ended + 1)";
     transaction.execute(sql, &[&tape, &below])?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Signs how far the tape is deleted, where it is sealed.
+fn put_checkpoint(transaction: &mut Transaction<'_>, cut: PostgresCut<'_>, end: i64) -> Result<(), Failure> {
+    let sql = "SELECT e.seq, e.what, e.extra, t.id, t.seal FROM tape_entries e, tapes t
+        WHERE e.tape = $1 AND e.seq < $2 AND t.number = $1 ORDER BY e.seq DESC LIMIT 1";
+    let Some(row) = transaction.query_opt(sql, &[&cut.tape, &end])? else { return Ok(()) };
+    let what = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is out of range"))?;
+    let gone = LastGone { seq: row.get::<_, i64>(0) as u64, what, extra: row.get(2) };
+    let (tape, seal): (String, Option<&[u8]>) = (row::unescape(row.get(3)), row.get(4));
+    if let Some(seal) = gone.checkpoint(&tape, seal, cut.key)? {
+        tapes::set_seal(transaction, cut.tape, &seal)?;
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use crate::retention::{self, Measure, Removal, Scale, weight};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use ::postgres::Client;
 use signalbox_engine::record::{Pruned, Retention};
+use signalbox_seal::SigningKey;
 
 /// An import that has not come to its end for this long never will.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
@@ -17,7 +18,12 @@ const MAX_ROUNDS: usize = 12;
 
 /// Forgets what is not to be kept, or says what that would be. A database does not tell what one schema takes on disk after
 /// something is gone, so sizes are those of bodies and an estimate for the rest.
-pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pruned, Failure> {
+pub fn prune(
+    client: &mut Client,
+    retention: &Retention,
+    now: u64,
+    key: Option<&SigningKey>,
+) -> Result<Pruned, Failure> {
     let mut pruned = Pruned::default();
     if !retention.dry_run {
         sweep(client, now)?;
@@ -27,7 +33,7 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
         let tapes = tapes::weighed(client)?;
         let scale = Scale::new(weight(&tapes), &tapes);
         for step in retention::by_age(&mut Inside(client), &scale, tapes, cutoff, now)? {
-            take(client, &step, retention.dry_run, &mut pruned)?;
+            take(client, &step, (retention.dry_run, key), &mut pruned)?;
         }
     }
     match retention.max_bytes {
@@ -37,10 +43,10 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
             let excess = used.saturating_sub(pruned.bytes).saturating_sub(most);
             let scale = Scale::new(used, &tapes);
             for step in retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)? {
-                take(client, &step, true, &mut pruned)?;
+                take(client, &step, (true, key), &mut pruned)?;
             }
         }
-        Some(most) => shrink_to(client, most, now, &mut pruned)?,
+        Some(most) => shrink_to(client, (most, key), now, &mut pruned)?,
         None => {}
     }
     if pruned.entries > 0 && !retention.dry_run {
@@ -53,7 +59,12 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
 }
 
 /// Forgets the oldest until tapes take no more than this many bytes.
-pub fn shrink_to(client: &mut Client, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+pub fn shrink_to(
+    client: &mut Client,
+    (most, key): (u64, Option<&SigningKey>),
+    now: u64,
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     for _ in 0..MAX_ROUNDS {
         let tapes = tapes::weighed(client)?;
         let used = weight(&tapes);
@@ -64,7 +75,7 @@ pub fn shrink_to(client: &mut Client, most: u64, now: u64, pruned: &mut Pruned) 
             break;
         }
         for step in steps {
-            take(client, &step, false, pruned)?;
+            take(client, &step, (false, key), pruned)?;
         }
     }
     Ok(())
@@ -79,12 +90,17 @@ fn sweep(client: &mut Client, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn take(client: &mut Client, step: &Removal, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+fn take(
+    client: &mut Client,
+    step: &Removal,
+    (dry_run, key): (bool, Option<&SigningKey>),
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     pruned.entries += match (dry_run, step.below) {
         (true, _) => step.entries,
         (false, None) => forget::forget_number(client, step.tape.number)?,
         (false, Some(below)) => {
-            forget::forget_below(client, PostgresCut { tape: step.tape.number, below, marked: step.marked })?
+            forget::forget_below(client, PostgresCut { tape: step.tape.number, below, marked: step.marked, key })?
         }
     };
     pruned.bytes += step.bytes;

@@ -80,6 +80,18 @@ pub fn insert(
     Ok(number)
 }
 
+/// What seals a tape, which nobody else changes until the transaction ends; none if it is not sealed, or gone.
+pub fn lock_seal(client: &mut impl GenericClient, number: i64) -> Result<Option<Vec<u8>>, Failure> {
+    let row = client.query_opt("SELECT seal FROM tapes WHERE number = $1 FOR UPDATE", &[&number])?;
+    Ok(row.and_then(|row| row.get(0)))
+}
+
+/// Replaces what seals a tape.
+pub fn set_seal(client: &mut impl GenericClient, number: i64, seal: &[u8]) -> Result<(), Failure> {
+    client.execute("UPDATE tapes SET seal = $2 WHERE number = $1", &[&number, &seal])?;
+    Ok(())
+}
+
 /// All tapes that can be seen, the newest first.
 pub fn all(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");

@@ -17,6 +17,7 @@ use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
 use foldhash::HashMap;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Pruned, StoreError, TapeInfo, TapeWriter};
+use signalbox_seal::{SigningKey, TapeSeal};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -43,6 +44,7 @@ pub struct PostgresWriter {
     last_seq: u64,
     ended: bool,
     room: Option<Room>,
+    key: Option<SigningKey>,
     /// Why no room could be made; reported by the next `idle`.
     no_room: Option<StoreError>,
 }
@@ -68,8 +70,14 @@ impl PostgresWriter {
             last_seq: 0,
             ended: false,
             room,
+            key: None,
             no_room: None,
         })
+    }
+
+    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    pub fn signing(self, key: Option<SigningKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Its number in the store.
@@ -138,9 +146,9 @@ impl PostgresWriter {
             return Ok(());
         }
         let room = room.clone();
-        self.with(|_, link| {
+        self.with(|writer, link| {
             let Some(left) = room.left(weight(&tapes::weighed(&mut link.client)?)) else { return Ok(()) };
-            prune::shrink_to(&mut link.client, left, unix_nanos(), &mut Pruned::default())
+            prune::shrink_to(&mut link.client, (left, writer.key.as_ref()), unix_nanos(), &mut Pruned::default())
         })
     }
 
@@ -268,9 +276,15 @@ impl TapeWriter for PostgresWriter {
         self.no_room.take().map_or(Ok(false), Err)
     }
 
-    fn end(&mut self, at: u64) -> Result<(), StoreError> {
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         self.with(|writer, link| {
-            link.client.execute("UPDATE tapes SET ended = $2 WHERE number = $1", &[&writer.number, &(at as i64)])?;
+            let mut transaction = link.client.transaction()?;
+            let seal = tapes::lock_seal(&mut transaction, writer.number)?;
+            transaction.execute("UPDATE tapes SET ended = $2 WHERE number = $1", &[&writer.number, &(at as i64)])?;
+            if let (Some(seal), Some(closing)) = (seal, closing) {
+                tapes::set_seal(&mut transaction, writer.number, &TapeSeal::closed(&seal, closing))?;
+            }
+            transaction.commit()?;
             writer.ended = true;
             Ok(())
         })

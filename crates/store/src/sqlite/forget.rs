@@ -4,14 +4,16 @@ use super::connection::learn;
 use super::names::{NameIds, NameRole};
 use super::row::{ASIDE, Bases, MAX_SEQ, SqliteRow, key, seq_of};
 use super::writer::NEAR;
-use super::{Failure, index, notifications};
+use super::{Failure, index, notifications, tapes};
 use crate::body_codec::{BodyCodec, Packed};
+use crate::checkpoint::LastGone;
 use crate::content::{self, Columns};
 use crate::retention::Marks;
 use crate::splice;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Body, Content};
+use signalbox_seal::SigningKey;
 
 /// How many entries are forgotten in one transaction.
 const SLICE: u64 = 5_000;
@@ -57,19 +59,21 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
 
 /// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
-pub struct SqliteCut {
+pub struct SqliteCut<'a> {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
     pub below: u64,
     /// True if the tape says afterwards that its beginning is missing.
     pub marked: bool,
+    /// Signs a checkpoint where the tape is sealed.
+    pub key: Option<&'a SigningKey>,
 }
 
 /// Deletes what lies below a place of a tape that continues.
-pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: SqliteCut) -> Result<u64, Failure> {
+pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: SqliteCut<'_>) -> Result<u64, Failure> {
     learn(connection, codec)?;
-    let SqliteCut { tape, below, marked } = cut;
+    let SqliteCut { tape, below, marked, .. } = cut;
     let mut forgotten = 0;
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -86,6 +90,7 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Sql
         detach(&transaction, codec, tape, end)?;
         let counted = notifications::between(&transaction, tape, first, end)?;
         notifications::take_off(&counted, &transaction, tape)?;
+        put_checkpoint(&transaction, cut, end)?;
         forget_rows(&transaction, tape, first, end)?;
         if let Some(content) = mark {
             sums.entries -= 1;
@@ -98,12 +103,28 @@ pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Sql
 }
 
 /// Forgets what belongs to no entry any more.
-fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut) -> Result<(), Failure> {
+fn finish_cut(transaction: Transaction<'_>, SqliteCut { tape, below, .. }: SqliteCut<'_>) -> Result<(), Failure> {
     transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
     let sql = "DELETE FROM sessions WHERE tape = ?1
         AND ended < coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?2 AND ?3 LIMIT 1), ended + 1)";
     transaction.execute(sql, [tape, key(tape, below), key(tape, MAX_SEQ)])?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Signs how far the tape is deleted, where it is sealed.
+fn put_checkpoint(transaction: &Transaction<'_>, cut: SqliteCut<'_>, end: u64) -> Result<(), Failure> {
+    let sql = "SELECT tape_entries.id, what, extra, tapes.id, seal FROM tape_entries, tapes
+        WHERE tape_entries.id >= ?1 AND tape_entries.id < ?2 AND number = ?3 ORDER BY tape_entries.id DESC LIMIT 1";
+    let mut select = transaction.prepare_cached(sql)?;
+    let mut rows = select.query([key(cut.tape, 0), key(cut.tape, end), cut.tape])?;
+    let Some(row) = rows.next()? else { return Ok(()) };
+    let extra: Option<Vec<u8>> = row.get(2)?;
+    let gone = LastGone { seq: seq_of(row.get(0)?), what: row.get(1)?, extra: extra.as_deref() };
+    let (tape, seal): (String, Option<Vec<u8>>) = (row.get(3)?, row.get(4)?);
+    if let Some(seal) = gone.checkpoint(&tape, seal.as_deref(), cut.key)? {
+        tapes::set_seal(transaction, cut.tape, &seal)?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use crate::retention::{self, Measure, Removal, Scale};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
+use signalbox_seal::SigningKey;
 
 /// An import that has not come to its end for this long never will.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
@@ -18,59 +19,87 @@ const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
 const MAX_ROUNDS: usize = 12;
 
 /// Forgets what is not to be kept, or says what that would be.
-pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pruned, Failure> {
+pub fn prune(
+    reader: &mut Reader,
+    retention: &Retention,
+    now: u64,
+    key: Option<&SigningKey>,
+) -> Result<Pruned, Failure> {
+    let mut pruner = Pruner { connection: &mut reader.connection, codec: &mut reader.codec, key };
     let mut pruned = Pruned::default();
-    let before = forget::used(&reader.connection)?;
+    let before = forget::used(pruner.connection)?;
     if !retention.dry_run {
-        sweep(&mut reader.connection, now)?;
+        sweep(pruner.connection, now)?;
     }
     let mut freed = 0;
     if let Some(age) = retention.max_age {
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
-        for step in by_age(&reader.connection, cutoff, now)? {
+        for step in by_age(pruner.connection, cutoff, now)? {
             freed += step.bytes;
-            take(&mut reader.connection, &mut reader.codec, &step, retention.dry_run, &mut pruned)?;
+            pruner.take(&step, retention.dry_run, &mut pruned)?;
         }
     }
     if let Some(most) = retention.max_bytes {
         if retention.dry_run {
             let excess = before.saturating_sub(freed).saturating_sub(most);
-            for step in by_size(&reader.connection, excess, now, &pruned.tapes)? {
+            for step in by_size(pruner.connection, excess, now, &pruned.tapes)? {
                 freed += step.bytes;
-                take(&mut reader.connection, &mut reader.codec, &step, true, &mut pruned)?;
+                pruner.take(&step, true, &mut pruned)?;
             }
         } else {
-            shrink_to(&mut reader.connection, &mut reader.codec, most, now, &mut pruned)?;
+            pruner.shrink_to(most, now, &mut pruned)?;
         }
     }
     pruned.bytes = freed;
     if !retention.dry_run {
-        forget::shrink(&mut reader.connection)?;
-        pruned.bytes = before.saturating_sub(forget::used(&reader.connection)?);
+        forget::shrink(pruner.connection)?;
+        pruned.bytes = before.saturating_sub(forget::used(pruner.connection)?);
     }
     Ok(pruned)
 }
 
-/// Forgets the oldest until no more than this many bytes are in use.
-pub fn shrink_to(
-    connection: &mut Connection,
-    codec: &mut BodyCodec,
-    most: u64,
-    now: u64,
-    pruned: &mut Pruned,
-) -> Result<(), Failure> {
-    for _ in 0..MAX_ROUNDS {
-        forget::shrink(connection)?;
-        let excess = forget::used(connection)?.saturating_sub(most);
-        let steps = if excess == 0 { Vec::new() } else { by_size(connection, excess, now, &[])? };
-        if steps.is_empty() {
-            break;
+/// Deletes the beginning of tapes.
+pub struct Pruner<'a> {
+    /// The file.
+    pub connection: &'a mut Connection,
+    /// Reads and writes bodies.
+    pub codec: &'a mut BodyCodec,
+    /// Signs checkpoints where tapes are sealed.
+    pub key: Option<&'a SigningKey>,
+}
+
+impl Pruner<'_> {
+    /// Forgets the oldest until no more than this many bytes are in use.
+    pub fn shrink_to(&mut self, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+        for _ in 0..MAX_ROUNDS {
+            forget::shrink(self.connection)?;
+            let excess = forget::used(self.connection)?.saturating_sub(most);
+            let steps = if excess == 0 { Vec::new() } else { by_size(self.connection, excess, now, &[])? };
+            if steps.is_empty() {
+                break;
+            }
+            for step in steps {
+                self.take(&step, false, pruned)?;
+            }
         }
-        for step in steps {
-            take(connection, codec, &step, false, pruned)?;
-        }
+        Ok(())
     }
-    Ok(())
+
+    fn take(&mut self, step: &Removal, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+        let entries = match (dry_run, step.below) {
+            (true, _) => step.entries,
+            (false, None) => forget::forget_number(self.connection, step.tape.number)?,
+            (false, Some(below)) => {
+                let cut = SqliteCut { tape: step.tape.number, below, marked: step.marked, key: self.key };
+                forget::forget_below(self.connection, self.codec, cut)?
+            }
+        };
+        pruned.entries += entries;
+        if step.below.is_none() {
+            pruned.tapes.push(step.tape.info.id.clone());
+        }
+        Ok(())
+    }
 }
 
 /// What removals and imports that were interrupted have left.
@@ -81,28 +110,6 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
     drop(select);
     for tape in lost {
         forget::forget_number(connection, tape)?;
-    }
-    Ok(())
-}
-
-fn take(
-    connection: &mut Connection,
-    codec: &mut BodyCodec,
-    step: &Removal,
-    dry_run: bool,
-    pruned: &mut Pruned,
-) -> Result<(), Failure> {
-    let entries = match (dry_run, step.below) {
-        (true, _) => step.entries,
-        (false, None) => forget::forget_number(connection, step.tape.number)?,
-        (false, Some(below)) => {
-            let cut = SqliteCut { tape: step.tape.number, below, marked: step.marked };
-            forget::forget_below(connection, codec, cut)?
-        }
-    };
-    pruned.entries += entries;
-    if step.below.is_none() {
-        pruned.tapes.push(step.tape.info.id.clone());
     }
     Ok(())
 }

@@ -74,6 +74,18 @@ pub fn insert(
     Ok(number)
 }
 
+/// What seals a tape; none if it is not sealed, or gone.
+pub fn seal(connection: &Connection, number: i64) -> rusqlite::Result<Option<Vec<u8>>> {
+    let sql = "SELECT seal FROM tapes WHERE number = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([number], |row| row.get(0)).optional()?.flatten())
+}
+
+/// Replaces what seals a tape.
+pub fn set_seal(connection: &Connection, number: i64, seal: &[u8]) -> rusqlite::Result<()> {
+    connection.prepare_cached("UPDATE tapes SET seal = ?2 WHERE number = ?1")?.execute(params![number, seal])?;
+    Ok(())
+}
+
 /// All tapes that can be seen, the newest first.
 pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");

@@ -11,6 +11,7 @@ use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
+use signalbox_seal::{SigningKey, TapeSeal};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A reference over more places than this is written down, so that forgetting its base finds it.
@@ -35,6 +36,7 @@ pub struct SqliteWriter {
     durable: bool,
     ended: bool,
     room: Option<Room>,
+    key: Option<SigningKey>,
     /// Why no room could be made; reported by the next `idle`.
     no_room: Option<Failure>,
     /// Tapes whose writers died before they were indexed; `None` until they have been looked up.
@@ -63,9 +65,15 @@ impl SqliteWriter {
             durable: false,
             ended: false,
             room,
+            key: None,
             no_room: None,
             orphans: None,
         })
+    }
+
+    /// Signs a checkpoint with this key whenever it deletes the beginning of a sealed tape.
+    pub fn signing(self, key: Option<SigningKey>) -> Self {
+        Self { key, ..self }
     }
 
     /// Its number in the store.
@@ -129,7 +137,9 @@ impl SqliteWriter {
         }
         let Some(left) = room.left(forget::used(&self.connection)?) else { return Ok(()) };
         let mut pruned = Pruned::default();
-        prune::shrink_to(&mut self.connection, &mut self.codec, left, unix_nanos(), &mut pruned)
+        let key = self.key.as_ref();
+        let mut pruner = prune::Pruner { connection: &mut self.connection, codec: &mut self.codec, key };
+        pruner.shrink_to(left, unix_nanos(), &mut pruned)
     }
 
     /// Makes a dictionary of the first bodies, unless the store has one.
@@ -167,9 +177,14 @@ impl SqliteWriter {
         self.adopt()
     }
 
-    fn finish(&mut self, at: u64) -> Result<(), Failure> {
+    fn finish(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), Failure> {
         self.set_durable(true)?;
-        self.connection.execute("UPDATE tapes SET ended = ?2 WHERE number = ?1", params![self.number, at as i64])?;
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        transaction.execute("UPDATE tapes SET ended = ?2 WHERE number = ?1", params![self.number, at as i64])?;
+        if let (Some(seal), Some(closing)) = (tapes::seal(&transaction, self.number)?, closing) {
+            tapes::set_seal(&transaction, self.number, &TapeSeal::closed(&seal, closing))?;
+        }
+        transaction.commit()?;
         self.ended = true;
         self.index_all()
     }
@@ -196,8 +211,8 @@ impl TapeWriter for SqliteWriter {
         self.place.told(worked)
     }
 
-    fn end(&mut self, at: u64) -> Result<(), StoreError> {
-        let finished = self.finish(at);
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        let finished = self.finish(at, closing);
         self.place.told(finished)
     }
 }
@@ -374,6 +389,6 @@ mod tests {
         writer.append(&batch, true).unwrap();
         assert_eq!(count(&writer, "tape_entries"), 400);
         assert_eq!(count(&writer, "names WHERE role = 'm'"), 400, "names of the failed batch were not taken for kept");
-        writer.end(9).unwrap();
+        writer.end(9, None).unwrap();
     }
 }

@@ -49,7 +49,7 @@ fn writes_as_another_process() {
         println!("\nkept {}", calls * 5);
         writer.idle().unwrap();
     }
-    writer.end(1).unwrap();
+    writer.end(1, None).unwrap();
 }
 
 // S-31: what was kept is there whenever the process dies.

@@ -146,7 +146,7 @@ pub fn messages_of_an_exchange_are_found_by_how_it_ended(house: &House) {
     assert_eq!(ended("cancelled"), [1, 2, 4]);
     assert_eq!(ended("success"), [0; 0]);
     assert_eq!(places(&*store, &Query { slower_than: Some(1), ..all() }), [1, 2, 4]);
-    writer.end(9).unwrap();
+    writer.end(9, None).unwrap();
     assert_eq!(ended("cancelled"), [1, 2, 4]);
 }
 

@@ -35,7 +35,7 @@ pub fn a_tape_that_is_removed_while_it_is_written_goes_on(house: &House) {
     store.remove("t").unwrap();
     assert_eq!(ids(&*store), [""; 0]);
     writer.append(&call(6, 2, "echo", "success", 5), false).unwrap();
-    writer.end(9).unwrap();
+    writer.end(9, None).unwrap();
     assert_eq!(places(&*store, &all()), [6, 7, 8, 9, 10]);
     assert_eq!(places(&*store, &Query { subject: Some("echo".into()), ..all() }), [6, 7, 8, 9, 10]);
 }
@@ -53,7 +53,7 @@ pub fn a_tape_that_is_removed_after_it_was_indexed_is_indexed_again(house: &Hous
             store.remove("t").unwrap();
         }
     }
-    writer.end(9).unwrap();
+    writer.end(9, None).unwrap();
     let text = |text: &str| places(&*store, &Query { text: Some(text.into()), ..all() });
     assert_eq!(text("answer"), (1_000..2_000).map(|n| 5 * n + 3).collect::<Vec<u64>>());
     assert_eq!(text("\"answer 1500\""), [5 * 1_499 + 3]);

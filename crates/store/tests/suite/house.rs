@@ -33,6 +33,14 @@ impl House {
         }
     }
 
+    /// Opens it, once more, to prune sealed tapes with this key.
+    pub fn open_signing(&self, key: Option<signalbox_seal::SigningKey>) -> Arc<dyn TapeStore> {
+        match self {
+            Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.path().join("tapes.db")).unwrap().signing(key)),
+            Self::Postgres(url) => Arc::new(PostgresStore::open(url).unwrap().signing(key)),
+        }
+    }
+
     /// Opens it, once more.
     pub fn open(&self) -> Arc<dyn TapeStore> {
         match self {

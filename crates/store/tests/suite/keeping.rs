@@ -121,7 +121,7 @@ pub fn a_store_that_is_opened_again_has_everything(house: &House) {
     };
     let mut writer = house.open().begin(&info).unwrap();
     writer.append(&call(1, 1, "echo", "success", 5), false).unwrap();
-    writer.end(99).unwrap();
+    writer.end(99, None).unwrap();
     drop(writer);
     let store = house.open();
     assert_eq!(store.tapes().unwrap(), [(TapeInfo { ended: Some(99), ..info }, 5)]);

@@ -99,7 +99,7 @@ pub fn keep(store: &dyn TapeStore, id: &str, entries: &[Entry]) {
     for batch in entries.chunks(500) {
         writer.append(batch, false).unwrap();
     }
-    writer.end(entries.last().map_or(0, |entry| entry.at)).unwrap();
+    writer.end(entries.last().map_or(0, |entry| entry.at), None).unwrap();
 }
 
 pub fn find(store: &dyn TapeStore, query: &Query) -> EntryPage {

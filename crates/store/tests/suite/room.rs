@@ -94,7 +94,7 @@ pub fn a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so(house
         writer.append(&(1..=100).map(|n| noisy(last + n)).collect::<Vec<_>>(), false).unwrap();
         last += 100;
     }
-    writer.end(last).unwrap();
+    writer.end(last, None).unwrap();
     let text = Query { text: Some(noise(last, 1_000)), ..all() };
     assert_eq!(places(&*store, &text), [last]);
 }

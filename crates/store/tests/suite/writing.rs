@@ -18,7 +18,7 @@ pub fn several_writers_write_at_once(house: &House) {
                     writer.append(&entries, batch % 5 == 0).unwrap();
                     writer.idle().unwrap();
                 }
-                writer.end(1).unwrap();
+                writer.end(1, None).unwrap();
             });
         }
     });
@@ -42,7 +42,7 @@ pub fn a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept(house: &H
     assert_eq!(places(&*store, &all()), [1, 2]);
     writer.append(&[request(3, "c"), request(7, "after a gap")], false).unwrap();
     assert_eq!(places(&*store, &all()), [1, 2, 3, 7]);
-    writer.end(9).unwrap();
+    writer.end(9, None).unwrap();
     assert_eq!(writer.append(&[request(8, "late")], false).unwrap_err().to_string(), "tape t has ended");
 }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use std::io::{ErrorKind, Read, Write};
 
 /// The format that is written.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The first bytes. The high bit, and line ends of both kinds, show what was carried as text.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89TAPE\r\n\x1a";

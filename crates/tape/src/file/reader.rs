@@ -1,12 +1,14 @@
 //! Reads tape files, whole ones by their index and cut ones as far as they go.
 
 use super::error::TapeFileError;
-use super::frame::{self, FrameKind, HEADER, Header, MAGIC, MAX_RECORD, PREAMBLE, TRAILER, VERSION};
+use super::frame::{self, END, FrameKind, HEADER, Header, MAGIC, MAX_RECORD, PREAMBLE, TRAILER, VERSION};
 use super::select::Select;
+use super::writer::note;
 use super::{proto, record, upgrade};
 use bytes::{Buf, Bytes};
 use prost::Message;
 use signalbox_engine::record::{Content, Entry, SessionInfo, TapeInfo};
+use signalbox_seal::TapeSeal;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -23,6 +25,11 @@ pub struct TapeFile<R> {
     pub(super) frames: Vec<proto::Frame>,
     /// What is missing, in words.
     missing: Option<String>,
+    /// Where the first frame of entries begins, and the index.
+    first: u64,
+    index: Option<u64>,
+    /// What is wrong with the end of the file that no crash leaves, and where.
+    damage: Option<(u64, String)>,
 }
 
 impl<R: Read + Seek> TapeFile<R> {
@@ -40,11 +47,15 @@ impl<R: Read + Seek> TapeFile<R> {
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let first = PREAMBLE + HEADER as u64 + u64::from(header.stored);
-        let mut file = Self { from, version, info, sessions, frames: vec![], missing: None };
+        let mut file =
+            Self { from, version, info, sessions, frames: vec![], missing: None, first, index: None, damage: None };
         match file.read_index(length) {
             Ok(index) => {
                 file.frames = index.frames;
                 file.info.ended = index.ended.or(file.info.ended);
+                if let (Some(seal), Some(closing)) = (&file.info.seal, &index.closing) {
+                    file.info.seal = Some(TapeSeal::closed(seal, closing));
+                }
             }
             Err(TapeFileError::Io(error)) => return Err(error.into()),
             Err(_) => file.find_frames(first, length)?,
@@ -111,6 +122,47 @@ impl<R: Read + Seek> TapeFile<R> {
         Entries { file: self, select, next: 0, content: Bytes::new(), length: 0, place: 0, ended: false }
     }
 
+    /// Hands over all entries in their order, and checks that the file is laid out as it was written: one frame after the
+    /// other, an index that says what is in them, nothing else. `each` says whether to go on.
+    ///
+    /// # Errors
+    /// What is wrong, or what the system says. What a crash leaves at the end of a file is not wrong.
+    pub fn audit(&mut self, each: &mut dyn FnMut(Entry) -> bool) -> Result<(), TapeFileError> {
+        let mut at = self.first;
+        let frames = std::mem::take(&mut self.frames);
+        for frame in &frames {
+            if frame.offset != at {
+                return Err(TapeFileError::damaged(at, "frames do not follow each other"));
+            }
+            self.from.seek(SeekFrom::Start(at))?;
+            let header = Header::read(&mut self.from, at)?.filter(|header| header.kind == FrameKind::Entries);
+            let header = header.ok_or_else(|| TapeFileError::damaged(at, "entries are missing here"))?;
+            let content = header.content(&mut self.from, at)?;
+            let length = content.len();
+            let mut noted = proto::Frame { offset: at, ..proto::Frame::default() };
+            let mut entries =
+                Entries { file: self, select: Select::default(), next: 0, content, length, place: at, ended: false };
+            while !entries.content.is_empty() {
+                let entry = entries.entry()?;
+                note(&mut noted, &entry);
+                if !each(entry) {
+                    return Ok(());
+                }
+            }
+            if self.missing.is_none() && noted != *frame {
+                return Err(TapeFileError::damaged(at, "the index does not say what is in this frame"));
+            }
+            at += HEADER as u64 + u64::from(header.stored);
+        }
+        match &self.damage {
+            Some((at, why)) => Err(TapeFileError::damaged(*at, why.clone())),
+            None if self.missing.is_none() && Some(at) != self.index => {
+                Err(TapeFileError::damaged(at, "the index does not follow the last frame"))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn read_index(&mut self, length: u64) -> Result<proto::Index, TapeFileError> {
         let no_index = |why: &str| TapeFileError::damaged(length, why);
         let end = length.checked_sub(TRAILER as u64).ok_or_else(|| no_index("too short"))?;
@@ -131,6 +183,7 @@ impl<R: Read + Seek> TapeFile<R> {
         if !ordered || index.frames.iter().any(|frame| frame.offset >= place) {
             return Err(no_index("the index is out of order"));
         }
+        self.index = Some(place);
         Ok(index)
     }
 
@@ -144,12 +197,21 @@ impl<R: Read + Seek> TapeFile<R> {
                 Ok(Some(header)) => header,
                 Ok(None) => return Ok(()),
                 Err(TapeFileError::Io(error)) => return Err(error.into()),
-                Err(_) => break,
+                Err(error) => {
+                    // A header that is there and makes no sense was not left by a crash.
+                    if length - at >= HEADER as u64 {
+                        self.damage = Some((at, error.to_string()));
+                    }
+                    break;
+                }
             };
             let end = at + HEADER as u64 + u64::from(header.stored);
             if header.kind == FrameKind::Index {
                 self.missing = Some("the index at the end of the file is damaged".to_owned());
-                return Ok(());
+                if length >= end + TRAILER as u64 {
+                    self.damage = Some((at, "the index or the end of the file is damaged".to_owned()));
+                }
+                return self.find_end(length);
             }
             if header.kind != FrameKind::Entries || end > length {
                 break;
@@ -162,6 +224,18 @@ impl<R: Read + Seek> TapeFile<R> {
         let rest = length - at;
         self.missing =
             Some(format!("the end of the file is missing: the {rest} bytes after byte {at} are not a complete frame"));
+        self.find_end(length)
+    }
+
+    /// A file that ends as one that was finished, and whose index cannot be read, is damaged.
+    fn find_end(&mut self, length: u64) -> Result<(), TapeFileError> {
+        let mut end = [0; END.len()];
+        let Some(place) = length.checked_sub(end.len() as u64) else { return Ok(()) };
+        self.from.seek(SeekFrom::Start(place))?;
+        self.from.read_exact(&mut end)?;
+        if end == END && self.damage.is_none() {
+            self.damage = Some((place, "the file was finished, but its index cannot be read".to_owned()));
+        }
         Ok(())
     }
 

@@ -7,10 +7,15 @@ use super::proto;
 type Step = fn(proto::Entry) -> proto::Entry;
 
 /// One step for each older version, the oldest first. Raising [`VERSION`] without a step does not compile.
-const STEPS: [Step; VERSION as usize - 1] = [to_version_2];
+const STEPS: [Step; VERSION as usize - 1] = [to_version_2, to_version_3];
 
 /// Version 2 only adds: a record that says nothing of what is new is one of version 2.
 fn to_version_2(record: proto::Entry) -> proto::Entry {
+    record
+}
+
+/// Version 3 adds to the index, and reads what was kept as a seal before.
+fn to_version_3(record: proto::Entry) -> proto::Entry {
     record
 }
 

@@ -33,7 +33,7 @@ impl<W: Write> TapeFileWriter<W> {
         let head = record::of_head(info, sessions).encode_to_vec();
         let at = PREAMBLE + frame::write(&mut to, FrameKind::Head, &head)?;
         let (content, frame) = (Vec::with_capacity(FULL_BYTES), proto::Frame::default());
-        Ok(Self { to, at, content, frame, index: proto::Index { frames: vec![], ended: info.ended } })
+        Ok(Self { to, at, content, frame, index: proto::Index { ended: info.ended, ..proto::Index::default() } })
     }
 
     /// Adds an entry.
@@ -58,7 +58,7 @@ impl<W: Write> TapeFileWriter<W> {
         }
         self.content.extend_from_slice(&told.encode_length_delimited_to_vec());
         self.content.extend_from_slice(&body);
-        self.note(entry);
+        note(&mut self.frame, entry);
         if self.content.len() >= FULL_BYTES || self.frame.entries >= FULL_ENTRIES {
             self.close_frame()?;
         }
@@ -79,6 +79,11 @@ impl<W: Write> TapeFileWriter<W> {
         Ok(self.to)
     }
 
+    /// Keeps in the index what closes the seal of the tape.
+    pub fn close_seal(&mut self, closing: &[u8]) {
+        self.index.closing = Some(closing.to_vec());
+    }
+
     /// Writes what there is as a frame of its own, so that it is safe if nothing more comes.
     ///
     /// # Errors
@@ -86,27 +91,6 @@ impl<W: Write> TapeFileWriter<W> {
     pub fn flush(&mut self) -> Result<(), TapeFileError> {
         self.close_frame()?;
         Ok(self.to.flush()?)
-    }
-
-    fn note(&mut self, entry: &Entry) {
-        let frame = &mut self.frame;
-        if frame.entries == 0 {
-            (frame.first_seq, frame.first_at) = (entry.seq, entry.at);
-        }
-        frame.entries += 1;
-        (frame.last_seq, frame.last_at) = (entry.seq, entry.at);
-        match entry.session {
-            // A gap belongs to every session.
-            _ if matches!(entry.content, Content::Gap(_)) => frame.many_sessions = true,
-            Some(session) if !frame.many_sessions && !frame.sessions.contains(&session) => {
-                frame.sessions.push(session);
-                frame.many_sessions = frame.sessions.len() > MAX_SESSIONS;
-            }
-            _ => {}
-        }
-        if frame.many_sessions {
-            frame.sessions.clear();
-        }
     }
 
     fn close_frame(&mut self) -> Result<(), TapeFileError> {
@@ -119,5 +103,26 @@ impl<W: Write> TapeFileWriter<W> {
         self.index.frames.push(proto::Frame { offset: self.at, ..done });
         self.at += written;
         Ok(())
+    }
+}
+
+/// Adds an entry to what the index says of its frame.
+pub(super) fn note(frame: &mut proto::Frame, entry: &Entry) {
+    if frame.entries == 0 {
+        (frame.first_seq, frame.first_at) = (entry.seq, entry.at);
+    }
+    frame.entries += 1;
+    (frame.last_seq, frame.last_at) = (entry.seq, entry.at);
+    match entry.session {
+        // A gap belongs to every session.
+        _ if matches!(entry.content, Content::Gap(_)) => frame.many_sessions = true,
+        Some(session) if !frame.many_sessions && !frame.sessions.contains(&session) => {
+            frame.sessions.push(session);
+            frame.many_sessions = frame.sessions.len() > MAX_SESSIONS;
+        }
+        _ => {}
+    }
+    if frame.many_sessions {
+        frame.sessions.clear();
     }
 }

@@ -1,17 +1,31 @@
 //! Gives entries their place in the tape, at the moment they are sure to be on it.
 
+use crate::bodies::join;
+use crate::seal::{BodySealer, Draft, SealSettings};
+use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::record::{Body, Content, Entry};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind};
+use signalbox_seal::ChainHash;
 
 /// Counts entries, and knows at which place the whole bodies stand that others are like.
 #[derive(Default, Debug)]
 pub(crate) struct Numbering {
     last: u64,
-    /// For each exchange the places of its latest whole bodies, one for each way.
-    bases: KeyMap<u64, [u64; 2]>,
+    /// For each exchange its latest whole bodies, one for each way.
+    bases: KeyMap<u64, [Base; 2]>,
+    sealer: Option<BodySealer>,
     /// Descriptions of callers that wait for the first entry that names them, by number.
     introduced: KeyMap<u64, Entry>,
+}
+
+/// A whole body that others may be like.
+#[derive(Default, Debug)]
+struct Base {
+    /// Its place; 0 for none.
+    seq: u64,
+    /// What it is and what was committed to, where the tape is sealed, until the answer has passed.
+    sealed: Option<(Bytes, ChainHash)>,
 }
 
 /// Most callers that wait to be named.
@@ -26,6 +40,12 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
+    /// With commitments to bodies, where the tape is sealed.
+    pub(crate) fn new(seal: Option<&SealSettings>) -> Self {
+        let sealer = seal.and_then(|seal| BodySealer::new(&seal.seed, &seal.commit));
+        Self { sealer, ..Self::default() }
+    }
+
     /// Puts the description of a caller before the first entry that names it. Callers of entries that are never written get none.
     pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
         if self.introduced.len() >= MAX_INTRODUCED {
@@ -44,25 +64,74 @@ impl Numbering {
         }
         self.last += 1;
         entry.seq = self.last;
-        if let (Some(exchange), Content::Message(message)) = (entry.exchange, &mut entry.content) {
-            let way = way(message.point);
-            match &mut message.body {
-                Body::Whole(_) => self.bases.entry(exchange).or_default()[way] = self.last,
-                Body::Like { seq, .. } => match self.bases.get(&exchange).map_or(0, |bases| bases[way]) {
-                    // The beginning of the exchange has left the ring, so what this one is like is not on the tape.
-                    0 => message.body = Body::Left,
-                    base => *seq = base,
-                },
-                Body::Left => {}
-            }
+        if let Content::Message(message) = &mut entry.content {
+            let draft = self.place(entry.exchange, message);
+            entry.seal = draft.map(Draft::to_bytes);
         }
         out.push(entry);
+    }
+
+    /// Says which earlier body this one is like, and commits to it where the tape is sealed.
+    fn place(&mut self, exchange: Option<u64>, message: &mut MessageEntry) -> Option<Draft> {
+        let (seq, way) = (self.last, way(message.point));
+        let mut draft = None;
+        match &mut message.body {
+            Body::Whole(bytes) => {
+                let body = self.sealer.as_mut().and_then(|sealer| sealer.commit(bytes, seq));
+                draft = body.map(|body| Draft { body, salted_as: 0 });
+                if let Some(exchange) = exchange {
+                    let sealed = body.map(|body| (own(bytes), body));
+                    self.bases.entry(exchange).or_default()[way] = Base { seq, sealed };
+                }
+            }
+            Body::Like { seq: base, prefix, suffix, middle } => {
+                let known = exchange.and_then(|exchange| self.bases.get(&exchange)).map(|bases| &bases[way]);
+                match known.filter(|known| known.seq > 0) {
+                    // The beginning of the exchange has left the ring, so what this one is like is not on the tape.
+                    None => message.body = Body::Left,
+                    Some(known) => {
+                        *base = known.seq;
+                        if let (Some(sealer), Some((whole, body))) = (&mut self.sealer, &known.sealed) {
+                            draft = match join(whole, *prefix, *suffix, middle) {
+                                Some(same) if same == *whole => Some(Draft { body: *body, salted_as: known.seq }),
+                                other => other
+                                    .and_then(|bytes| sealer.commit(&bytes, seq))
+                                    .map(|body| Draft { body, salted_as: 0 }),
+                            };
+                        }
+                    }
+                }
+            }
+            Body::Left => {}
+        }
+        self.release(exchange, message);
+        draft
+    }
+
+    /// Lets bodies go that nothing will be like any more, by the same rule as those who make the entries.
+    fn release(&mut self, exchange: Option<u64>, message: &MessageEntry) {
+        let way = match (message.kind, message.point) {
+            (MessageKind::Result | MessageKind::Error, Point::BackendIn) => 0,
+            (MessageKind::Result | MessageKind::Error, Point::ClientOut) => 1,
+            _ => return,
+        };
+        if let Some(bases) = exchange.and_then(|exchange| self.bases.get_mut(&exchange)) {
+            bases[way].sealed = None;
+        }
     }
 
     /// Nothing more will come of this exchange.
     pub(crate) fn forget(&mut self, exchange: u64) {
         self.bases.remove(&exchange);
     }
+}
+
+/// Largest body that is copied to be remembered.
+const MAX_COPY: usize = 16 << 10;
+
+/// A small body does not hold the messages in memory that came with it.
+fn own(body: &Bytes) -> Bytes {
+    if body.len() <= MAX_COPY { Bytes::copy_from_slice(body) } else { body.clone() }
 }
 
 /// The caller that an entry names.

@@ -102,7 +102,7 @@ impl SamplingBuffer {
             after: 0,
             latest: 0,
             loose: 0,
-            numbering: Numbering::default(),
+            numbering: Numbering::new(settings.seal.as_ref()),
             counters,
         }
     }

@@ -4,6 +4,7 @@ use super::filter::Filter;
 use super::priority::Priorities;
 use super::sampling::Sampling;
 use super::session_hash::SessionHash;
+use crate::seal::SealSettings;
 use std::time::Duration;
 
 /// What happens to a fact for which the queue has no room.
@@ -51,6 +52,8 @@ pub struct RecorderSettings {
     pub hold: Hold,
     /// Hashes the ids of sessions, which are credentials. Without it they are left out.
     pub session_hash: Option<SessionHash>,
+    /// Seals the tape.
+    pub seal: Option<SealSettings>,
 }
 
 /// How much may wait for the verdict of sampling.
@@ -93,6 +96,7 @@ impl Default for RecorderSettings {
             orphan_after: Duration::from_secs(3600),
             hold: Hold { entries: 200_000, bytes: 64 << 20, open_for: Duration::from_secs(30) },
             session_hash: None,
+            seal: None,
         }
     }
 }

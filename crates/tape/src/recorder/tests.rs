@@ -2,6 +2,7 @@
 
 mod facts;
 mod memory;
+mod sealing;
 mod version_2;
 
 use super::*;

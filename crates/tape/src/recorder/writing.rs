@@ -5,6 +5,7 @@ use super::counters::{Counters, GapReason};
 use super::maker::Maker;
 use super::queue::Queue;
 use super::settings::RecorderSettings;
+use crate::seal::{Chain, Draft};
 use signalbox_engine::record::{Body, Content, Entry, Gap, StoreError, TapeWriter};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,6 +40,8 @@ pub(crate) struct Writing {
     pub(crate) settings: RecorderSettings,
     pub(crate) maker: Maker,
     pub(crate) tape: Box<dyn TapeWriter>,
+    /// Seals the tape.
+    pub(crate) chain: Option<Chain>,
 }
 
 impl Writing {
@@ -127,8 +130,9 @@ impl Writing {
         let lost = self.counters.snapshot().lost(GapReason::Disk);
         self.append(&mut out, &[], true);
         // A store that has given up does not take the end either.
+        let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         if self.counters.snapshot().lost(GapReason::Disk) == lost
-            && let Err(error) = self.tape.end(ended)
+            && let Err(error) = self.tape.end(ended, closing.as_deref())
         {
             self.fails(&error);
         }
@@ -140,6 +144,9 @@ impl Writing {
         let durable = durable || self.settings.strict;
         if entries.is_empty() && !durable {
             return true;
+        }
+        if let Some(chain) = &mut self.chain {
+            chain.link(entries);
         }
         let mut pause = FIRST_PAUSE;
         let mut tries = 0u32;
@@ -169,9 +176,22 @@ impl Writing {
         if !entries.is_empty() {
             self.works();
         }
-        self.count(entries);
+        self.kept(entries);
         entries.clear();
         tries == 0
+    }
+
+    /// Links the entries again from one on whose body has changed, and gives the commitment that it had.
+    fn relink(&mut self, entries: &mut [Entry], from: usize, draft: Option<Draft>) -> Option<Draft> {
+        self.chain.as_mut().and_then(|chain| chain.relink(entries, from, draft))
+    }
+
+    /// The store has these.
+    fn kept(&mut self, entries: &[Entry]) {
+        if let Some(chain) = &mut self.chain {
+            chain.kept(entries);
+        }
+        self.count(entries);
     }
 
     /// Offers each entry alone; one that the store refuses becomes a gap in its place. False if the store does not even
@@ -179,28 +199,36 @@ impl Writing {
     fn one_by_one(&mut self, entries: &mut Vec<Entry>, durable: bool) -> bool {
         let mut refused = Vec::new();
         let mut taken = 0;
-        for entry in entries.iter_mut() {
+        while let Some(entry) = entries.get_mut(taken) {
             // The entry that this body refers to was refused, so this body cannot be restored either.
             if let Content::Message(message) = &mut entry.content
                 && let Body::Like { seq, .. } = &message.body
                 && refused.contains(seq)
             {
                 message.body = Body::Left;
+                self.relink(entries, taken, None);
             }
+            let Some(entry) = entries.get(taken) else { break };
             if self.tape.append(std::slice::from_ref(entry), durable).is_err() {
                 let content = Content::Gap(Gap { facts: 1, reason: GapReason::Refused.word().to_owned() });
                 let gap = Entry { content, principal: Arc::default(), seal: None, ..entry.clone() };
-                if self.tape.append(std::slice::from_ref(&gap), durable).is_err() {
+                let Some(entry) = entries.get_mut(taken) else { break };
+                let kept = std::mem::replace(entry, gap);
+                let draft = self.relink(entries, taken, None);
+                if self.tape.append(entries.get(taken..=taken).unwrap_or_default(), durable).is_err() {
+                    if let Some(entry) = entries.get_mut(taken) {
+                        *entry = kept;
+                    }
+                    self.relink(entries, taken, draft);
                     break;
                 }
                 self.counters.lost(GapReason::Refused, 1);
-                refused.push(entry.seq);
-                *entry = gap;
+                refused.push(kept.seq);
             }
             taken += 1;
         }
         let rest = entries.split_off(taken);
-        self.count(entries);
+        self.kept(entries);
         *entries = rest;
         entries.is_empty()
     }

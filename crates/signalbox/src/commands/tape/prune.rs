@@ -5,9 +5,11 @@ use crate::cli::{Global, PruneArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
-use signalbox_assembly::recording::unix_nanos;
-use signalbox_engine::record::Retention;
+use signalbox_assembly::recording::{StorePlace, unix_nanos};
+use signalbox_assembly::seal_folder::SealFolder;
+use signalbox_engine::record::{Retention, TapeStore};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Forgets what is old, or too much.
 pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure> {
@@ -18,7 +20,7 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
         max_bytes: if said { args.max_size } else { kept.max_bytes },
         dry_run: args.dry_run,
     };
-    let pruned = store(global)?.prune(&retention, unix_nanos())?;
+    let pruned = pruning_store(global, args.dry_run)?.prune(&retention, unix_nanos())?;
     if global.json {
         let all =
             json!({"tapes": pruned.tapes, "entries": pruned.entries, "bytes": pruned.bytes, "dry_run": args.dry_run});
@@ -29,6 +31,17 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
     let (tapes, entries, bytes) = (pruned.tapes.len(), pruned.entries, pruned.bytes);
     output::result(&format!("{tapes} tapes and {entries} entries {done}, about {bytes} bytes\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The store, with the key that signs checkpoints where sealed tapes lose their beginning.
+fn pruning_store(global: &Global, dry_run: bool) -> Result<Arc<dyn TapeStore>, Failure> {
+    let config = config(global)?;
+    let store = store(global)?;
+    if dry_run {
+        return Ok(store);
+    }
+    let key = SealFolder::of(&config.data_dir).signing_key().map_err(|error| Failure::Refused(error.to_string()))?;
+    Ok(StorePlace::of(&config.record, &config.data_dir).open_for(u64::MAX, Some(key))?)
 }
 
 /// Forgets one tape.

@@ -24,6 +24,7 @@ struct State {
     panics: bool,
     idled: usize,
     ended: Option<u64>,
+    closing: Option<Vec<u8>>,
 }
 
 impl Memory {
@@ -60,6 +61,11 @@ impl Memory {
 
     pub(super) fn ended(&self) -> Option<u64> {
         self.lock().ended
+    }
+
+    /// What closes the seal.
+    pub(super) fn closing(&self) -> Option<Vec<u8>> {
+        self.lock().closing.clone()
     }
 
     pub(super) fn fail_with(&self, error: Option<StoreError>) {
@@ -114,8 +120,9 @@ impl TapeWriter for Memory {
         Ok(false)
     }
 
-    fn end(&mut self, at: u64) -> Result<(), StoreError> {
-        self.lock().ended = Some(at);
+    fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
+        let mut state = self.lock();
+        (state.ended, state.closing) = (Some(at), closing.map(<[u8]>::to_vec));
         Ok(())
     }
 }

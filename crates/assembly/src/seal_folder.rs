@@ -1,0 +1,157 @@
+//! The keys in the data folder: the one that this installation signs with, and the set of those that it trusts.
+
+use rustix::fs::{FlockOperation, flock};
+use signalbox_seal::keys::files::{FileError, load_key_set, load_signing_key, save_key_set, save_signing_key};
+use signalbox_seal::{KeyConflict, KeyError, KeySet, Role, SigningKey, TrustedKey};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The folder in the data folder.
+const FOLDER: &str = "seal";
+/// The private key.
+const SIGNING_KEY: &str = "signing.key";
+/// The keys that are trusted.
+const KEY_SET: &str = "keys.toml";
+/// Held by whoever changes one of them.
+const LOCK: &str = "lock";
+/// Whose key it is, in the set of trusted keys.
+const OWN_NAME: &str = "gateway";
+
+/// Why the keys of a data folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SealFolderError {
+    /// A key file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A key cannot be made.
+    #[error("cannot make a signing key: {0}")]
+    Key(#[from] KeyError),
+    /// The new key cannot be trusted beside those that are.
+    #[error(transparent)]
+    Conflict(#[from] KeyConflict),
+    /// The folder cannot be made or locked.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// What could not be used.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+}
+
+/// Where the keys of a data folder are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SealFolder(PathBuf);
+
+impl SealFolder {
+    /// The keys of this data folder. Nothing is made.
+    #[must_use]
+    pub fn of(data_dir: &Path) -> Self {
+        Self(data_dir.join(FOLDER))
+    }
+
+    /// The file of the private key.
+    #[must_use]
+    pub fn signing_key_file(&self) -> PathBuf {
+        self.0.join(SIGNING_KEY)
+    }
+
+    /// The file of the trusted keys.
+    #[must_use]
+    pub fn key_set_file(&self) -> PathBuf {
+        self.0.join(KEY_SET)
+    }
+
+    /// The private key, made and trusted if there is none yet. Of several processes that ask at once, one makes it.
+    ///
+    /// # Errors
+    /// If it can be neither read nor made.
+    pub fn signing_key(&self) -> Result<SigningKey, SealFolderError> {
+        if self.signing_key_file().exists() {
+            return Ok(load_signing_key(&self.signing_key_file())?);
+        }
+        let _lock = self.lock()?;
+        if self.signing_key_file().exists() {
+            return Ok(load_signing_key(&self.signing_key_file())?);
+        }
+        let key = SigningKey::generate()?;
+        // First the trust: a crash between the two leaves a trusted key that nobody has, and never an untrusted one in use.
+        let mut keys = self.key_set()?;
+        keys.add(TrustedKey::new(key.verifying_key().clone(), OWN_NAME, &[Role::Gateway, Role::Recorder]))?;
+        save_key_set(&self.key_set_file(), &keys)?;
+        save_signing_key(&self.signing_key_file(), &key)?;
+        Ok(key)
+    }
+
+    /// The keys that are trusted; none where there is no file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn key_set(&self) -> Result<KeySet, FileError> {
+        load_key_set(&self.key_set_file())
+    }
+
+    /// Changes the trusted keys while no other process does.
+    ///
+    /// # Errors
+    /// If they can be neither read nor written, or `change` fails, in which case they stay as they are.
+    pub fn change_key_set<T, E: From<SealFolderError>>(
+        &self,
+        change: impl FnOnce(&mut KeySet) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _lock = self.lock()?;
+        let mut keys = self.key_set().map_err(SealFolderError::from)?;
+        let changed = change(&mut keys)?;
+        save_key_set(&self.key_set_file(), &keys).map_err(SealFolderError::from)?;
+        Ok(changed)
+    }
+
+    /// Waits until no other process changes the keys, and keeps others waiting until the file is dropped.
+    fn lock(&self) -> Result<File, SealFolderError> {
+        let path = self.0.join(LOCK);
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
+            .and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
+            .map_err(|why| SealFolderError::Io { path, why })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn of_many_that_ask_at_once_one_makes_the_key_and_it_is_trusted() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let ids: Vec<String> = std::thread::scope(|scope| {
+            let ask = || folder.signing_key().unwrap().id().to_owned();
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]), "{ids:?}");
+        assert_eq!(folder.signing_key_file().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(data.path().join("seal").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let keys = folder.key_set().unwrap();
+        assert_eq!(keys.iter().map(|key| key.key.id()).collect::<Vec<_>>(), [&ids[0]]);
+        assert!(keys.trusted(&ids[0], &[Role::Recorder], 1_790_000_000).is_ok());
+    }
+
+    #[test]
+    fn a_set_that_was_there_before_the_key_is_kept() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let other = SigningKey::generate().unwrap();
+        let trusted = TrustedKey::new(other.verifying_key().clone(), "ada", &[Role::Client]);
+        folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        let own = folder.signing_key().unwrap();
+        let keys = folder.key_set().unwrap();
+        assert!(keys.get(other.id()).is_some() && keys.get(own.id()).is_some());
+    }
+}

@@ -1,0 +1,75 @@
+//! What is sealed: the table `seal`.
+
+use super::backend::bad;
+use super::error::ConfigError;
+use super::read::Table;
+use std::time::Duration;
+
+/// The members that are committed to by default, as the file spells them.
+const COMMIT: [&str; 2] = ["params.arguments", "result"];
+
+/// What is sealed, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seal {
+    /// Whether recorded tapes are.
+    pub tapes: bool,
+    /// The members of messages whose leaves are committed to one by one: each the names that lead to it.
+    pub commit: Vec<Vec<String>>,
+    /// The head of a tape is signed after this many entries.
+    pub head_every: u64,
+    /// And at least this often while entries come.
+    pub head_interval: Duration,
+}
+
+/// Check the table.
+pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
+    let mut commit: Vec<Vec<String>> = COMMIT.iter().filter_map(|path| names(path)).collect();
+    if table.has("commit") {
+        commit.clear();
+        for text in table.texts("commit")? {
+            let path = names(&text.value).ok_or_else(|| bad(table, &text, "a path like `params.arguments`"))?;
+            commit.push(path);
+        }
+    }
+    Ok(Seal {
+        tapes: table.flag("tapes")?,
+        commit,
+        head_every: table.count("head_every")?,
+        head_interval: table.duration("head_interval")?,
+    })
+}
+
+/// The names of a path, with dots between them.
+fn names(path: &str) -> Option<Vec<String>> {
+    let names: Vec<String> = path.split('.').map(str::to_owned).collect();
+    names.iter().all(|name| !name.is_empty() && !name.contains(['/', '*'])).then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Overrides};
+    use std::path::Path;
+
+    fn load(text: &str) -> Result<super::Seal, String> {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default());
+        loaded.map(|loaded| loaded.config.seal).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn tapes_are_sealed_unless_the_file_says_otherwise() {
+        let seal = load("").unwrap();
+        assert!(seal.tapes);
+        assert_eq!(seal.commit, [vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]]);
+        let seal = load("[seal]\ntapes = false\ncommit = []\nhead_every = 5\nhead_interval = \"1s\"").unwrap();
+        assert_eq!((seal.tapes, seal.commit.len(), seal.head_every, seal.head_interval.as_secs()), (false, 0, 5, 1));
+    }
+
+    #[test]
+    fn a_path_that_is_none_is_refused_by_name() {
+        for path in ["", "params..x", "/params", "params.*"] {
+            let error = load(&format!("[seal]\ncommit = [\"{path}\"]")).unwrap_err();
+            assert!(error.contains("seal.commit") && error.contains("a path like `params.arguments`"), "{error}");
+        }
+    }
+}

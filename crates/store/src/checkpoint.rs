@@ -1,0 +1,47 @@
+//! Leaves a signed checkpoint in the seal of a tape whose beginning is deleted, so that what stays still proves itself.
+
+use crate::pack::Torn;
+use crate::{content, extra};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, StoreError};
+use signalbox_seal::{SigningKey, TapeSeal};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The last entry that is deleted, as it is stored.
+pub struct LastGone<'a> {
+    /// Its number.
+    pub seq: u64,
+    /// What it is.
+    pub what: u8,
+    /// What [`extra`] packed.
+    pub extra: Option<&'a [u8]>,
+}
+
+impl LastGone<'_> {
+    /// Its seal; none if it has none, as the mark of an earlier cut.
+    fn seal(&self) -> Result<Option<Box<[u8]>>, Torn> {
+        let Some(packed) = self.extra else { return Ok(None) };
+        let content = match content::kind_of(self.what) {
+            Some(_) => Content::Message(MessageEntry::new(Point::ClientIn, MessageKind::Raw, 0, Body::Left)),
+            None => Content::SessionEnded,
+        };
+        let mut entry = Entry::new(self.seq, 0, Arc::default(), content);
+        extra::unpack(packed, &mut entry)?;
+        Ok(entry.seal)
+    }
+
+    /// The seal of the tape with a checkpoint at this entry; none if the tape is not sealed there, or nobody signs.
+    pub fn checkpoint(
+        &self,
+        tape: &str,
+        seal: Option<&[u8]>,
+        key: Option<&SigningKey>,
+    ) -> Result<Option<Box<[u8]>>, StoreError> {
+        let own = self.seal().map_err(|torn| StoreError::Other(torn.to_string()))?;
+        let (Some(seal), Some(own), Some(key)) = (seal, own, key) else { return Ok(None) };
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let pruned = TapeSeal::pruned(seal, tape, (self.seq, &own), at, key);
+        pruned.map(Some).map_err(|error| StoreError::Other(format!("the checkpoint cannot be signed: {error}")))
+    }
+}

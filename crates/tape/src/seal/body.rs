@@ -1,0 +1,303 @@
+//! The commitment to a message: one hash, from which values can be removed later without changing it.
+//!
+//! The values below the committed members are its leaves. What is left when they are cut out is the frame. Each leaf is hashed
+//! with a salt of its own, and the commitment is a hash of the frame and of these hashes.
+
+use super::salts::{Salt, Salts};
+use memchr::{memchr, memchr2};
+use signalbox_seal::{ChainHash, sha256};
+use signalbox_wire::json;
+use std::ops::Range;
+
+/// Most leaves of one message; values after them belong to its frame.
+pub const MAX_LEAVES: usize = 256;
+/// Deepest nesting of a message that has leaves.
+const MAX_DEPTH: usize = 128;
+/// Stands first in what is hashed for a leaf, and for a body.
+const LEAF: u8 = 1;
+const BODY: u8 = 2;
+/// Stands in the frame for a leaf. A message that has this byte in it has no leaves.
+const CUT: u8 = 0;
+
+/// Finds the leaves of a message: all values below the committed members that are no objects and no arrays, in their order.
+/// A message that is no JSON, in the loose sense of `docs/seal.md`, has none.
+#[must_use]
+pub fn leaves(body: &[u8], commit: &[Vec<String>]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    find(body, commit, &mut found);
+    found
+}
+
+fn find(body: &[u8], commit: &[Vec<String>], found: &mut Vec<Range<usize>>) {
+    found.clear();
+    if commit.is_empty() || memchr(CUT, body).is_some() {
+        return;
+    }
+    let mut walk = Walk { body, at: 0, commit, found };
+    walk.space();
+    let whole = walk.value(Place { names: 0, alive: u64::MAX, inside: false }, 0).map(|()| {
+        walk.space();
+        walk.at == body.len()
+    });
+    if whole != Some(true) {
+        found.clear();
+    }
+}
+
+/// Where in a message the walk is, as far as committed members are concerned.
+#[derive(Copy, Clone)]
+struct Place {
+    /// How many names lead here.
+    names: usize,
+    /// Which of the committed paths begin with these names, a bit for each.
+    alive: u64,
+    /// Below a committed member.
+    inside: bool,
+}
+
+struct Walk<'a> {
+    body: &'a [u8],
+    at: usize,
+    commit: &'a [Vec<String>],
+    found: &'a mut Vec<Range<usize>>,
+}
+
+impl Walk<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.body.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Goes over this byte and the space behind it; none if another is there.
+    fn over(&mut self, byte: u8) -> Option<()> {
+        (self.peek() == Some(byte)).then(|| self.at += 1)?;
+        self.space();
+        Some(())
+    }
+
+    fn value(&mut self, place: Place, depth: usize) -> Option<()> {
+        let start = self.at;
+        match self.peek()? {
+            b'{' | b'[' if depth == MAX_DEPTH => return None,
+            b'{' => return self.object(place, depth),
+            b'[' => return self.array(place, depth),
+            b'"' => self.string()?,
+            _ => self.bare()?,
+        }
+        if place.inside && self.found.len() < MAX_LEAVES {
+            self.found.push(start..self.at);
+        }
+        Some(())
+    }
+
+    fn object(&mut self, place: Place, depth: usize) -> Option<()> {
+        self.over(b'{')?;
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            let start = self.at;
+            self.string()?;
+            let inner = self.below(place, start..self.at);
+            self.space();
+            self.over(b':')?;
+            self.value(inner, depth + 1)?;
+            self.space();
+            if self.over(b',').is_none() {
+                (self.peek() == Some(b'}')).then(|| self.at += 1)?;
+                return Some(());
+            }
+        }
+    }
+
+    fn array(&mut self, place: Place, depth: usize) -> Option<()> {
+        self.over(b'[')?;
+        if self.peek() == Some(b']') {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.value(Place { alive: 0, ..place }, depth + 1)?;
+            self.space();
+            if self.over(b',').is_none() {
+                (self.peek() == Some(b']')).then(|| self.at += 1)?;
+                return Some(());
+            }
+        }
+    }
+
+    /// The place of the member with this name.
+    fn below(&self, place: Place, name: Range<usize>) -> Place {
+        if place.inside || place.alive == 0 {
+            return Place { alive: 0, ..place };
+        }
+        let name = self.body.get(name).and_then(json::string);
+        let (names, mut alive, mut inside) = (place.names + 1, 0, false);
+        for (bit, path) in self.commit.iter().enumerate().take(64) {
+            let fits = place.alive >> bit & 1 == 1 && path.get(place.names).map(String::as_str) == name.as_deref();
+            if fits && name.is_some() {
+                alive |= 1 << bit;
+                inside |= path.len() == names;
+            }
+        }
+        Place { names, alive, inside }
+    }
+
+    fn string(&mut self) -> Option<()> {
+        (self.peek() == Some(b'"')).then(|| self.at += 1)?;
+        loop {
+            let rest = self.body.get(self.at..)?;
+            let next = memchr2(b'"', b'\\', rest)?;
+            let is_end = rest.get(next) == Some(&b'"');
+            self.at += next + if is_end { 1 } else { 2 };
+            if is_end {
+                return Some(());
+            }
+        }
+    }
+
+    /// A number, a word, or whatever else stands without quotes.
+    fn bare(&mut self) -> Option<()> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| !b" \t\n\r,:\"{}[]".contains(&byte)) {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+}
+
+/// The hash of one leaf.
+pub(super) fn leaf_hash(salt: &Salt, value: &[u8], scratch: &mut Vec<u8>) -> ChainHash {
+    scratch.clear();
+    scratch.push(LEAF);
+    scratch.extend_from_slice(salt);
+    scratch.extend_from_slice(value);
+    sha256(scratch)
+}
+
+/// The commitment to a body with these leaves.
+pub(super) fn commitment(
+    body: &[u8],
+    leaves: &[Range<usize>],
+    salt: &Salt,
+    hashes: &[ChainHash],
+    scratch: &mut Vec<u8>,
+) -> ChainHash {
+    scratch.clear();
+    scratch.push(BODY);
+    scratch.extend_from_slice(salt);
+    let frame = scratch.len();
+    let mut from = 0;
+    for leaf in leaves {
+        scratch.extend_from_slice(body.get(from..leaf.start).unwrap_or_default());
+        scratch.push(CUT);
+        from = leaf.end;
+    }
+    scratch.extend_from_slice(body.get(from..).unwrap_or_default());
+    let frame = scratch.len() - frame;
+    scratch.extend_from_slice(hashes.as_flattened());
+    scratch.extend_from_slice(&(frame as u64).to_be_bytes());
+    scratch.extend_from_slice(&(hashes.len() as u32).to_be_bytes());
+    sha256(scratch)
+}
+
+/// Commits to bodies, one after the other, in memory that is used again.
+#[derive(Debug)]
+pub(crate) struct BodySealer {
+    salts: Salts,
+    commit: Vec<Vec<String>>,
+    leaves: Vec<Range<usize>>,
+    made: Vec<Salt>,
+    hashes: Vec<ChainHash>,
+    scratch: Vec<u8>,
+}
+
+impl BodySealer {
+    /// Commits with salts of this seed to leaves below these members; none if it is no seed.
+    pub(crate) fn new(seed: &[u8], commit: &[Vec<String>]) -> Option<Self> {
+        Some(Self {
+            salts: Salts::new(seed)?,
+            commit: commit.to_vec(),
+            leaves: Vec::new(),
+            made: Vec::new(),
+            hashes: Vec::new(),
+            scratch: Vec::new(),
+        })
+    }
+
+    /// The commitment to a body, with the salts of this entry. None if the library fails.
+    pub(crate) fn commit(&mut self, body: &[u8], entry: u64) -> Option<ChainHash> {
+        find(body, &self.commit, &mut self.leaves);
+        self.salts.of(entry, self.leaves.len() + 1, &mut self.made)?;
+        let (salt, salts) = self.made.split_first()?;
+        self.hashes.clear();
+        for (leaf, salt) in self.leaves.iter().zip(salts) {
+            let value = body.get(leaf.clone()).unwrap_or_default();
+            self.hashes.push(leaf_hash(salt, value, &mut self.scratch));
+        }
+        Some(commitment(body, &self.leaves, salt, &self.hashes, &mut self.scratch))
+    }
+
+    /// The salts that were used last: that of the body, then those of its leaves.
+    pub(crate) fn last_salts(&self) -> &[Salt] {
+        &self.made
+    }
+
+    /// The leaves that were found last, each with its hash.
+    pub(crate) fn last_leaves(&self) -> impl Iterator<Item = (Range<usize>, &ChainHash)> {
+        self.leaves.iter().cloned().zip(&self.hashes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commit() -> Vec<Vec<String>> {
+        vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]]
+    }
+
+    fn found(body: &str) -> Vec<&str> {
+        leaves(body.as_bytes(), &commit()).into_iter().map(|leaf| &body[leaf]).collect()
+    }
+
+    #[test]
+    fn leaves_are_the_values_below_committed_members() {
+        let call = r#"{"id":1,"params":{"name":"x","arguments":{"a":[1,{"b":"two \" }"}],"c":{},"d":null}}}"#;
+        assert_eq!(found(call), ["1", r#""two \" }""#, "null"]);
+        assert_eq!(found(r#"{"\u0072esult" : true , "error":{"result":1}}"#), ["true"]);
+        assert_eq!(found(r#"{"result":[]}"#), [""; 0]);
+        assert_eq!(found(r#"{"params":[{"arguments":1}]}"#), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_no_json_has_no_leaves() {
+        for body in ["", "hello", r#"{"result":1"#, r#"{"result":1}}"#, r#"{"result" 1}"#, "{\"result\":\"a\0\"}"] {
+            assert_eq!(found(body), [""; 0], "{body}");
+        }
+        let deep = format!(r#"{{"result":{}1{}}}"#, "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        assert_eq!(found(&deep), [""; 0]);
+        let many = format!(r#"{{"result":[{}1]}}"#, "1,".repeat(MAX_LEAVES));
+        assert_eq!(found(&many).len(), MAX_LEAVES);
+    }
+
+    #[test]
+    fn every_byte_of_a_body_and_its_salts_count() {
+        let mut sealer = BodySealer::new(&[3; 32], &commit()).unwrap();
+        let body = br#"{"jsonrpc":"2.0","id":7,"result":{"text":"secret","n":5}}"#;
+        let sealed = sealer.commit(body, 1).unwrap();
+        assert_eq!(sealer.commit(body, 1), Some(sealed));
+        assert_ne!(sealer.commit(body, 2), Some(sealed), "the salts of another entry");
+        for at in 0..body.len() {
+            let mut changed = body.to_vec();
+            changed[at] ^= 1;
+            assert_ne!(sealer.commit(&changed, 1), Some(sealed), "byte {at}");
+        }
+    }
+}

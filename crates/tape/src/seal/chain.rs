@@ -1,0 +1,153 @@
+//! The chain of a tape that is being written.
+
+use super::form;
+use super::settings::SealSettings;
+use prost::Message as _;
+use signalbox_engine::record::{Entry, TapeInfo};
+use signalbox_seal::canonical::EncodeError;
+use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, sha256};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Stands first in what is hashed for an entry, for a link of the chain, and for its start.
+const ENTRY: u8 = 3;
+const LINK: u8 = 4;
+const START: u8 = 5;
+
+/// The hash before the first entry of a tape.
+pub(super) fn start(tape: &TapeInfo, commit: &[String]) -> Result<ChainHash, EncodeError> {
+    let mut bytes = vec![START];
+    bytes.extend_from_slice(&form::head(tape, commit)?);
+    Ok(sha256(&bytes))
+}
+
+/// The hash of the chain after this entry. `scratch` is memory that is used again.
+pub(super) fn link(
+    before: &ChainHash,
+    entry: &Entry,
+    body: Option<&ChainHash>,
+    scratch: &mut Vec<u8>,
+) -> Result<ChainHash, EncodeError> {
+    scratch.clear();
+    scratch.push(ENTRY);
+    *scratch = form::entry(entry, body, std::mem::take(scratch))?;
+    Ok(join(before, &sha256(scratch)))
+}
+
+/// The hash of the chain after an entry of this digest.
+fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
+    let mut bytes = [LINK; 1 + 2 * HASH_BYTES];
+    let (_, rest) = bytes.split_at_mut(1);
+    let (first, second) = rest.split_at_mut(HASH_BYTES);
+    first.copy_from_slice(before);
+    second.copy_from_slice(digest);
+    sha256(&bytes)
+}
+
+/// The commitment to the body of an entry that has no place in the chain yet.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Draft {
+    pub(crate) body: ChainHash,
+    /// The entry whose salts were used, if that is another one.
+    pub(crate) salted_as: u64,
+}
+
+impl Draft {
+    /// As an entry carries it until it has its place.
+    pub(crate) fn to_bytes(self) -> Box<[u8]> {
+        [&self.body[..], &self.salted_as.to_be_bytes()].concat().into()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (body, rest) = bytes.split_first_chunk()?;
+        Some(Self { body: *body, salted_as: u64::from_be_bytes(*rest.first_chunk()?) })
+    }
+}
+
+/// Gives entries their place in the chain, batch by batch. A batch can be linked again until it is [kept](Self::kept).
+#[derive(Debug)]
+pub(crate) struct Chain {
+    settings: SealSettings,
+    /// After the last entry that is kept.
+    before: ChainHash,
+    last: u64,
+    /// Of the batch at hand, one for each entry.
+    drafts: Vec<Option<Draft>>,
+    unsigned: u64,
+    signed: Instant,
+    scratch: Vec<u8>,
+}
+
+impl Chain {
+    pub(crate) fn new(settings: SealSettings) -> Self {
+        let before = settings.start;
+        let (drafts, scratch) = (Vec::new(), Vec::new());
+        Self { settings, before, last: 0, drafts, unsigned: 0, signed: Instant::now(), scratch }
+    }
+
+    /// Links a new batch.
+    pub(crate) fn link(&mut self, entries: &mut [Entry]) {
+        self.drafts.clear();
+        self.drafts.extend(entries.iter().map(|entry| entry.seal.as_deref().and_then(Draft::from_bytes)));
+        self.link_from(entries, 0);
+    }
+
+    /// Links the batch again from an entry on that has another body, or none, and gives what it had.
+    pub(crate) fn relink(&mut self, entries: &mut [Entry], from: usize, draft: Option<Draft>) -> Option<Draft> {
+        let before = self.drafts.get_mut(from).and_then(|place| std::mem::replace(place, draft));
+        self.link_from(entries, from);
+        before
+    }
+
+    fn link_from(&mut self, entries: &mut [Entry], from: usize) {
+        let last = from.checked_sub(1).and_then(|last| entries.get(last)).and_then(|entry| entry.seal.as_deref());
+        let mut hash = last.and_then(EntrySeal::hash_of).unwrap_or(self.before);
+        let count = entries.len();
+        for (place, (entry, draft)) in entries.iter_mut().zip(&self.drafts).enumerate().skip(from) {
+            let body = draft.as_ref().map(|draft| &draft.body);
+            // What has no canonical form does not come about: an entry is plain data of bounded depth.
+            let Ok(next) = link(&hash, entry, body, &mut self.scratch) else {
+                entry.seal = None;
+                continue;
+            };
+            hash = next;
+            self.unsigned += 1;
+            let salted_as = draft.map_or(0, |draft| draft.salted_as);
+            let due = self.unsigned >= self.settings.head_every
+                || place + 1 == count && self.signed.elapsed() >= self.settings.head_interval;
+            if !due && salted_as == 0 {
+                entry.seal = Some(Box::from(hash));
+                continue;
+            }
+            let mut details = SealDetails { salted_as, ..SealDetails::default() };
+            if due {
+                let (settings, at) = (&self.settings, unix_nanos());
+                let place = (entry.seq, &hash);
+                details.head = Head::sign(HeadKind::Interim, &settings.tape, place, (at, None), &settings.key).ok();
+                (self.unsigned, self.signed) = (0, Instant::now());
+            }
+            entry.seal = Some(EntrySeal { hash, details }.to_bytes());
+        }
+    }
+
+    /// These first entries of the batch are kept; the rest may follow.
+    pub(crate) fn kept(&mut self, entries: &[Entry]) {
+        self.drafts.drain(..entries.len().min(self.drafts.len()));
+        if let Some(last) = entries.last() {
+            self.last = last.seq;
+            self.before = last.seal.as_deref().and_then(EntrySeal::hash_of).unwrap_or(self.before);
+        }
+    }
+
+    /// The head that closes the tape, in its stored form.
+    pub(crate) fn closing(&self, ended: u64) -> Option<Vec<u8>> {
+        let (settings, place) = (&self.settings, (self.last, &self.before));
+        let times = (unix_nanos(), Some(ended));
+        let head = Head::sign(HeadKind::Closing, &settings.tape, place, times, &settings.key).ok()?;
+        Some(head.encode_to_vec())
+    }
+}
+
+fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

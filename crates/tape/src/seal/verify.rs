@@ -1,0 +1,322 @@
+//! Makes the chain of a tape again, entry by entry, and says where it differs first.
+
+use super::body::{BodySealer, commitment, leaf_hash, leaves};
+use super::chain;
+use super::pointer::pointers;
+use super::redaction::REMOVED;
+use super::report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
+use super::salts::{SALT_BYTES, Salt};
+use signalbox_engine::record::{Body, Content, Entry, TapeInfo};
+use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
+
+/// How many entries after the first wrong one are looked at to say what happened.
+const LOOK_AHEAD: usize = 2_000;
+/// How many entries may be missing where those after them were numbered again.
+const MAX_SHIFT: u64 = 8;
+/// Most redacted entries that are listed.
+const MAX_REDACTED: usize = 10_000;
+/// Why the beginning of a tape is missing, in the entry that a store leaves in its place.
+const PRUNED: &str = "pruned";
+
+/// Verifies one tape. Its entries are [pushed](Self::push) in their order, with their bodies whole.
+#[derive(Debug)]
+pub struct Verifier {
+    tape: TapeInfo,
+    seal: TapeSeal,
+    bodies: Bodies,
+    hash: ChainHash,
+    report: Report,
+    /// The first wrong entry and what follows it.
+    suspects: Vec<Entry>,
+    scratch: Vec<u8>,
+}
+
+/// Makes the commitments to bodies again.
+#[derive(Debug)]
+struct Bodies {
+    commit: Vec<Vec<String>>,
+    sealer: Option<BodySealer>,
+}
+
+impl Verifier {
+    /// Begins with the head of a tape.
+    #[must_use]
+    pub fn new(tape: &TapeInfo) -> Self {
+        let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).unwrap_or_default();
+        let commit: Vec<Vec<String>> =
+            seal.commit.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect();
+        let sealer = seal.seed.as_deref().and_then(|seed| BodySealer::new(seed, &commit));
+        let report = Report {
+            verdict: Verdict::NeverSealed,
+            entries: 0,
+            last: 0,
+            signed_up_to: 0,
+            pruned_up_to: 0,
+            signers: vec![],
+            redacted: vec![],
+            fault: None,
+        };
+        let mut verifier = Self {
+            tape: tape.clone(),
+            seal,
+            bodies: Bodies { commit, sealer },
+            hash: ChainHash::default(),
+            report,
+            suspects: vec![],
+            scratch: vec![],
+        };
+        if let Err(why) = verifier.begin() {
+            verifier.fail(None, FaultKind::Head, why);
+        }
+        verifier
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        if self.tape.seal.is_none() {
+            return Ok(());
+        }
+        if self.seal.version != CHAIN_VERSION {
+            return Err("the seal of the tape is damaged, or of a later version of the program".to_owned());
+        }
+        self.report.verdict = Verdict::NeverClosed;
+        self.hash = chain::start(&self.tape, &self.seal.commit).map_err(|error| error.to_string())?;
+        let opening = self.seal.opening.clone().ok_or("the signature of the head is missing")?;
+        if opening.seq != 0 || opening.hash != self.hash {
+            return Err("the head of the tape is not the one that was sealed".to_owned());
+        }
+        self.signed(HeadKind::Opening, &opening).ok_or("the signature of the head does not fit")?;
+        if let Some(checkpoint) = self.seal.checkpoint.clone() {
+            self.hash = checkpoint.hash.as_slice().try_into().map_err(|_| "the checkpoint is damaged")?;
+            self.signed(HeadKind::Checkpoint, &checkpoint).ok_or("the signature of the checkpoint does not fit")?;
+            self.report.pruned_up_to = checkpoint.seq;
+            self.report.last = checkpoint.seq;
+        }
+        Ok(())
+    }
+
+    /// Checks the next entry. False if no more are needed.
+    pub fn push(&mut self, entry: Entry) -> bool {
+        if self.report.fault.is_some() {
+            return false;
+        }
+        if self.report.verdict == Verdict::NeverSealed {
+            if entry.seal.as_deref().and_then(EntrySeal::hash_of).is_some() {
+                self.fail(None, FaultKind::Head, "the entries are sealed, but the seal of the tape is missing");
+            }
+            return self.report.fault.is_none();
+        }
+        if !self.suspects.is_empty() {
+            self.suspects.push(entry);
+            return self.suspects.len() < LOOK_AHEAD;
+        }
+        if entry.seq <= self.report.pruned_up_to {
+            return self.mark(&entry);
+        }
+        if let Some(closing) = self.seal.closing.as_ref().filter(|closing| entry.seq > closing.seq) {
+            let why = format!("the tape was closed after entry {}", closing.seq);
+            self.fail(Some(entry.seq), FaultKind::Added, why);
+            return false;
+        }
+        match self.link(&entry) {
+            Some((hash, seal)) if hash == seal.hash => self.take(&entry, hash, &seal.details),
+            _ => {
+                self.suspects.push(entry);
+                true
+            }
+        }
+    }
+
+    /// What is known when all entries were pushed.
+    #[must_use]
+    pub fn finish(mut self) -> Report {
+        if !self.suspects.is_empty() && self.report.fault.is_none() {
+            let fault = self.diagnose();
+            self.report.fault = Some(fault);
+        }
+        if self.report.fault.is_none() && self.report.verdict == Verdict::NeverClosed {
+            self.close();
+        }
+        if self.report.fault.is_some() {
+            self.report.verdict = Verdict::Broken;
+        }
+        self.report
+    }
+
+    /// Says that the tape cannot be read on from here, or that its file is not as it was written.
+    pub fn unreadable(&mut self, why: impl Into<String>) {
+        if self.report.fault.is_none() && self.suspects.is_empty() && self.report.verdict != Verdict::NeverSealed {
+            let entry = self.report.last + 1;
+            self.fail(Some(entry), FaultKind::Unreadable, why);
+        }
+    }
+
+    fn fail(&mut self, entry: Option<u64>, kind: FaultKind, why: impl Into<String>) {
+        self.report.fault = Some(Fault { entry, kind, why: why.into() });
+    }
+
+    /// The mark that pruning leaves in the place of the last entry that it removed is not part of the chain.
+    fn mark(&mut self, entry: &Entry) -> bool {
+        let is_mark = matches!(&entry.content, Content::Gap(gap) if gap.reason == PRUNED);
+        if entry.seq != self.report.pruned_up_to || !is_mark || entry.seal.is_some() {
+            let why = format!("everything up to entry {} was pruned", self.report.pruned_up_to);
+            self.fail(Some(entry.seq), FaultKind::Added, why);
+        }
+        self.report.fault.is_none()
+    }
+
+    fn take(&mut self, entry: &Entry, hash: ChainHash, details: &SealDetails) -> bool {
+        self.hash = hash;
+        if let Some(head) = &details.head {
+            let fits = head.seq == entry.seq && head.hash == hash;
+            if !fits || self.signed(HeadKind::Interim, head).is_none() {
+                self.fail(Some(entry.seq), FaultKind::Signature, "the signature at this entry does not fit");
+                return false;
+            }
+            self.report.signed_up_to = entry.seq;
+        }
+        if (details.body.is_some() || !details.removed.is_empty()) && self.report.redacted.len() < MAX_REDACTED {
+            let paths = pointers(entry, details, &self.bodies.commit);
+            self.report.redacted.push(RedactedEntry { entry: entry.seq, paths });
+        }
+        self.report.entries += 1;
+        self.report.last = entry.seq;
+        true
+    }
+
+    /// Checks a signature, and remembers whose it is.
+    fn signed(&mut self, kind: HeadKind, head: &Head) -> Option<()> {
+        let key = head.signer(kind, &self.tape.id)?;
+        match self.report.signers.iter_mut().find(|signer| signer.key == key && signer.key.id() == key.id()) {
+            Some(known) => known.at = known.at.max(head.at),
+            None => self.report.signers.push(Signer { key, at: head.at }),
+        }
+        Some(())
+    }
+
+    fn close(&mut self) {
+        let Some(closing) = self.seal.closing.clone() else {
+            if self.tape.ended.is_some() {
+                let why = "the tape says that it ended, but the signature that closes it is missing";
+                self.fail(None, FaultKind::Head, why);
+            }
+            return;
+        };
+        if closing.seq > self.report.last {
+            let (first, last) = (self.report.last + 1, closing.seq);
+            let why = format!("the tape was closed after entry {last}: entries {first} to {last} are missing");
+            return self.fail(Some(first), FaultKind::Missing, why);
+        }
+        if closing.hash != self.hash || closing.ended != self.tape.ended {
+            let why = "the signature that closes the tape is of another content, or of another end";
+            return self.fail(None, FaultKind::Signature, why);
+        }
+        if self.signed(HeadKind::Closing, &closing).is_none() {
+            return self.fail(None, FaultKind::Signature, "the signature that closes the tape does not fit");
+        }
+        self.report.signed_up_to = closing.seq;
+        self.report.verdict = Verdict::Valid;
+    }
+
+    /// The hash that the chain has after this entry if it comes next, and the seal that the entry has.
+    fn link(&mut self, entry: &Entry) -> Option<(ChainHash, EntrySeal)> {
+        let before = self.hash;
+        self.link_after(&before, entry)
+    }
+
+    fn link_after(&mut self, before: &ChainHash, entry: &Entry) -> Option<(ChainHash, EntrySeal)> {
+        let seal = EntrySeal::from_bytes(entry.seal.as_deref()?)?;
+        let body = self.bodies.of(entry, &seal.details, &mut self.scratch)?;
+        let hash = chain::link(before, entry, body.as_ref(), &mut self.scratch).ok()?;
+        Some((hash, seal))
+    }
+
+    /// Whether this entry fits under another number, after this hash.
+    fn fits(&mut self, before: &ChainHash, entry: &Entry, seq: u64) -> Option<ChainHash> {
+        let moved = Entry { seq, ..entry.clone() };
+        self.link_after(before, &moved).filter(|(hash, seal)| *hash == seal.hash).map(|(hash, _)| hash)
+    }
+
+    /// What happened where the chain breaks.
+    fn diagnose(&mut self) -> Fault {
+        let suspects = std::mem::take(&mut self.suspects);
+        let (place, before) = (self.report.last + 1, self.hash);
+        let found = |entry, kind, why: String| Fault { entry: Some(entry), kind, why };
+        let Some(first) = suspects.first() else {
+            return found(place, FaultKind::Wrong, "this entry is not as it was recorded".to_owned());
+        };
+        // Which of the entries that follow belongs here?
+        let belongs = suspects.iter().enumerate().skip(1).find_map(|(index, entry)| {
+            let hash = self.fits(&before, entry, place)?;
+            Some((index, entry, hash))
+        });
+        if let Some((index, entry, hash)) = belongs {
+            let is_next = index == 1 && self.fits(&hash, first, place + 1).is_none();
+            if is_next {
+                let why = "nobody who sealed the tape recorded this entry; the one after it belongs in its place";
+                return found(first.seq, FaultKind::Added, why.to_owned());
+            }
+            let why = format!("the entry that belongs here is in the place of entry {}", entry.seq);
+            return found(place, FaultKind::Reordered, why);
+        }
+        if first.seq > place {
+            let (from, to) = (place, first.seq - 1);
+            let why =
+                if from == to { "it is missing".to_owned() } else { format!("entries {from} to {to} are missing") };
+            return found(place, FaultKind::Missing, why);
+        }
+        if first.seq < place {
+            let why = format!("it stands after entry {}", place - 1);
+            return found(first.seq, FaultKind::Reordered, why);
+        }
+        if first.seal.is_none() {
+            let why = "it has no seal: it was added, or its seal was removed".to_owned();
+            return found(first.seq, FaultKind::Added, why);
+        }
+        if let (Some(hash), Some(next)) = (first.seal.as_deref().and_then(EntrySeal::hash_of), suspects.get(1)) {
+            let shift = (1..=MAX_SHIFT).find(|shift| self.fits(&hash, next, next.seq + shift).is_some());
+            if let Some(shift) = shift {
+                let why = format!("{shift} entries are missing here, and those after them were numbered again");
+                return found(place, FaultKind::Missing, why);
+            }
+        }
+        found(first.seq, FaultKind::Wrong, "this entry is not as it was recorded".to_owned())
+    }
+}
+
+impl Bodies {
+    /// The commitment to the body of an entry: `Some(None)` if it has none, none if it cannot be made.
+    fn of(&mut self, entry: &Entry, details: &SealDetails, scratch: &mut Vec<u8>) -> Option<Option<ChainHash>> {
+        let Content::Message(message) = &entry.content else { return Some(None) };
+        let body = match (&message.body, &details.body) {
+            (Body::Left, Some(removed)) => return Some(Some(removed.as_slice().try_into().ok()?)),
+            (Body::Left, None) => return Some(None),
+            (Body::Whole(_), Some(_)) | (Body::Like { .. }, _) => return None,
+            (Body::Whole(body), None) => body,
+        };
+        if details.salts.is_empty() {
+            let salted_as = if details.salted_as == 0 { entry.seq } else { details.salted_as };
+            return Some(Some(self.sealer.as_mut()?.commit(body, salted_as)?));
+        }
+        // A redacted copy shows its salts, but for those of values that were removed.
+        let places = leaves(body, &self.commit);
+        let (first, salts) = details.salts.split_first()?;
+        if salts.len() != places.len() {
+            return None;
+        }
+        let mut removed = details.removed.iter();
+        let mut hashes = Vec::with_capacity(places.len());
+        for (place, salt) in places.iter().zip(salts) {
+            hashes.push(match salt.len() {
+                // Nothing else may stand there: nobody could tell that it was not recorded.
+                0 if body.get(place.clone())? == REMOVED => removed.next()?.as_slice().try_into().ok()?,
+                0 => return None,
+                _ => leaf_hash(&salt_of(salt)?, body.get(place.clone())?, scratch),
+            });
+        }
+        removed.next().is_none().then(|| Some(commitment(body, &places, &salt_of(first)?, &hashes, scratch)))
+    }
+}
+
+fn salt_of(bytes: &[u8]) -> Option<Salt> {
+    <[u8; SALT_BYTES]>::try_from(bytes).ok()
+}
