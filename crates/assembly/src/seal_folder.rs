@@ -14,6 +14,10 @@ const FOLDER: &str = "seal";
 const SIGNING_KEY: &str = "signing.key";
 /// The keys that are trusted.
 const KEY_SET: &str = "keys.toml";
+/// The folder of other private keys.
+const PRIVATE_KEYS: &str = "private";
+/// The folder of the nonces that were seen.
+const NONCES: &str = "nonces";
 /// Held by whoever changes one of them.
 const LOCK: &str = "lock";
 /// Whose key it is, in the set of trusted keys.
@@ -56,6 +60,28 @@ impl SealFolder {
     #[must_use]
     pub fn signing_key_file(&self) -> PathBuf {
         self.0.join(SIGNING_KEY)
+    }
+
+    /// The file of another private key that is kept here.
+    #[must_use]
+    pub fn private_key_file(&self, id: &str) -> PathBuf {
+        self.0.join(PRIVATE_KEYS).join(format!("{id}.key"))
+    }
+
+    /// Makes the folder of the private keys, if need be.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_private(&self) -> Result<(), SealFolderError> {
+        let path = self.0.join(PRIVATE_KEYS);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|why| SealFolderError::Io { path, why })
+    }
+
+    /// The folder of the nonces that were seen.
+    #[must_use]
+    pub fn nonce_folder(&self) -> PathBuf {
+        self.0.join(NONCES)
     }
 
     /// The file of the trusted keys.
