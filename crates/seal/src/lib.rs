@@ -83,6 +83,9 @@
 
 pub mod canonical;
 mod domain;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hash;
 mod hop;
 mod key_set;

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::hash::hex;
 
-    /// Made by `openssl genpkey -algorithm ed25519`.
+    /// The key of RFC 8032, test 2, as `openssl pkey` writes it.
     const OPENSSL: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n-----END PRIVATE KEY-----\n";
     const PUBLIC: &str = "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c";
 
