@@ -96,11 +96,11 @@ impl SealFolder {
     /// If it can be neither read nor made.
     pub fn signing_key(&self) -> Result<SigningKey, SealFolderError> {
         if self.signing_key_file().exists() {
-            return Ok(load_signing_key(&self.signing_key_file())?);
+            return self.load_signing_key();
         }
         let _lock = self.lock()?;
         if self.signing_key_file().exists() {
-            return Ok(load_signing_key(&self.signing_key_file())?);
+            return self.load_signing_key();
         }
         let key = SigningKey::generate()?;
         // First the trust: a crash between the two leaves a trusted key that nobody has, and never an untrusted one in use.
@@ -109,6 +109,16 @@ impl SealFolder {
         save_key_set(&self.key_set_file(), &keys)?;
         save_signing_key(&self.signing_key_file(), &key)?;
         Ok(key)
+    }
+
+    /// The private key under the id that it is trusted with, which its file does not tell.
+    fn load_signing_key(&self) -> Result<SigningKey, SealFolderError> {
+        let key = load_signing_key(&self.signing_key_file())?;
+        let keys = self.key_set()?;
+        match keys.iter().find(|known| known.key == *key.verifying_key()) {
+            Some(known) => Ok(key.named(known.key.id())?),
+            None => Ok(key),
+        }
     }
 
     /// The keys that are trusted; none where there is no file.
@@ -167,6 +177,17 @@ mod tests {
         let keys = folder.key_set().unwrap();
         assert_eq!(keys.iter().map(|key| key.key.id()).collect::<Vec<_>>(), [&ids[0]]);
         assert!(keys.trusted(&ids[0], &[Role::Recorder], 1_790_000_000).is_ok());
+    }
+
+    #[test]
+    fn the_signing_key_has_the_id_that_it_is_trusted_with() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let west = SigningKey::generate().unwrap().named("west").unwrap();
+        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway]);
+        folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        save_signing_key(&folder.signing_key_file(), &west).unwrap();
+        assert_eq!(folder.signing_key().unwrap().id(), "west");
     }
 
     #[test]
