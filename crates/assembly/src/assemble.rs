@@ -3,6 +3,7 @@
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
+use crate::seal::Signatures;
 use crate::tape_backend;
 use crate::{baseline, builtin_backend};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
@@ -155,15 +156,17 @@ pub fn assemble(
     let baseline = baseline::start(config, &live, recording.as_deref())?;
     // After the recorder, which must know a call before it hears what differs in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
+    let signatures = Signatures::new(config);
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptor_chain(&breakpoints, &rules),
+        chain: interceptor_chain(&signatures, &breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
+    signatures.attach(&gateway);
     live.attach(&gateway);
     if let Some(recording) = &recording {
         recording.follow(&gateway);
@@ -398,10 +401,14 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
 
 /// The chain, asked from top to bottom for requests and from bottom to top for answers.
 #[must_use]
-pub fn interceptor_chain(breakpoints: &Arc<Breakpoints>, rules: &Arc<Rules>) -> Chain {
+pub fn interceptor_chain(signatures: &Signatures, breakpoints: &Arc<Breakpoints>, rules: &Arc<Rules>) -> Chain {
     Chain::new(vec![
+        // Sees requests as they came, and signs answers as they leave.
+        Arc::clone(&signatures.calls) as _,
         // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
         Arc::clone(breakpoints) as _,
         Arc::clone(rules) as _,
+        // Signs what the others made of a request, for gateways behind this one.
+        Arc::clone(&signatures.forwards) as _,
     ])
 }

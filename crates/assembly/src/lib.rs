@@ -13,6 +13,7 @@ pub mod name_check;
 pub mod otel;
 pub mod recording;
 pub mod reload;
+pub mod seal;
 pub mod seal_folder;
 pub mod signals;
 pub mod tape_backend;

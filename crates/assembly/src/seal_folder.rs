@@ -14,6 +14,10 @@ const FOLDER: &str = "seal";
 const SIGNING_KEY: &str = "signing.key";
 /// The keys that are trusted.
 const KEY_SET: &str = "keys.toml";
+/// The folder of other private keys.
+const PRIVATE_KEYS: &str = "private";
+/// The folder of the nonces that were seen.
+const NONCES: &str = "nonces";
 /// Held by whoever changes one of them.
 const LOCK: &str = "lock";
 /// Whose key it is, in the set of trusted keys.
@@ -58,6 +62,28 @@ impl SealFolder {
         self.0.join(SIGNING_KEY)
     }
 
+    /// The file of another private key that is kept here.
+    #[must_use]
+    pub fn private_key_file(&self, id: &str) -> PathBuf {
+        self.0.join(PRIVATE_KEYS).join(format!("{id}.key"))
+    }
+
+    /// Makes the folder of the private keys, if need be.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn make_private(&self) -> Result<(), SealFolderError> {
+        let path = self.0.join(PRIVATE_KEYS);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        made.map_err(|why| SealFolderError::Io { path, why })
+    }
+
+    /// The folder of the nonces that were seen.
+    #[must_use]
+    pub fn nonce_folder(&self) -> PathBuf {
+        self.0.join(NONCES)
+    }
+
     /// The file of the trusted keys.
     #[must_use]
     pub fn key_set_file(&self) -> PathBuf {
@@ -70,11 +96,11 @@ impl SealFolder {
     /// If it can be neither read nor made.
     pub fn signing_key(&self) -> Result<SigningKey, SealFolderError> {
         if self.signing_key_file().exists() {
-            return Ok(load_signing_key(&self.signing_key_file())?);
+            return self.load_signing_key();
         }
         let _lock = self.lock()?;
         if self.signing_key_file().exists() {
-            return Ok(load_signing_key(&self.signing_key_file())?);
+            return self.load_signing_key();
         }
         let key = SigningKey::generate()?;
         // First the trust: a crash between the two leaves a trusted key that nobody has, and never an untrusted one in use.
@@ -83,6 +109,16 @@ impl SealFolder {
         save_key_set(&self.key_set_file(), &keys)?;
         save_signing_key(&self.signing_key_file(), &key)?;
         Ok(key)
+    }
+
+    /// The private key under the id that it is trusted with, which its file does not tell.
+    fn load_signing_key(&self) -> Result<SigningKey, SealFolderError> {
+        let key = load_signing_key(&self.signing_key_file())?;
+        let keys = self.key_set()?;
+        match keys.iter().find(|known| known.key == *key.verifying_key()) {
+            Some(known) => Ok(key.named(known.key.id())?),
+            None => Ok(key),
+        }
     }
 
     /// The keys that are trusted; none where there is no file.
@@ -141,6 +177,17 @@ mod tests {
         let keys = folder.key_set().unwrap();
         assert_eq!(keys.iter().map(|key| key.key.id()).collect::<Vec<_>>(), [&ids[0]]);
         assert!(keys.trusted(&ids[0], &[Role::Recorder], 1_790_000_000).is_ok());
+    }
+
+    #[test]
+    fn the_signing_key_has_the_id_that_it_is_trusted_with() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let west = SigningKey::generate().unwrap().named("west").unwrap();
+        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway]);
+        folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        save_signing_key(&folder.signing_key_file(), &west).unwrap();
+        assert_eq!(folder.signing_key().unwrap().id(), "west");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct BackendConfig {
     pub trust_level: TrustLevel,
     /// Configured, but neither started nor offered.
     pub disabled: bool,
+    /// Whether requests to it are signed, because it is another gateway.
+    pub seal: bool,
     /// How long one call may take.
     pub timeout: Duration,
     /// How long it may take to start and shake hands.
@@ -203,6 +205,7 @@ pub(super) fn check(
             _ => TrustLevel::Untrusted,
         },
         disabled,
+        seal: table.flag("seal")?,
         timeout: table.seconds("timeout")?.unwrap_or(call_timeout),
         start_timeout: table.duration("start_timeout")?,
         max_children: table.count("max_children")?,

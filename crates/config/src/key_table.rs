@@ -297,6 +297,11 @@ const OWN: &[ConfigKey] = &[
     ),
     key("backends.NAME.category", KeyKind::Text(""), "What kind of tools it has, for listings."),
     key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
+    key(
+        "backends.NAME.seal",
+        KeyKind::Flag(false),
+        "The backend is another gateway: sign what is sent to it, and the names that are changed on the way.",
+    ),
     key("backends.NAME.disabled", KeyKind::Flag(false), "Keep the settings, but do not start or offer it."),
     key(
         "backends.NAME.timeout",

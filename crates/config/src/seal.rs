@@ -19,6 +19,16 @@ pub struct Seal {
     pub head_every: u64,
     /// And at least this often while entries come.
     pub head_interval: Duration,
+    /// Patterns of backends, or of backends and names, whose requests must be signed.
+    pub require: Vec<String>,
+    /// Whether signed requests must also name a purpose and permissions that fit.
+    pub validate_fully: bool,
+    /// Whether all answers are signed, and not only those to signed requests.
+    pub sign_answers: bool,
+    /// How far the time of a signed request may be from ours, either way.
+    pub time_window: Duration,
+    /// How many recent requests of one key are remembered.
+    pub nonces_per_key: usize,
 }
 
 /// Check the table.
@@ -36,6 +46,11 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         commit,
         head_every: table.count("head_every")?,
         head_interval: table.duration("head_interval")?,
+        require: table.texts("require")?.into_iter().map(|text| text.value).collect(),
+        validate_fully: table.choice("validate")? == "full",
+        sign_answers: table.flag("sign_answers")?,
+        time_window: table.duration("time_window")?,
+        nonces_per_key: table.count("nonces_per_key")?,
     })
 }
 

@@ -1,6 +1,6 @@
 //! The configuration keys of sealing: tapes that prove themselves.
 
-use crate::key_parts::{count, key, seconds};
+use crate::key_parts::{count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
 
 /// Every key of `seal`, in the order of the reference.
@@ -20,5 +20,30 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
         "seal.head_interval",
         seconds(10.0, 24.0 * 3600.0),
         "The seal of a tape is signed at least this often while entries come.",
+    ),
+    key(
+        "seal.require",
+        KeyKind::Texts,
+        "Requests that must be signed, as patterns `BACKEND` or `BACKEND/NAME` of tools, prompts and resources; others may be. `*` and `?` are wildcards.",
+    ),
+    key(
+        "seal.validate",
+        one_of(&["light", "full"], "light"),
+        "What is asked of a signed request: time, trust, nonce and expiry, or in `full` also a purpose and permissions that fit, which only protobuf carries.",
+    ),
+    key(
+        "seal.sign_answers",
+        KeyKind::Flag(false),
+        "Sign every answer with the key in the data folder. Answers to signed requests are signed in any case.",
+    ),
+    key(
+        "seal.time_window",
+        seconds(300.0, 24.0 * 3600.0),
+        "How far the time of a signed request may be from ours, either way.",
+    ),
+    key(
+        "seal.nonces_per_key",
+        count(100_000, 10, 10_000_000),
+        "How many recent requests of one key are remembered, so that none is accepted twice. While there are as many, the key's requests are refused.",
     ),
 ];

@@ -172,6 +172,7 @@ fn a_command_backend() {
         category: Some("files".to_owned()),
         trust_level: TrustLevel::Verified,
         disabled: false,
+        seal: false,
         timeout: Duration::from_millis(500),
         start_timeout: Duration::from_secs(5),
         max_children: 2,

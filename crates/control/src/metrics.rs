@@ -123,6 +123,16 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     for (reason, count) in &counters.failed_handshakes() {
         failed.sample(&[("reason", reason)], *count);
     }
+    page.family("signalbox_signatures_verified_total", "counter", "Signatures of requests that were verified.")
+        .sample(&[], read(&counters.signatures_verified));
+    let mut unsigned = page.family(
+        "signalbox_signatures_refused_total",
+        "counter",
+        "Requests refused for their signature, or for want of one, by reason.",
+    );
+    for (reason, count) in &status.refused_signatures {
+        unsigned.sample(&[("reason", reason)], *count);
+    }
     let mut refused = page.family("signalbox_refused_total", "counter", "What was refused at a limit, by limit.");
     for (limit, count) in &status.refused {
         refused.sample(&[("limit", limit)], *count);

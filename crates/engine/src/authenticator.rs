@@ -1,11 +1,10 @@
-//! How a caller proves who it is. Authenticators are asked about every request before its body is read, and once
-//! more, after the strict scan, for proofs that the message itself carries.
+//! How a caller proves who it is. Authenticators are asked about every request before its body is read. Proofs that the
+//! message itself carries are looked at later ([`crate::message_proof`]).
 
 use crate::caller::Principal;
 use crate::caller::{Caller, Identity, Proof};
 use crate::fault::{Fault, FaultKind};
 use core::net::SocketAddr;
-use signalbox_wire::Envelope;
 use std::sync::Arc;
 
 /// What is known of a request before its body is read.
@@ -34,19 +33,6 @@ pub trait Authenticator: Send + Sync {
     /// If there is a proof but it is not valid.
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault>;
 
-    /// Who calls, by a proof that the message itself carries; `None` if it carries none.
-    ///
-    /// # Errors
-    /// If it carries a proof that is not valid.
-    fn confirm(&self, _caller: &Caller, _message: &Envelope) -> Result<Option<Caller>, Fault> {
-        Ok(None)
-    }
-
-    /// True where messages themselves may carry a proof, so that [`Authenticator::confirm`] is asked about each.
-    fn reads_messages(&self) -> bool {
-        false
-    }
-
     /// True if requests of one connection may come from different callers, so that each request must be asked about.
     fn is_per_request(&self) -> bool {
         false
@@ -58,7 +44,6 @@ pub trait Authenticator: Send + Sync {
 pub struct Authenticators {
     list: Arc<[Arc<dyn Authenticator>]>,
     per_request: bool,
-    read_messages: bool,
 }
 
 impl Authenticators {
@@ -66,8 +51,7 @@ impl Authenticators {
     #[must_use]
     pub fn new(list: Vec<Arc<dyn Authenticator>>) -> Self {
         let per_request = list.iter().any(|one| one.is_per_request());
-        let read_messages = list.iter().any(|one| one.reads_messages());
-        Self { list: list.into(), per_request, read_messages }
+        Self { list: list.into(), per_request }
     }
 
     /// Client certificates and owners of pipes; any other caller is taken for `principal`, unproved.
@@ -87,25 +71,6 @@ impl Authenticators {
             }
         }
         Err(Fault::new(FaultKind::Refused, "the caller did not prove its identity"))
-    }
-
-    /// Who calls, once the message is there.
-    ///
-    /// # Errors
-    /// If the message carries a proof that is not valid.
-    pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
-        for one in self.list.iter() {
-            if let Some(caller) = one.confirm(caller, message)? {
-                return Ok(Some(caller));
-            }
-        }
-        Ok(None)
-    }
-
-    /// True where any of them reads messages.
-    #[must_use]
-    pub fn read_messages(&self) -> bool {
-        self.read_messages
     }
 
     /// True if callers must be identified per request and not per connection.

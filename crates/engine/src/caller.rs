@@ -68,6 +68,8 @@ pub enum Proof {
     Unproved,
     /// By the key of a client certificate that a trusted authority has signed.
     Certificate,
+    /// By a signature that the message carries.
+    Signature,
     /// By owning the pipe or the socket of the process.
     LocalUser,
     /// It is the gateway itself.
@@ -76,7 +78,7 @@ pub enum Proof {
 
 impl Proof {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Unproved, Self::Certificate, Self::LocalUser, Self::Gateway];
+    pub const ALL: [Self; 5] = [Self::Unproved, Self::Certificate, Self::Signature, Self::LocalUser, Self::Gateway];
 
     /// The word for it in facts and on tapes.
     #[must_use]
@@ -84,6 +86,7 @@ impl Proof {
         match self {
             Self::Unproved => "none",
             Self::Certificate => "certificate",
+            Self::Signature => "signature",
             Self::LocalUser => "local_user",
             Self::Gateway => "gateway",
         }

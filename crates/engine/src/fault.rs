@@ -63,6 +63,8 @@ pub enum FaultKind {
     NotBridged,
     /// An interceptor refused the call.
     Refused,
+    /// The signature that the message carries, or lacks, is refused; the word says why.
+    Signature(&'static str),
     /// Nobody decided in time about a message that was held.
     HoldExpired,
     /// The gateway is shutting down.
@@ -156,7 +158,7 @@ impl Fault {
             (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded, Era::Modern) => codes::LIMITED,
-            (K::Refused, Era::Modern) => codes::DENIED,
+            (K::Refused | K::Signature(_), Era::Modern) => codes::DENIED,
             (K::HoldExpired, Era::Modern) => codes::HOLD_EXPIRED,
             (_, Era::Legacy) => codes::LEGACY_SERVER_ERROR,
         }
@@ -189,6 +191,7 @@ impl Fault {
             K::Overloaded => "overloaded",
             K::NotBridged => "not_bridged",
             K::Refused => "refused",
+            K::Signature(reason) => reason,
             K::HoldExpired => "hold_expired",
             K::Draining => "draining",
             K::NotRecorded => "not_recorded",

@@ -278,6 +278,9 @@ impl FrontMachine {
             return self.send_fault(stream, Some(&id), era, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, era, name, &message, ctx, out);
+        if let Some(fault) = ctx.refusal {
+            return self.fail(exchange, fault, ctx, out);
+        }
         match era {
             Era::Legacy => self.legacy_request(exchange, message, ctx, out),
             Era::Modern => self.modern_request(exchange, message, ctx, out),
@@ -327,7 +330,6 @@ impl FrontMachine {
         if self.mode != Mode::Stateless {
             self.by_client_id.insert(client_id.clone(), id);
         }
-        self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
         let exchange = Exchange {
             id,
             session: self.session,
@@ -357,6 +359,8 @@ impl FrontMachine {
             trace: ctx.trace.and_then(|begin| begin(message)),
         };
         self.exchanges.insert(exchange);
+        // After the exchange is there, whose caller may be another than that of the session.
+        self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
         id
     }
 

@@ -28,6 +28,7 @@ pub mod keys;
 pub mod limit;
 pub mod lock;
 pub mod log_level;
+pub mod message_proof;
 pub mod message_table;
 pub mod metrics;
 pub mod operations;

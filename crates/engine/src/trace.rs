@@ -5,6 +5,7 @@
 
 use crate::caller::Caller;
 use crate::exchange::{Call, Exchange};
+use crate::fault::Fault;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, TraceParent, json, meta};
@@ -25,6 +26,8 @@ pub struct Carrier<'a> {
     pub session: Option<&'a str>,
     /// The sender, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
+    /// Why the message is refused, if the front found that its signature does not hold.
+    pub refusal: Option<&'a Fault>,
 }
 
 /// Starts the trace of a request, if it is traced.

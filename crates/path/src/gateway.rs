@@ -175,6 +175,7 @@ impl Gateway {
             unix_ms: &|| 0,
             catalog: &self.catalog,
             caller: None,
+            refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,
             numbers: &self.numbers,

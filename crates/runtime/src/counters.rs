@@ -39,6 +39,9 @@ pub struct Counters {
     pub handshakes: AtomicI64,
     /// TLS handshakes that succeeded.
     pub handshakes_done: AtomicU64,
+    /// Signatures of messages that were verified.
+    pub signatures_verified: AtomicU64,
+    refused_signatures: Mutex<BTreeMap<&'static str, u64>>,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
     named: Mutex<TextMap<Arc<str>, u64>>,
 }
@@ -85,6 +88,17 @@ impl Counters {
     #[must_use]
     pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
         self.dropped.lock().unpoisoned().clone()
+    }
+
+    /// Counts a message whose signature was refused.
+    pub fn signature_refused(&self, reason: &'static str) {
+        *self.refused_signatures.lock().unpoisoned().entry(reason).or_default() += 1;
+    }
+
+    /// Messages whose signatures were refused, by reason.
+    #[must_use]
+    pub fn refused_signatures(&self) -> BTreeMap<&'static str, u64> {
+        self.refused_signatures.lock().unpoisoned().clone()
     }
 
     /// Counts a TLS handshake that failed.

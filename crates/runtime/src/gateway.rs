@@ -26,15 +26,17 @@ use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
+use signalbox_wire::Envelope;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most refusals before a session that are recorded in one second.
@@ -79,6 +81,8 @@ pub struct Gateway {
     /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
+    /// What looks at the proofs that messages carry, where anything does.
+    proof: OnceLock<Arc<dyn MessageProof>>,
     message_facts: AtomicBool,
     /// The sinks that must have recorded everything before a call goes to its backend or an answer to its client.
     durable: Vec<Arc<dyn FactSink>>,
@@ -140,6 +144,7 @@ impl Gateway {
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
+            proof: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
@@ -158,6 +163,38 @@ impl Gateway {
             backend.attach(&gateway);
         }
         Ok(gateway)
+    }
+
+    /// Has this look at the proofs that messages carry. Only the first one counts.
+    pub fn prove_by(&self, proof: Arc<dyn MessageProof>) {
+        let _ = self.proof.set(proof);
+    }
+
+    /// Who calls, by a proof that the message carries; `None` if it carries none. `caller` is whom the connection proved.
+    ///
+    /// # Errors
+    /// If the proof does not hold.
+    pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
+        let Some(proof) = self.proof.get() else { return Ok(None) };
+        self.count_proof(proof.confirm(caller, message))
+    }
+
+    /// The same about a message that came as protobuf.
+    ///
+    /// # Errors
+    /// If the proof does not hold.
+    pub fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
+        let Some(proof) = self.proof.get() else { return Ok(None) };
+        self.count_proof(proof.confirm_protobuf(caller, message))
+    }
+
+    fn count_proof(&self, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
+        match &proved {
+            Ok(None) => {}
+            Ok(Some(_)) => Counters::add(&self.counters.signatures_verified),
+            Err(fault) => self.counters.signature_refused(fault.reason()),
+        }
+        proved
     }
 
     /// Milliseconds since it was started, by which tickets expire.

@@ -36,6 +36,8 @@ pub struct Status {
     pub dropped: BTreeMap<&'static str, u64>,
     /// How much was refused before it became a request, by limit.
     pub refused: BTreeMap<&'static str, u64>,
+    /// How many messages were refused for their signature, or for want of one, by reason.
+    pub refused_signatures: BTreeMap<&'static str, u64>,
     /// Bytes of calls that wait for input of their clients.
     pub parked_bytes: usize,
     /// Bytes of messages that are held and charged.
@@ -143,6 +145,7 @@ impl Gateway {
             tasks: self.runtimes.tasks(),
             dropped: self.counters.all_dropped(),
             refused: self.counters.all_refused(),
+            refused_signatures: self.counters.refused_signatures(),
             parked_bytes: self.parks.bytes(),
             message_bytes: self.budget.used(),
             message_budget: self.budget.total(),

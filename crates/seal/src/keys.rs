@@ -20,6 +20,8 @@
 pub mod files;
 mod key_file;
 mod key_set_file;
+mod public_key_file;
 
 pub use key_file::{KeyFileError, read_signing_key, write_pem};
 pub use key_set_file::{KeySetError, read_key_set, write_key_set};
+pub use public_key_file::{PublicKeyError, read_verifying_key, write_public_pem};

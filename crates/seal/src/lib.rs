@@ -127,12 +127,14 @@ pub use proto::{
     CryptoSignature, McpMessage, McpRequest, McpResponse, Permission, PermissionStatus, PurposeDna, RequestorIdentity,
 };
 pub use signature::{ALGORITHM, BadSignature, SIGNATURE_BYTES, Signature, is_supported_algorithm};
-pub use signed_params::META_SIGNATURE;
+pub use signed_params::{META_SIGNATURE, subject};
 pub use signing_key::{KeyError, SEED_BYTES, SigningKey};
 pub use struct_json::{struct_from_json, struct_to_json};
 pub use tape_seal::{
     CHAIN_VERSION, ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, SignHeadError, TapeSeal,
 };
 pub use time_window::{TimeWindow, WrongTime};
-pub use transcode::{message_from_json, message_to_json, request_to_json, response_to_json};
+pub use transcode::{
+    message_from_json, message_from_protobuf, message_to_json, message_to_protobuf, request_to_json, response_to_json,
+};
 pub use verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};

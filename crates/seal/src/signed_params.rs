@@ -39,7 +39,8 @@ fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
     }
 }
 
-/// The tool, prompt or resource that a request names, if it does.
+/// The tool, prompt or resource that a request of this method and these params names, if it does.
+#[must_use]
 pub fn subject<'a>(method: &str, params: &'a [u8]) -> Option<Cow<'a, str>> {
     let path = name_path(method, params);
     if path.is_empty() {

@@ -3,6 +3,7 @@
 //! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know are carried beside them.
 
 use bytes::Bytes;
+use prost::Message as _;
 use signalbox_wire::{Envelope, Kind, Limits, json};
 
 use crate::message_error::MessageError;
@@ -46,6 +47,20 @@ pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
         })
     };
     Ok(McpMessage { message: Some(either) })
+}
+
+/// A message from protobuf. Its binary fields are parts of `bytes`, not copies.
+///
+/// # Errors
+/// If it is no message of this package.
+pub fn message_from_protobuf(bytes: Bytes) -> Result<McpMessage, MessageError> {
+    Ok(McpMessage::decode(bytes)?)
+}
+
+/// A message as protobuf; after its length, where several messages follow each other.
+#[must_use]
+pub fn message_to_protobuf(message: &McpMessage, delimited: bool) -> Vec<u8> {
+    if delimited { message.encode_length_delimited_to_vec() } else { message.encode_to_vec() }
 }
 
 /// A message as JSON-RPC: `jsonrpc`, `id`, `method` and `params` or `result` or `error`, in this order, without space.

@@ -4,6 +4,7 @@ mod backtest_args;
 mod hold;
 mod replay_args;
 mod rules_args;
+mod seal_args;
 mod tape_args;
 mod transparent;
 
@@ -22,6 +23,8 @@ pub use replay_args::{
 };
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};
+use seal_args::SEAL_HELP;
+pub use seal_args::{ExportKeyArgs, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs, SealCommand, SignArgs, VerifyArgs};
 use signalbox_config::duration;
 use signalbox_config::{ListenAddr, LogLevel};
 use std::path::PathBuf;
@@ -156,6 +159,13 @@ pub enum Command {
     /// Try rules on recorded tapes: what they would now block, change, hold, answer or let through
     #[command(after_help = BACKTEST_HELP)]
     Backtest(BacktestArgs),
+    /// Make and trust keys, sign files and check signatures
+    #[command(after_help = SEAL_HELP)]
+    Seal {
+        /// What to do.
+        #[command(subcommand)]
+        command: SealCommand,
+    },
     /// Check the configuration without starting anything
     #[command(after_help = CHECK_HELP)]
     Check,

@@ -14,6 +14,7 @@ mod proxy;
 mod reload;
 mod replay;
 mod rules;
+pub mod seal;
 pub mod serve;
 mod sessions;
 mod status;
@@ -101,6 +102,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Replay { command } => replay::run(&global, command),
         Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
+        Command::Seal { command } => seal::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),

@@ -1,5 +1,6 @@
 //! Why a command failed, and its exit code.
 
+use crate::commands::seal::SealFailure;
 use signalbox_assembly::assemble::AssembleError;
 use signalbox_assembly::data_dir::DataDirError;
 use signalbox_assembly::recording::RecordingError;
@@ -92,6 +93,9 @@ pub enum Failure {
     /// Rules that cannot be used.
     #[error(transparent)]
     Rules(#[from] RulesError),
+    /// Keys or signatures could not be handled.
+    #[error(transparent)]
+    Seal(#[from] SealFailure),
     /// Nothing can be recorded.
     #[error(transparent)]
     Recording(#[from] RecordingError),

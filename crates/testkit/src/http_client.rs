@@ -166,13 +166,11 @@ impl HttpClient {
             None => begin(stream).await?,
             Some(trust) => begin(trust.connect(stream).await?).await?,
         };
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", self.address.to_string())
-            .header("content-type", "application/json");
-        if !self.headers.iter().any(|(name, _)| name == "accept") {
-            request = request.header("accept", "application/json, text/event-stream");
+        let mut request = Request::builder().method(method).uri(path).header("host", self.address.to_string());
+        for (name, usual) in [("content-type", "application/json"), ("accept", "application/json, text/event-stream")] {
+            if !self.headers.iter().any(|(known, _)| known == name) {
+                request = request.header(name, usual);
+            }
         }
         for (name, value) in &self.headers {
             request = request.header(name, value);

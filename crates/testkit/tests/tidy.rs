@@ -31,7 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("engine", &["wire"]),
     ("runtime", &["wire", "engine", "seal"]),
-    ("transport", &["wire", "engine", "runtime"]),
+    ("transport", &["wire", "engine", "runtime", "seal"]),
     ("rules", &["wire", "engine"]),
     ("store", &["engine", "seal"]),
     ("scan", &[]),

@@ -44,6 +44,7 @@ mod get;
 mod guard;
 mod heads;
 mod post;
+mod protobuf_post;
 mod resume;
 mod routed;
 mod secure;

@@ -15,6 +15,8 @@ pub mod http_front;
 pub mod in_process;
 mod line_writer;
 pub mod many_back;
+mod protobuf;
+mod proved;
 pub mod read_body;
 pub mod read_charge;
 pub mod router;

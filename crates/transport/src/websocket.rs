@@ -58,6 +58,39 @@ pub(crate) enum SocketEvent {
     Ended(Ending),
 }
 
+/// A message to be written, in the kind of frame that carries it.
+#[derive(Clone, Debug)]
+pub(crate) enum Outgoing {
+    /// JSON.
+    Text(Utf8Bytes),
+    /// Protobuf.
+    Binary(Bytes),
+}
+
+impl Outgoing {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Binary(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl From<Utf8Bytes> for Outgoing {
+    fn from(text: Utf8Bytes) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Outgoing> for Message {
+    fn from(message: Outgoing) -> Self {
+        match message {
+            Outgoing::Text(text) => Self::Text(text),
+            Outgoing::Binary(bytes) => Self::Binary(bytes),
+        }
+    }
+}
+
 /// A WebSocket after its handshake.
 #[derive(Debug)]
 pub(crate) struct Duplex<S> {
@@ -66,7 +99,7 @@ pub(crate) struct Duplex<S> {
     ticks: Interval,
     unflushed: bool,
     /// Large messages that the socket may not have taken yet: they stay charged until it has.
-    written: Vec<Utf8Bytes>,
+    written: Vec<Outgoing>,
     /// How often something had come when the last message was whole.
     heard: u64,
 }
@@ -94,11 +127,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
     }
 
     /// Goes on: writes what `source` gives, reads if that `may_read`, and looks after the other side.
-    pub(crate) fn poll_step(
+    pub(crate) fn poll_step<T: Into<Outgoing>>(
         &mut self,
         cx: &mut Context<'_>,
         may_read: bool,
-        source: impl FnMut(&mut Context<'_>) -> Poll<Option<Utf8Bytes>>,
+        source: impl FnMut(&mut Context<'_>) -> Poll<Option<T>>,
     ) -> Poll<SocketEvent> {
         if let Err(ending) = self.look_after(cx, may_read) {
             return Poll::Ready(SocketEvent::Ended(ending));
@@ -149,10 +182,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         Ok(())
     }
 
-    fn gather(
+    fn gather<T: Into<Outgoing>>(
         &mut self,
         cx: &mut Context<'_>,
-        mut source: impl FnMut(&mut Context<'_>) -> Poll<Option<Utf8Bytes>>,
+        mut source: impl FnMut(&mut Context<'_>) -> Poll<Option<T>>,
     ) -> Result<Gathered, Ending> {
         for _ in 0..BATCH {
             match Pin::new(&mut self.socket).poll_ready(cx) {
@@ -160,11 +193,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
                 Poll::Pending => return Ok(Gathered::Blocked),
             }
             match source(cx) {
-                Poll::Ready(Some(text)) => {
-                    if text.len() >= WEIGHED {
-                        self.written.push(text.clone());
+                Poll::Ready(Some(message)) => {
+                    let message = message.into();
+                    if message.len() >= WEIGHED {
+                        self.written.push(message.clone());
                     }
-                    Pin::new(&mut self.socket).start_send(Message::Text(text))?;
+                    Pin::new(&mut self.socket).start_send(message.into())?;
                     self.unflushed = true;
                 }
                 Poll::Ready(None) => return Ok(Gathered::Ended),

@@ -43,7 +43,9 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         lines.push(("messages", format!("{held} of {most} MiB held, `gateway.memory`")));
     }
     lines.extend(process.tls.iter().flat_map(secured));
-    for (label, kinds) in [("dropped", &process.dropped), ("refused", &process.refused)] {
+    for (label, kinds) in
+        [("dropped", &process.dropped), ("refused", &process.refused), ("bad seals", &process.refused_signatures)]
+    {
         lines.extend(Some((label, counts(kinds))).filter(|(_, words)| !words.is_empty()));
     }
     if !process.interceptors.is_empty() {

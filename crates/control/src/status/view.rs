@@ -46,6 +46,8 @@ pub struct ProcessView {
     pub dropped: BTreeMap<String, u64>,
     /// What was refused before it became a request, by limit.
     pub refused: BTreeMap<String, u64>,
+    /// What was refused for its signature, by reason.
+    pub refused_signatures: BTreeMap<String, u64>,
     /// Bytes of the parked calls; of use to programs only.
     pub parked_bytes: u64,
     /// Bytes of the large messages that are held.

@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot};
 use crate::chain::Chain;
+use crate::fault::Fault;
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
@@ -21,6 +22,8 @@ pub struct Context<'a> {
     pub catalog: &'a Snapshot,
     /// The sender of the message, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
+    /// Why the message is refused before anybody looks at it, if it is: its signature does not hold.
+    pub refusal: Option<&'a Fault>,
     /// The rounds that clients may continue.
     pub operations: &'a Operations,
     /// The calls that made the tasks clients ask about.

@@ -19,7 +19,10 @@ impl FrontMachine {
             self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
             return out.push(Command::Dropped("request_without_id"));
         }
-        self.came(None, message.bytes(), None, ctx, out);
+        self.came(None, message.bytes(), ctx.refusal.map(Fault::reason), ctx, out);
+        if let Some(fault) = ctx.refusal {
+            return out.push(Command::Dropped(fault.reason()));
+        }
         let Some(message) = &self.judge_notification(Phase::FromClient, (None, None), message, ctx, out) else {
             return;
         };

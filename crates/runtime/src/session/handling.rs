@@ -20,6 +20,20 @@ pub(super) type Facts = SmallVec<[Fact; 4]>;
 impl Session {
     /// Feeds the machine one event that happened at `now`, and carries out its commands.
     pub(super) fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
+        match &event {
+            // What the front has looked at already is not looked at twice: a nonce is new only once.
+            Event::Received { message, .. } if carrier.caller.is_none() && carrier.refusal.is_none() => {
+                match self.gateway.confirm(&self.caller, message) {
+                    Ok(None) => self.handle_proved(event, carrier, now),
+                    Ok(Some(caller)) => self.handle_proved(event, Carrier { caller: Some(&caller), ..carrier }, now),
+                    Err(fault) => self.handle_proved(event, Carrier { refusal: Some(&fault), ..carrier }, now),
+                }
+            }
+            _ => self.handle_proved(event, carrier, now),
+        }
+    }
+
+    fn handle_proved(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
         let tracer = self.gateway.tracer.as_deref();
         let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
         let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
@@ -28,12 +42,14 @@ impl Session {
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
-        let sight = (!settings.callers.is_everybody()).then(|| Sight::of(&settings.callers, &self.caller));
+        let caller = carrier.caller.unwrap_or(&self.caller);
+        let sight = (!settings.callers.is_everybody()).then(|| Sight::of(&settings.callers, caller));
         let ctx = Context {
             now,
             unix_ms: &unix_ms,
             catalog: &catalog,
             caller: carrier.caller,
+            refusal: carrier.refusal,
             operations: &self.gateway.operations,
             task_calls: &self.gateway.task_calls,
             numbers: &self.gateway.numbers,

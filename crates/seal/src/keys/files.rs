@@ -123,6 +123,14 @@ fn check_mode(_: &Path, _: &File) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Writes a file that only its owner may read, such as a key in another form than PEM.
+///
+/// # Errors
+/// If the system refuses.
+pub fn save_private(path: &Path, content: &[u8]) -> Result<(), FileError> {
+    write(path, content)
+}
+
 /// Writes a new file beside the old one and puts it in its place, so that a crash leaves one of the two.
 fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

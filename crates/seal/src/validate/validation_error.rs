@@ -19,6 +19,58 @@ pub enum ValidationError {
     Security(#[from] SecurityError),
 }
 
+impl ValidationError {
+    /// A short word for it, for metrics and error data.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Syntax(error) => error.reason(),
+            Self::Semantics(_) => "purpose_not_allowed",
+            Self::Security(error) => error.reason(),
+        }
+    }
+}
+
+impl SyntaxError {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Missing("signature") => "signature_missing",
+            Self::Missing(_) => "field_missing",
+            Self::Time(WrongTime::FromTheFuture) => "from_the_future",
+            Self::Time(_) => "expired",
+            Self::PurposeExpired => "purpose_expired",
+            Self::Field(error) => message_reason(error),
+        }
+    }
+}
+
+impl SecurityError {
+    fn reason(&self) -> &'static str {
+        match self {
+            Self::Unsigned => "signature_missing",
+            Self::Untrusted(Untrusted::Unknown(_)) => "unknown_key",
+            Self::Untrusted(Untrusted::Revoked(_)) => "revoked_key",
+            Self::Untrusted(_) => "key_not_trusted",
+            Self::OtherIdentity => "other_identity",
+            Self::Tampered => "tampered",
+            Self::Renamed(_) => "renamed",
+            Self::Replayed => "replayed",
+            Self::TooManyNonces => "too_many_nonces",
+            Self::Message(error) => message_reason(error),
+        }
+    }
+}
+
+fn message_reason(error: &MessageError) -> &'static str {
+    match error {
+        MessageError::UnsupportedAlgorithm(_) => "unsupported_algorithm",
+        MessageError::WrongDomain { .. } => "wrong_domain",
+        MessageError::UnknownProfile(_) => "unsupported_profile",
+        MessageError::Canonical(_) => "no_canonical_form",
+        _ => "signature_malformed",
+    }
+}
+
 /// A request that is not whole, or whose time is wrong.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SyntaxError {

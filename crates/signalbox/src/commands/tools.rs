@@ -163,6 +163,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         category: None,
         trust_level: TrustLevel::Untrusted,
         disabled: false,
+        seal: false,
         timeout: config.gateway.call_timeout,
         start_timeout: config.gateway.first_list_wait,
         max_children: 1,

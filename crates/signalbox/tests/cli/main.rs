@@ -8,6 +8,7 @@ mod exports;
 mod imports;
 mod manual;
 mod program;
+mod seal;
 mod status;
 mod tape_diff;
 mod tapes;

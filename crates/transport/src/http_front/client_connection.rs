@@ -13,7 +13,6 @@ use signalbox_engine::budget::Share;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Caller, Fault, Limit, Principal, Proof};
-use signalbox_wire::Envelope;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -134,20 +133,6 @@ impl ClientConnection {
                 user: of(Proof::LocalUser),
                 header: &|name| headers.get(name).map(HeaderValue::as_bytes),
             })?);
-        }
-        Ok(())
-    }
-
-    /// The second stage, for what the message itself proves.
-    ///
-    /// # Errors
-    /// Where that does not hold.
-    pub fn confirm(&self, message: &Envelope) -> Result<(), Fault> {
-        let all = &self.front.spec.authenticators;
-        if all.read_messages()
-            && let Some(caller) = all.confirm(&self.caller(), message)?
-        {
-            *self.caller.lock().unpoisoned() = Some(caller);
         }
         Ok(())
     }

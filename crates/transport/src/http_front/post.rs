@@ -5,8 +5,10 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
-use super::{FrontAnswer, FrontShared};
+use super::{FrontAnswer, FrontShared, protobuf_post};
 use crate::batch;
+use crate::protobuf;
+use crate::proved::Proved;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -29,6 +31,9 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
     let headers = head.headers;
     let heads = Heads::read(&headers);
     if !says_json(heads.content_type) {
+        if protobuf::is_named(heads.content_type) {
+            return Box::pin(protobuf_post::handle(connection, headers, body)).await;
+        }
         let text = "the body must be `Content-Type: application/json`";
         return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
     }
@@ -52,14 +57,12 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         Ok(message) => message,
         Err(answer) => return *answer,
     };
-    if let Err(fault) = connection.confirm(&message) {
-        return refusal(StatusCode::UNAUTHORIZED, message.id().as_ref(), Era::Legacy, &fault);
-    }
     match era_of(&heads, &message) {
-        Era::Modern => match open_modern(connection, &heads, &message) {
-            Ok((session, reader)) => {
-                session.receive_with(&reader, message, trace_of(front, &headers));
-                answer::of_stream(connection, reader, accepts, || None, headers).await
+        Era::Modern => match open_modern(connection, &heads, &message, Proved(Ok(None))) {
+            Ok(opened) => {
+                let carrier = trace_of(front, &headers);
+                opened.session.receive_with(&opened.reader, message, opened.proof.carried(carrier));
+                answer::of_stream(connection, opened.reader, accepts, || None, headers).await
             }
             Err(answer) => *answer,
         },
@@ -72,7 +75,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
 }
 
 /// Without an id it is a notification like any other, which opens nothing.
-fn opens_session(message: &Envelope) -> bool {
+pub(super) fn opens_session(message: &Envelope) -> bool {
     message.kind() == Kind::Request && message.method() == Some(method::INITIALIZE)
 }
 
@@ -123,7 +126,7 @@ pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope
 
 /// A message that carries the new era's version is of the new one, and so is one whose version header says so;
 /// `initialize` and the rest are of the old one, where they open or belong to a session.
-fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
+pub(super) fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
     match heads.spoken.map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,
         Some(Era::Legacy) if heads.session != HeaderValues::Missing => return Era::Legacy,
@@ -170,7 +173,7 @@ pub fn unknown_version(version: &HeaderValue) -> FrontAnswer {
     sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text)
 }
 
-fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
+pub(super) fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     match heads.version.filter(|_| heads.spoken.is_none()) {
         Some(version) => Err(Box::new(unknown_version(version))),
         None => session_named(connection, heads.session),
@@ -203,12 +206,21 @@ async fn legacy(
     answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 
-/// The session for one request of the new era, and the stream of its answer.
-fn open_modern(
+/// A session for one request of the new era, the stream of its answer, and what the request proves.
+pub(super) struct OpenedModern {
+    pub session: Arc<Session>,
+    pub reader: StreamReader,
+    pub proof: Proved,
+}
+
+/// Opens the session for one request of the new era, which belongs to whoever signed the request. `proof` is what is known of that
+/// before the message itself is looked at.
+pub(super) fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
-) -> Result<(Arc<Session>, StreamReader), Box<FrontAnswer>> {
+    proof: Proved,
+) -> Result<OpenedModern, Box<FrontAnswer>> {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
@@ -216,22 +228,24 @@ fn open_modern(
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
+    let caller = connection.caller();
+    let proof = if proof.is_open() { Proved(front.gateway.confirm(&caller, message)) } else { proof };
     let session = front
         .gateway
-        .open_session(connection.caller(), Mode::Stateless, "", "http")
+        .open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) if message.kind() == Kind::Notification => {
-            session.receive(&reader, message.clone());
+            session.receive_with(&reader, message.clone(), proof.carried(Carrier::default()));
             Err(Box::new(plain(StatusCode::ACCEPTED)))
         }
-        Some(reader) => Ok((session, reader)),
+        Some(reader) => Ok(OpenedModern { session, reader, proof }),
         None => Err(Box::new(plain(StatusCode::SERVICE_UNAVAILABLE))),
     }
 }
 
 /// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
-fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
+pub(super) fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
     }

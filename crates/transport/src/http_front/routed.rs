@@ -1,6 +1,7 @@
 //! What is not MCP: a request goes to the router, and what that gives back goes to the client.
 
 use super::client_connection::{BusyConnection, ClientConnection};
+use super::protobuf_post::ProtobufBody;
 use super::sse_body::SseBody;
 use super::{FrontAnswer, whole};
 use crate::router::{AnswerBody, Broken, Door, Problem, Streamed};
@@ -59,6 +60,8 @@ pub enum FrontBody {
     Whole(Option<Bytes>),
     /// Events until the stream ends.
     Events(Box<(SseBody, BusyConnection)>),
+    /// Messages as protobuf until the stream ends.
+    Protobuf(Box<(ProtobufBody, BusyConnection)>),
     /// What the router gives bit by bit.
     Routed(Box<RoutedStream>),
 }
@@ -78,6 +81,7 @@ impl Body for FrontBody {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => events.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Protobuf(stream) => stream.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
             Self::Routed(stream) => stream.poll_chunk(cx).map(|chunk| chunk.map(|bytes| bytes.map(Frame::data))),
         }
     }
@@ -85,14 +89,14 @@ impl Body for FrontBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Events(_) | Self::Routed(_) => false,
+            Self::Events(_) | Self::Protobuf(_) | Self::Routed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Events(_) | Self::Routed(_) => SizeHint::default(),
+            Self::Events(_) | Self::Protobuf(_) | Self::Routed(_) => SizeHint::default(),
         }
     }
 }

@@ -53,7 +53,7 @@ fn note(connection: &ClientConnection, answer: &FrontAnswer) {
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
         FrontBody::Whole(_) => connection.end(),
         // The body itself tells when it has ended.
-        FrontBody::Events(_) | FrontBody::Routed(_) => {}
+        FrontBody::Events(_) | FrontBody::Protobuf(_) | FrontBody::Routed(_) => {}
     }
 }
 

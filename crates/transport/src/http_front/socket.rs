@@ -5,13 +5,14 @@
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::upgrade::PendingUpgrade;
 use crate::batch;
+use crate::protobuf;
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use crate::tls::MaybeTlsStream;
-use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, SocketEvent, Utf8Bytes};
+use crate::websocket::{CloseCode, Duplex, Ending, Outgoing, Patience, Role, SocketEvent, Utf8Bytes};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind, Limit};
+use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Session, StreamReader};
@@ -29,6 +30,8 @@ pub struct Socket {
     gateway: Arc<Gateway>,
     session: Arc<Session>,
     stream: StreamReader,
+    /// Whether messages are protobuf in binary frames.
+    protobuf: bool,
 }
 
 impl Drop for Socket {
@@ -47,7 +50,10 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     let Ok(parts) = upgraded.downcast::<TokioIo<WatchedSocket>>() else {
         return tracing::error!("an upgraded connection is not of this front");
     };
-    let limit = socket.gateway.settings().limits.message;
+    let mut limit = socket.gateway.settings().limits.message;
+    if socket.protobuf {
+        limit = protobuf::limit_for(&socket.session.caller, limit);
+    }
     let bounds = (limit, Some(Arc::clone(socket.session.share())));
     let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, bounds, PATIENCE).await;
     socket.run(connection, duplex).await;
@@ -58,7 +64,7 @@ impl Socket {
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open(connection: &ClientConnection) -> Result<Self, Fault> {
+    pub fn open(connection: &ClientConnection, protobuf: bool) -> Result<Self, Fault> {
         let gateway = Arc::clone(&connection.front.gateway);
         let session = gateway.open_session(
             connection.caller_by("websocket"),
@@ -70,7 +76,7 @@ impl Socket {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
         };
-        Ok(Self { gateway, session, stream })
+        Ok(Self { gateway, session, stream, protobuf })
     }
 
     async fn run(self, connection: &ClientConnection, mut duplex: Duplex<MaybeTlsStream>) {
@@ -82,7 +88,7 @@ impl Socket {
                     self.session.close();
                 }
                 let room = self.stream.outbox().len() < OUTBOX_BOUND;
-                duplex.poll_step(cx, room, |cx| self.poll_text(cx))
+                duplex.poll_step(cx, room, |cx| self.poll_message(cx))
             });
             match step.await {
                 SocketEvent::Message(bytes) => {
@@ -133,7 +139,9 @@ impl Socket {
     }
 
     fn take(&self, bytes: Bytes, stopped: bool) {
-        let taken = if stopped {
+        let taken = if self.protobuf {
+            self.take_protobuf(bytes, stopped)
+        } else if stopped {
             self.take_at_the_end(bytes)
         } else {
             batch::receive(&self.gateway, &self.session, &self.stream, bytes)
@@ -145,6 +153,17 @@ impl Socket {
                 self.session.refuse(&self.stream, id, fault);
             }
         }
+    }
+
+    fn take_protobuf(&self, bytes: Bytes, stopped: bool) -> Result<(), Unreadable> {
+        let unreadable = |fault| Unreadable { fault, answer: Addressee::ToUnknown };
+        let decoded = protobuf::decode(&self.gateway, &self.session.caller, bytes).map_err(unreadable)?;
+        if stopped {
+            return self.take_at_the_end(decoded.json);
+        }
+        let message = intake::read(decoded.json, &self.gateway.settings())?;
+        self.session.receive_with(&self.stream, message, decoded.proof.carried(Carrier::default()));
+        Ok(())
     }
 
     /// No request is begun any more, alone or among others; what answers a question still is of use.
@@ -163,14 +182,25 @@ impl Socket {
     }
 
     /// The next message for the client.
-    fn poll_text(&self, cx: &mut Context<'_>) -> Poll<Option<Utf8Bytes>> {
+    fn poll_message(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         loop {
             let Some(out) = std::task::ready!(self.stream.outbox().poll_next(cx)) else { return Poll::Ready(None) };
             // A WebSocket stays: nobody has to come back.
-            if let Some(text) = (!out.part).then(|| self.text(out.into_bytes())).flatten() {
-                return Poll::Ready(Some(text));
+            if let Some(message) = (!out.part).then(|| self.framed(out.into_bytes())).flatten() {
+                return Poll::Ready(Some(message));
             }
         }
+    }
+
+    fn framed(&self, bytes: Bytes) -> Option<Outgoing> {
+        if !self.protobuf {
+            return self.text(bytes).map(Outgoing::Text);
+        }
+        let message = protobuf::encode(bytes, false).map(Outgoing::Binary);
+        if message.is_none() {
+            self.gateway.counters.dropped("not_protobuf");
+        }
+        message
     }
 
     fn text(&self, bytes: Bytes) -> Option<Utf8Bytes> {

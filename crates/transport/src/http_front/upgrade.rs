@@ -4,6 +4,7 @@ use super::FrontAnswer;
 use super::answer::{plain, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::socket::Socket;
+use crate::protobuf;
 use crate::websocket::{SUBPROTOCOL, derive_accept_key};
 use http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -40,7 +41,9 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, "this connection cannot be upgraded");
     };
-    let socket = match Socket::open(connection) {
+    let offered = || names(request.headers(), &SEC_WEBSOCKET_PROTOCOL);
+    let protocol = offered().find_map(|name| [SUBPROTOCOL, protobuf::SUBPROTOCOL].into_iter().find(|one| *one == name));
+    let socket = match Socket::open(connection, protocol == Some(protobuf::SUBPROTOCOL)) {
         Ok(socket) => socket,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
     };
@@ -49,8 +52,8 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    if names(request.headers(), &SEC_WEBSOCKET_PROTOCOL).any(|name| name == SUBPROTOCOL) {
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    if let Some(protocol) = protocol {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
     connection.upgrade(PendingUpgrade { upgrade, socket });
     answer

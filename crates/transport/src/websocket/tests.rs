@@ -83,7 +83,7 @@ async fn what_is_not_to_be_read_is_not_read() {
     let (mut client, mut server) = ends(4096).await;
     let mut given = source(vec![text("one")]);
     assert!(matches!(poll_fn(|cx| client.poll_step(cx, true, &mut given)).await, SocketEvent::Written));
-    let refused = poll_fn(|cx| Poll::Ready(server.poll_step(cx, false, |_| Poll::Pending))).await;
+    let refused = poll_fn(|cx| Poll::Ready(server.poll_step(cx, false, |_| Poll::<Option<Utf8Bytes>>::Pending))).await;
     assert!(refused.is_pending());
     assert_eq!(message(&mut server).await, "one");
 }

@@ -1,0 +1,213 @@
+//! Nonces that were seen, on disk, so that a message is not accepted a second time after a restart or by another process of the
+//! same data folder.
+//!
+//! A nonce is remembered until the message that carried it would be refused anyway. Nonces that end within the same ten minutes
+//! share a file, and a file whose time is over is deleted as a whole. Each line is `UNTIL HASH KEY`, with the SHA-256 of the nonce, because a nonce may be any text. Whoever looks or adds holds a
+//! lock, and first reads what other processes added.
+
+use rustix::fs::{FlockOperation, flock};
+use signalbox_engine::lock::LockResultExt;
+use signalbox_seal::{NonceMemory, NonceVerdict, hex, sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+/// The time that one file covers, in milliseconds.
+const SLOT: u64 = 10 * 60 * 1000;
+const LOCK: &str = "lock";
+/// Most files that are read; those of a clock that was wrong are left alone.
+const MAX_SLOTS: usize = 1_000;
+
+/// The memory of one data folder.
+#[derive(Debug)]
+pub struct NonceFiles {
+    folder: PathBuf,
+    room: usize,
+    open: Mutex<Option<OpenFiles>>,
+}
+
+/// The files, once somebody needs them.
+#[derive(Debug)]
+struct OpenFiles {
+    lock: File,
+    slots: BTreeMap<u64, Slot>,
+}
+
+/// What one file holds.
+#[derive(Debug)]
+struct Slot {
+    file: File,
+    /// How far the file was read.
+    read: u64,
+    /// The nonces by key.
+    seen: HashMap<Box<str>, HashMap<Box<str>, u64>>,
+}
+
+impl NonceFiles {
+    /// The memory in this folder, with room for so many nonces of each key. The folder is made when it is needed.
+    #[must_use]
+    pub fn new(folder: PathBuf, room: usize) -> Self {
+        Self { folder, room, open: Mutex::default() }
+    }
+
+    fn open(&self) -> io::Result<OpenFiles> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let lock = options().open(self.folder.join(LOCK))?;
+        let mut slots = BTreeMap::new();
+        for entry in fs::read_dir(&self.folder)?.take(MAX_SLOTS) {
+            let name = entry?.file_name();
+            if let Some(number) = name.to_str().and_then(|name| name.parse().ok()) {
+                slots.insert(number, Slot::open(&self.folder, number)?);
+            }
+        }
+        Ok(OpenFiles { lock, slots })
+    }
+
+    fn look(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> io::Result<NonceVerdict> {
+        let mut open = self.open.lock().unpoisoned();
+        if open.is_none() {
+            *open = Some(self.open()?);
+        }
+        let Some(OpenFiles { lock, slots }) = &mut *open else { return Ok(NonceVerdict::Full) };
+        flock(&*lock, FlockOperation::LockExclusive)?;
+        let verdict = self.look_locked(slots, key_id, nonce, now, until);
+        flock(&*lock, FlockOperation::Unlock)?;
+        verdict
+    }
+
+    fn look_locked(
+        &self,
+        slots: &mut BTreeMap<u64, Slot>,
+        key_id: &str,
+        nonce: &str,
+        now: u64,
+        until: u64,
+    ) -> io::Result<NonceVerdict> {
+        let current = slots.split_off(&(now / SLOT));
+        for (number, _) in std::mem::replace(slots, current) {
+            let _ = fs::remove_file(self.folder.join(number.to_string()));
+        }
+        // Other processes may have begun the files of the time to come.
+        for number in [now / SLOT, now / SLOT + 1, until / SLOT] {
+            if let std::collections::btree_map::Entry::Vacant(place) = slots.entry(number) {
+                place.insert(Slot::open(&self.folder, number)?);
+            }
+        }
+        let mut of_key = 0;
+        for slot in slots.values_mut() {
+            slot.catch_up()?;
+            let Some(seen) = slot.seen.get(key_id) else { continue };
+            if seen.get(nonce).is_some_and(|until| *until >= now) {
+                return Ok(NonceVerdict::Replayed);
+            }
+            of_key += seen.len();
+        }
+        if of_key >= self.room {
+            return Ok(NonceVerdict::Full);
+        }
+        if let Some(slot) = slots.get_mut(&(until / SLOT)) {
+            slot.add(key_id, nonce, until)?;
+        }
+        Ok(NonceVerdict::New)
+    }
+}
+
+impl NonceMemory for NonceFiles {
+    fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict {
+        let nonce = hex(&sha256(nonce.as_bytes()));
+        // What cannot be remembered cannot be refused the next time, so that it is refused now.
+        self.look(key_id, &nonce, now, until).unwrap_or_else(|error| {
+            tracing::error!(folder = %self.folder.display(), %error, "nonces cannot be kept");
+            NonceVerdict::Full
+        })
+    }
+}
+
+impl Slot {
+    fn open(folder: &Path, number: u64) -> io::Result<Self> {
+        let file = options().append(true).open(folder.join(number.to_string()))?;
+        Ok(Self { file, read: 0, seen: HashMap::new() })
+    }
+
+    /// Reads what other processes added.
+    fn catch_up(&mut self) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length <= self.read {
+            return Ok(());
+        }
+        self.file.seek(SeekFrom::Start(self.read))?;
+        let mut text = Vec::new();
+        io::Read::take(&mut self.file, length - self.read).read_to_end(&mut text)?;
+        self.read = length;
+        for line in String::from_utf8_lossy(&text).lines() {
+            // A line that a crash cut off is no nonce that anybody was told was new.
+            let mut parts = line.splitn(3, ' ');
+            if let (Some(Ok(until)), Some(nonce), Some(key)) =
+                (parts.next().map(str::parse), parts.next(), parts.next())
+            {
+                self.seen.entry(key.into()).or_default().insert(nonce.into(), until);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key_id: &str, nonce: &str, until: u64) -> io::Result<()> {
+        // The line begins with the break, so that it ends what a crash cut off.
+        let line = format!("\n{until} {nonce} {key_id}");
+        self.file.write_all(line.as_bytes())?;
+        self.read += line.len() as u64;
+        self.seen.entry(key_id.into()).or_default().insert(nonce.into(), until);
+        Ok(())
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use NonceVerdict::{Full, New, Replayed};
+
+    #[test]
+    fn a_nonce_is_remembered_over_restarts_and_between_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || NonceFiles::new(folder.path().to_owned(), 3);
+        let (one, other) = (open(), open());
+        assert_eq!(one.remember("ada", "a", 0, 1_000), New);
+        assert_eq!(one.remember("ada", "a", 500, 9_000), Replayed);
+        assert_eq!(other.remember("ada", "a", 500, SLOT + 1), Replayed, "seen by another process");
+        assert_eq!(other.remember("ada", "b", 500, SLOT + 1), New);
+        assert_eq!(one.remember("ada", "b", 600, 1_000), Replayed, "whatever its expiry says");
+        assert_eq!(one.remember("eve", "a", 500, 1_000), New, "every key has nonces of its own");
+        assert_eq!(open().remember("ada", "a", 1_000, 1_000), Replayed);
+        assert_eq!(open().remember("ada", "c", 1_000, 1_000), New);
+        assert_eq!(open().remember("ada", "d", 1_000, 1_000), Full);
+        assert_eq!(one.remember("ada", "d", SLOT, 2 * SLOT), New, "room is made when a file's time is over");
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["1", "2", LOCK]);
+    }
+
+    #[test]
+    fn half_a_line_is_no_nonce() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || NonceFiles::new(folder.path().to_owned(), 3);
+        assert_eq!(open().remember("ada", "nonce-1\n1000 x eve", 0, 1_000), New);
+        let file = folder.path().join("0");
+        let whole = fs::read(&file).unwrap();
+        fs::write(&file, [&whole[..], b"\n1000 abc"].concat()).unwrap();
+        assert_eq!(open().remember("ada", "nonce-2", 0, 1_000), New);
+        assert_eq!(open().remember("ada", "nonce-1\n1000 x eve", 0, 1_000), Replayed);
+        assert_eq!(open().remember("ada", "nonce-2", 0, 1_000), Replayed);
+    }
+}

@@ -1,0 +1,152 @@
+//! Demands signatures of requests, and signs the gateway's answers.
+//!
+//! It is the interceptor that stands nearest to the client, so that it sees requests as they came and answers as they leave.
+
+use super::own_key::OwnKey;
+use super::signature_proof::refuse;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::fact::Finished;
+use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::{ExchangeId, Proof};
+use signalbox_runtime::Gateway;
+use signalbox_seal::signed_json::{FirstSigner, Terms, sign_response, signature_of};
+use signalbox_seal::{hex, sha256};
+use signalbox_wire::glob::{Wildcards, fits};
+use signalbox_wire::{Envelope, Limits};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+/// How long a signature of the gateway is good, in milliseconds.
+pub(super) const VALID: u64 = 5 * 60 * 1000;
+const NONCE_BYTES: usize = 16;
+
+/// The interceptor.
+pub struct SealedCalls {
+    key: Arc<OwnKey>,
+    /// Patterns of backends and of names there, for which a signature is demanded.
+    demands: Vec<(String, String)>,
+    sign_answers: bool,
+    seen: Arc<AtomicBool>,
+    /// The hashes of requests whose answers are signed.
+    hashes: Mutex<HashMap<ExchangeId, [u8; 32]>>,
+    /// Whose counters count what is refused.
+    gateway: OnceLock<Weak<Gateway>>,
+}
+
+impl SealedCalls {
+    /// Demands signatures where a pattern `BACKEND` or `BACKEND/NAME` fits. `seen` tells whether any message was signed yet.
+    pub fn new(key: Arc<OwnKey>, demands: &[String], sign_answers: bool, seen: Arc<AtomicBool>) -> Self {
+        let split = |pattern: &String| {
+            let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
+            (backend.to_owned(), name.to_owned())
+        };
+        let (demands, hashes) = (demands.iter().map(split).collect(), Mutex::default());
+        Self { key, demands, sign_answers, seen, hashes, gateway: OnceLock::new() }
+    }
+
+    /// Counts what is refused at this gateway.
+    pub fn attach(&self, gateway: &Arc<Gateway>) {
+        let _ = self.gateway.set(Arc::downgrade(gateway));
+    }
+
+    fn signs(&self) -> bool {
+        self.sign_answers || self.seen.load(Ordering::Relaxed)
+    }
+
+    fn request(&self, case: &Case<'_>) -> Judgement {
+        let signed = case.caller.identity().proof == Proof::Signature;
+        if !signed && self.is_demanded(case) {
+            let fault = refuse("signature_missing", "this backend takes signed requests only");
+            if let Some(gateway) = self.gateway.get().and_then(Weak::upgrade) {
+                gateway.counters.signature_refused(fault.reason());
+            }
+            let ruling = Ruling::of("refuse", fault.message.clone());
+            return Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() };
+        }
+        if let Some(exchange) = case.exchange.filter(|_| signed || self.sign_answers) {
+            self.hashes.lock().unpoisoned().insert(exchange.id, sha256(case.message.bytes()));
+        }
+        Judgement::pass()
+    }
+
+    fn is_demanded(&self, case: &Case<'_>) -> bool {
+        let names = case.exchange.and_then(|exchange| exchange.subject_names());
+        let Some(backend) = case.backend else { return false };
+        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
+        self.demands.iter().any(|(of, name)| {
+            let named = names.as_ref().is_none_or(|names| names.fit(false, &|text| fits(name, text)));
+            fits(of, backend) && named
+        })
+    }
+
+    fn answer(&self, case: &Case<'_>) -> Judgement {
+        let hash = case.exchange.and_then(|exchange| self.hashes.lock().unpoisoned().get(&exchange.id).copied());
+        let Some(hash) = hash else { return Judgement::pass() };
+        let Some((key, mut terms)) = self.key.get().zip(terms(case.unix_ms)) else { return Judgement::pass() };
+        terms.request_hash = Some(hash);
+        let before = signature_of(case.message.bytes()).ok().flatten();
+        terms.first_signer =
+            before.map(|signature| FirstSigner { key_id: signature.key_id, signature: signature.signature });
+        let signed = sign_response(case.message.bytes(), key, &terms).map_err(|error| error.to_string());
+        replaced(signed.and_then(read), "sign")
+    }
+}
+
+impl Interceptor for SealedCalls {
+    fn name(&self) -> &'static str {
+        "seal"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        match case.phase {
+            Phase::Request | Phase::ToGateway => self.request(case),
+            Phase::Response | Phase::FromGateway => self.answer(case),
+            _ => Judgement::pass(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.demands.is_empty() && !self.signs()
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        match phase {
+            Phase::Request | Phase::ToGateway => !self.is_idle(),
+            Phase::Response | Phase::FromGateway => self.signs(),
+            _ => false,
+        }
+    }
+
+    fn finished(&self, finished: &Finished) {
+        if self.signs() {
+            self.hashes.lock().unpoisoned().remove(&finished.exchange);
+        }
+    }
+}
+
+/// Terms for a signature that is made now.
+pub(super) fn terms(unix_ms: u64) -> Option<Terms> {
+    let mut nonce = [0; NONCE_BYTES];
+    getrandom::fill(&mut nonce).ok()?;
+    Some(Terms::new(&hex(&nonce), unix_ms, unix_ms.saturating_add(VALID)))
+}
+
+pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, String> {
+    Envelope::read(bytes, &Limits { message: usize::MAX, ..Limits::default() }).map_err(|error| error.to_string())
+}
+
+/// Goes on with a message that was signed; one that cannot be signed goes on as it was.
+pub(super) fn replaced(signed: Result<Envelope, String>, verdict: &'static str) -> Judgement {
+    match signed {
+        Ok(message) => {
+            let ruling = Ruling::of(verdict, String::new());
+            Judgement { verdict: Verdict::Modify(message), rulings: ruling.into(), effects: Vec::new() }
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a message cannot be signed and goes on without a signature");
+            let ruling = Ruling::of("unsigned", error);
+            Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
+        }
+    }
+}

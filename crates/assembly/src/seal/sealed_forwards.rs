@@ -1,0 +1,92 @@
+//! Signs what goes to backends that are gateways themselves.
+//!
+//! It is the interceptor that stands nearest to the backend, so that it sees what the others made of a request. A request that is
+//! still as its signer signed it gets a hop where it is renamed. A request that was changed, or was not signed in JSON, is signed by
+//! this gateway, which names the first signer.
+
+use super::own_key::OwnKey;
+use super::sealed_calls::{read, replaced, terms};
+use super::signature_proof::{KEY_CLAIM, SIGNATURE_CLAIM};
+use super::trusted_keys::TrustedKeys;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed};
+use signalbox_seal::signed_json::{FirstSigner, Verifier, add_hop, sign_request, signature_of};
+use signalbox_seal::{META_SIGNATURE, NonceBook, TimeWindow, subject};
+use signalbox_wire::Envelope;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The interceptor.
+pub struct SealedForwards {
+    /// The key of this gateway.
+    pub key: Arc<OwnKey>,
+    /// Whom it trusts.
+    pub keys: Arc<TrustedKeys>,
+    /// The backends that are gateways.
+    pub backends: BTreeSet<String>,
+}
+
+impl SealedForwards {
+    fn sealed(&self, case: &Case<'_>) -> Result<Option<Envelope>, String> {
+        let message = case.message;
+        let from = subject(message.method().unwrap_or_default(), message.params().unwrap_or_default());
+        let to = case.exchange.and_then(|exchange| exchange.own_name.as_deref());
+        let renamed = from.as_deref().zip(to).filter(|(from, to)| from != to);
+        let text = |error: signalbox_seal::signed_json::SignError| error.to_string();
+        let mut bytes = message.bytes().clone();
+        let key = self.key.get().ok_or("this gateway has no signing key")?;
+        let anew = !self.still_fits(message, case.unix_ms);
+        if anew {
+            let mut terms = terms(case.unix_ms).ok_or("the system gives no randomness")?;
+            terms.first_signer = first_signer(case);
+            bytes = sign_request(&bytes, key, &terms).map_err(text)?;
+        }
+        if let Some((from, to)) = renamed {
+            bytes = add_hop(&bytes, key, from, to).map_err(text)?;
+        }
+        if anew || renamed.is_some() { read(bytes).map(Some) } else { Ok(None) }
+    }
+
+    /// True if the signature that the message carries still fits it.
+    fn still_fits(&self, message: &Envelope, now: u64) -> bool {
+        if message.param_meta(META_SIGNATURE).is_none() {
+            return false;
+        }
+        // The nonce was looked at when the message came; here it only matters whether anybody changed it since.
+        let (keys, nonces) = (self.keys.now(), NonceBook::new(1));
+        let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+        verifier.request(message.bytes(), now).is_ok()
+    }
+}
+
+/// Who signed a request before this gateway: in its JSON, or in the protobuf that it came in.
+fn first_signer(case: &Case<'_>) -> Option<FirstSigner> {
+    if let Ok(Some(signature)) = signature_of(case.message.bytes()) {
+        return Some(FirstSigner { key_id: signature.key_id, signature: signature.signature });
+    }
+    let claims = &case.caller.identity().claims;
+    let claim = |name: &str| claims.iter().find(|(known, _)| **known == *name).map(|(_, value)| value.to_string());
+    Some(FirstSigner { key_id: claim(KEY_CLAIM)?, signature: claim(SIGNATURE_CLAIM)? })
+}
+
+impl Interceptor for SealedForwards {
+    fn name(&self) -> &'static str {
+        "seal_forward"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let ours = case.phase == Phase::Request && case.backend.is_some_and(|name| self.backends.contains(name));
+        match ours.then(|| self.sealed(case)) {
+            None | Some(Ok(None)) => Judgement::pass(),
+            Some(Ok(Some(message))) => replaced(Ok(message), "sign"),
+            Some(Err(error)) => replaced(Err(error), "sign"),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.backends.is_empty()
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        phase == Phase::Request && !self.is_idle()
+    }
+}

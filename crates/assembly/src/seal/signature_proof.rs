@@ -1,0 +1,157 @@
+//! Who calls, by the signature that a message carries.
+
+use super::nonce_files::NonceFiles;
+use super::trusted_keys::TrustedKeys;
+use bytes::Bytes;
+use signalbox_engine::caller::Identity;
+use signalbox_engine::message_proof::MessageProof;
+use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
+use signalbox_seal::proto::mcp_message::Message as Carried;
+use signalbox_seal::signed_json::Verifier;
+use signalbox_seal::validate::{Mode, Validator};
+use signalbox_seal::{META_SIGNATURE, McpRequest, TimeWindow, hex, message_from_protobuf, request_to_json};
+use signalbox_wire::Envelope;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The claim of a caller that names its key.
+pub const KEY_CLAIM: &str = "key";
+/// The claim of a caller that holds its signature, where the message itself does not carry it.
+pub const SIGNATURE_CLAIM: &str = "signature";
+/// The claim of a caller that names the key that signed before a gateway changed the message.
+pub const FIRST_SIGNER_CLAIM: &str = "first_signer";
+
+/// Checks the signatures of messages.
+pub struct SignatureProof {
+    /// Whom it trusts.
+    pub keys: Arc<TrustedKeys>,
+    /// What it saw already.
+    pub nonces: NonceFiles,
+    /// How far clocks may differ.
+    pub window: TimeWindow,
+    /// How much is asked of a request.
+    pub mode: Mode,
+    /// Set once any message was signed.
+    pub seen: Arc<AtomicBool>,
+}
+
+impl MessageProof for SignatureProof {
+    fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
+        if message.param_meta(META_SIGNATURE).is_none() {
+            return Ok(None);
+        }
+        self.seen.store(true, Ordering::Relaxed);
+        if self.mode == Mode::Full {
+            let text = "`seal.validate = \"full\"` asks for purpose and permissions, which only protobuf carries";
+            return Err(refuse("validation_needs_protobuf", text));
+        }
+        let keys = self.keys.now();
+        let verifier = Verifier { keys: &keys, window: self.window, nonces: &self.nonces };
+        let now = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
+        let verified =
+            verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &error.to_string()))?;
+        let mut claims = vec![(KEY_CLAIM.into(), verified.key_id.into())];
+        claims.extend(verified.first_signer.map(|first| (FIRST_SIGNER_CLAIM.into(), first.key_id.into())));
+        signer(caller, &verified.principal, claims).map(Some)
+    }
+
+    fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
+        let unreadable = |error: signalbox_seal::MessageError| refuse("signature_malformed", &error.to_string());
+        let message = message_from_protobuf(message.clone()).map_err(unreadable)?;
+        let Some(Carried::Request(request)) = message.message else { return Ok(None) };
+        let Some(signature) = &request.signature else { return Ok(None) };
+        self.seen.store(true, Ordering::Relaxed);
+        if carries_second(&request) {
+            return Err(refuse("signature_malformed", "the message is signed both as protobuf and in `_meta`"));
+        }
+        let keys = self.keys.now();
+        let validator = Validator { window: self.window, ..Validator::new(self.mode, &keys, &self.nonces) };
+        let now = i64::try_from(since_1970().as_nanos()).unwrap_or(i64::MAX);
+        let principal = validator.request(&request, now).map_err(|error| refuse(error.reason(), &error.to_string()))?;
+        let claims = vec![
+            (KEY_CLAIM.into(), signature.key_id.as_str().into()),
+            (SIGNATURE_CLAIM.into(), hex(&signature.signature).into()),
+        ];
+        signer(caller, principal, claims).map(Some)
+    }
+}
+
+/// A request that carries another signature in its JSON, which nobody would check.
+fn carries_second(request: &McpRequest) -> bool {
+    let message = request_to_json(request).ok().and_then(|message| Envelope::parse(message).ok());
+    message.is_some_and(|message| message.param_meta(META_SIGNATURE).is_some())
+}
+
+/// The caller that a signature proves. A connection that proved somebody must have proved the same.
+fn signer(caller: &Caller, principal: &str, claims: Vec<(Box<str>, Box<str>)>) -> Result<Caller, Fault> {
+    let known = caller.identity();
+    let proved = matches!(known.proof, Proof::Certificate | Proof::LocalUser);
+    if proved && known.principal.as_str() != principal {
+        let text = format!("the connection proves {}, the signature proves {principal}", known.principal);
+        return Err(refuse("other_principal", &text));
+    }
+    let (principal, proof) = (Principal::named(principal), Proof::Signature);
+    Ok(Caller::new(Identity { principal, proof, claims, address: known.address, transport: known.transport }))
+}
+
+/// The refusal of a signature.
+pub(super) fn refuse(reason: &'static str, text: &str) -> Fault {
+    Fault::new(FaultKind::Signature(reason), format!("the signature is refused: {text}"))
+}
+
+fn since_1970() -> std::time::Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal_folder::{SealFolder, SealFolderError};
+    use signalbox_seal::signed_json::{Terms, sign_request};
+    use signalbox_seal::{Role, SigningKey, TrustedKey};
+    use std::time::Duration;
+
+    /// What is said to a call that Ada signed and this caller sent.
+    fn said(caller: &Caller, mode: Mode) -> Result<String, String> {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let ada = SigningKey::generate().unwrap();
+        let trusted = TrustedKey::new(ada.verifying_key().clone(), "local:ada", &[Role::Client]);
+        folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        let proof = SignatureProof {
+            keys: Arc::new(TrustedKeys::new(&folder)),
+            nonces: NonceFiles::new(folder.nonce_folder(), 10),
+            window: TimeWindow::around(Duration::from_secs(300)),
+            mode,
+            seen: Arc::default(),
+        };
+        let now = u64::try_from(since_1970().as_millis()).unwrap();
+        let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let signed = sign_request(call, &ada, &Terms::new("nonce-0001", now, now + 1_000)).unwrap();
+        let unsigned = Envelope::parse(Bytes::from_static(call)).unwrap();
+        assert_eq!(proof.confirm(caller, &unsigned), Ok(None));
+        assert!(!proof.seen.load(Ordering::Relaxed));
+        let proved = proof.confirm(caller, &Envelope::parse(signed).unwrap());
+        assert!(proof.seen.load(Ordering::Relaxed));
+        let proved = proved.map_err(|fault| fault.reason().to_owned())?.unwrap();
+        assert_eq!(proved.identity().proof, Proof::Signature);
+        assert_eq!(proved.identity().claims, [(KEY_CLAIM.into(), ada.id().into())]);
+        Ok(proved.principal().to_string())
+    }
+
+    #[test]
+    fn connection_and_signature_must_prove_the_same() {
+        let light = |caller| said(&caller, Mode::Light);
+        assert_eq!(light(Caller::anonymous("http")), Ok("local:ada".to_owned()));
+        assert_eq!(light(Caller::local("ada", "stdio")), Ok("local:ada".to_owned()));
+        assert_eq!(light(Caller::local("bob", "stdio")), Err("other_principal".to_owned()));
+        let certificate = Caller::of(Principal::certificate("ab"), Proof::Certificate, "http");
+        assert_eq!(light(certificate), Err("other_principal".to_owned()));
+    }
+
+    #[test]
+    fn json_carries_no_purpose_that_could_be_validated_in_full() {
+        assert_eq!(said(&Caller::anonymous("http"), Mode::Full), Err("validation_needs_protobuf".to_owned()));
+    }
+}

@@ -1,0 +1,409 @@
+//! Signed calls at real gateways: who signed is who calls, and every forgery is refused with its own error and recorded.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+
+use bytes::Bytes;
+use futures_util::{SinkExt as _, StreamExt as _};
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content};
+use signalbox_seal::keys::files::{load_key_set, save_key_set, save_signing_key};
+use signalbox_seal::proto::mcp_message::Message;
+use signalbox_seal::proto::mcp_request::Params;
+use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
+use signalbox_seal::{
+    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Role, SigningKey, TimeWindow, Timestamp, TrustedKey,
+    message_from_json, message_from_protobuf, message_to_json, message_to_protobuf, prepare_request_for_signing,
+    sha256,
+};
+use signalbox_tape::TapeSource;
+use signalbox_testkit::clients::{run, run_script};
+use signalbox_testkit::fixture::ServedEra;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{child, eventually, remote, signalbox, status, text};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+
+const VERSION: &str = "2025-06-18";
+const PROTOBUF: &str = "application/vnd.signalbox.mcp+protobuf";
+const MINUTE: u64 = 60_000;
+
+fn key(seed: u8, id: &str) -> SigningKey {
+    SigningKey::from_seed(&[seed; 32]).unwrap().named(id).unwrap()
+}
+
+fn ada() -> SigningKey {
+    key(1, "ada-key")
+}
+
+fn trusted(key: &SigningKey, name: &str, role: Role) -> TrustedKey {
+    TrustedKey::new(key.verifying_key().clone(), name, &[role])
+}
+
+fn now() -> u64 {
+    u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
+}
+
+fn nonce() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("nonce-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+fn terms() -> Terms {
+    Terms::new(&nonce(), now(), now() + MINUTE)
+}
+
+/// A data folder whose gateway trusts these keys, and signs with this one.
+fn folder(keys: Vec<TrustedKey>, own: Option<&SigningKey>) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let seal = folder.path().join("data/seal");
+    std::fs::create_dir_all(&seal).unwrap();
+    let mut set = KeySet::new();
+    keys.into_iter().for_each(|key| set.add(key).unwrap());
+    save_key_set(&seal.join("keys.toml"), &set).unwrap();
+    if let Some(own) = own {
+        save_signing_key(&seal.join("signing.key"), own).unwrap();
+    }
+    folder
+}
+
+/// A gateway before the fixture that takes signed calls of its tools only. It trusts Ada, and Bob no longer.
+async fn guarded() -> GatewayProcess {
+    let mut bob = trusted(&key(2, "bob-key"), "bob", Role::Client);
+    bob.revoked_at = Some(1_000);
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client), bob], None);
+    let config = format!("[seal]\nrequire = [\"one/*\"]\n{}", child("one", ServedEra::Both, "").unwrap());
+    GatewayProcess::serve_in(folder, &config).await.unwrap()
+}
+
+fn call(id: u64, tool: &str, name: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {"name": name}}})
+        .to_string()
+}
+
+fn signed(id: u64, tool: &str, by: &SigningKey) -> String {
+    String::from_utf8(sign_request(call(id, tool, "Eve").as_bytes(), by, &terms()).unwrap().to_vec()).unwrap()
+}
+
+fn greets(answer: &Value) -> bool {
+    text(answer).unwrap_or_else(|| panic!("no result: {answer}")).contains("Eve")
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("no refusal: {answer}"))
+}
+
+/// A call as protobuf, signed by its own field.
+fn protobuf_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
+    let Some(Message::Request(mut request)) = message_from_json(call(id, "greet", "Eve").into()).unwrap().message
+    else {
+        panic!("a call is a request")
+    };
+    let millis = now();
+    let seconds = i64::try_from(millis / 1_000).unwrap();
+    request.timestamp = Some(Timestamp { seconds, nanos: 0 });
+    request.request_expiry = Some(Timestamp { seconds: seconds + 60, nanos: 0 });
+    request.profile = "mcp-cbor/2".to_owned();
+    request.domain = "request".to_owned();
+    request.nonce = nonce().into_bytes().into();
+    let signature = ada().sign_prepared(&prepare_request_for_signing(&request).unwrap()).unwrap();
+    request.signature = Some(CryptoSignature {
+        key_id: ada().id().to_owned(),
+        algorithm: "ed25519".to_owned(),
+        signature: Bytes::copy_from_slice(signature.as_ref()),
+    });
+    change(&mut request);
+    message_to_protobuf(&McpMessage { message: Some(Message::Request(request)) }, false)
+}
+
+/// The messages of a body in which each stands after its length.
+fn delimited(mut body: &[u8]) -> Vec<Value> {
+    let mut messages = Vec::new();
+    while !body.is_empty() {
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            let (byte, rest) = body.split_first().unwrap();
+            body = rest;
+            length |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let (message, rest) = body.split_at(length);
+        messages.push(from_protobuf(message));
+        body = rest;
+    }
+    messages
+}
+
+fn from_protobuf(bytes: &[u8]) -> Value {
+    let message = message_from_protobuf(Bytes::copy_from_slice(bytes)).unwrap();
+    serde_json::from_slice(&message_to_json(&message).unwrap()).unwrap()
+}
+
+async fn post_protobuf(client: &HttpClient, body: Vec<u8>) -> Value {
+    let client = client.clone().with("content-type", PROTOBUF).with("accept", PROTOBUF);
+    let answer = client.send(Method::POST, "/mcp", body.into()).await.unwrap();
+    assert_eq!(answer.headers["content-type"], PROTOBUF, "{answer:?}");
+    delimited(&answer.body).pop().unwrap()
+}
+
+fn as_protobuf(json: &str) -> Vec<u8> {
+    message_to_protobuf(&message_from_json(Bytes::copy_from_slice(json.as_bytes())).unwrap(), false)
+}
+
+/// Waits until the tape of this data folder, which is written a moment later, has what `fits` asks for: the messages that clients
+/// sent or got, each with its principal.
+async fn taped(data_dir: &Path, point: Point, what: &str, fits: impl Fn(&[(String, String)]) -> bool) {
+    let look = async || fits(&on_tape(data_dir, point).await).then_some(());
+    eventually(&format!("on the tape: {what}"), look).await.unwrap();
+}
+
+async fn on_tape(data_dir: &Path, point: Point) -> Vec<(String, String)> {
+    let file = data_dir.join(format!("{}.tape", nonce()));
+    signalbox(data_dir, &["tape", "export", "last", "-o", file.to_str().unwrap()]).await.unwrap();
+    let mut source = TapeSource::open(&file).unwrap();
+    let messages = source.entries(None).filter_map(|entry| {
+        let entry = entry.unwrap();
+        let principal = entry.principal.to_string();
+        match entry.content {
+            Content::Message(message) if message.point == point => match message.body {
+                Body::Whole(bytes) => Some((principal, String::from_utf8(bytes.to_vec()).unwrap())),
+                _ => None,
+            },
+            _ => None,
+        }
+    });
+    messages.collect()
+}
+
+fn has(messages: &[(String, String)], principal: &str, part: &str) -> bool {
+    messages.iter().any(|(who, message)| who == principal && message.contains(part))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_4_signed_calls_are_accepted_as_json_and_as_protobuf() {
+    let gateway = guarded().await;
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let unsigned = client.post(&call(1, "greet", "Eve")).await.unwrap().message().unwrap();
+    assert_eq!(reason(&unsigned), "signature_missing");
+
+    // JSON, and the answer is signed over the hash of the request.
+    let request = signed(2, "greet", &ada());
+    let answer = client.post(&request).await.unwrap();
+    assert!(greets(&answer.message().unwrap()));
+    let keys = load_key_set(&gateway.data_dir().join("seal/keys.toml")).unwrap();
+    let nonces = NonceBook::new(10);
+    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+    let hash = sha256(request.as_bytes());
+    assert_eq!(verifier.response(&answer.body, Some(&hash), now()).unwrap().principal, "gateway");
+
+    // JSON of the new era, where the signer owns the session.
+    let modern = json!({"name": "greet", "arguments": {"name": "Eve"}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}});
+    let modern = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": modern}).to_string();
+    let modern = sign_request(modern.as_bytes(), &ada(), &terms()).unwrap();
+    let bare = HttpClient::new(gateway.address());
+    let new_era =
+        bare.with("mcp-protocol-version", "2026-07-28").with("mcp-method", "tools/call").with("mcp-name", "greet");
+    let answer = new_era.send(Method::POST, "/mcp", modern).await.unwrap().message().unwrap();
+    assert!(greets(&answer));
+
+    // Protobuf over HTTP, by its own signature and by that in `_meta`.
+    for body in [protobuf_call(4, |_| {}), as_protobuf(&signed(4, "greet", &ada()))] {
+        let answer = post_protobuf(&client, body).await;
+        assert!(answer["id"] == 4 && text(&answer).unwrap().contains("Eve"), "{answer}");
+    }
+    // Protobuf over a WebSocket.
+    let mut request = format!("ws://{}/mcp", gateway.address()).into_client_request().unwrap();
+    request.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("signalbox.v1.protobuf"));
+    let socket = TcpStream::connect(gateway.address()).await.unwrap();
+    let (mut socket, upgraded) = tokio_tungstenite::client_async(request, socket).await.unwrap();
+    assert_eq!(upgraded.headers()["sec-websocket-protocol"], "signalbox.v1.protobuf");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let unsigned = as_protobuf(&call(3, "greet", "Eve"));
+    for message in [as_protobuf(&hello.to_string()), as_protobuf(ready), protobuf_call(2, |_| {}), unsigned] {
+        socket.send(Frame::Binary(message.into())).await.unwrap();
+    }
+    let mut answers = Vec::new();
+    while answers.len() < 3 {
+        match socket.next().await.unwrap().unwrap() {
+            Frame::Binary(bytes) => answers.push(from_protobuf(&bytes)),
+            other => assert!(!other.is_text(), "{other:?}"),
+        }
+    }
+    let of = |id: u64| answers.iter().find(|answer| answer["id"] == id).unwrap();
+    assert!(text(of(2)).unwrap().contains("Eve"), "{answers:?}");
+    assert_eq!(reason(of(3)), "signature_missing");
+    for point in [Point::ClientIn, Point::ClientOut] {
+        let five = |all: &[(String, String)]| {
+            all.iter().filter(|(who, message)| who == "ada" && message.contains("Eve")).count() == 5
+        };
+        taped(&gateway.data_dir(), point, "five calls of their signer", five).await;
+    }
+    taped(&gateway.data_dir(), Point::ClientIn, "an unsigned call", |all| has(all, "anonymous", "Eve")).await;
+}
+
+/// The refusals that any transport meets: what is sent, and the word for it.
+fn forgeries() -> Vec<(String, &'static str)> {
+    let of = |terms: Terms| {
+        String::from_utf8(sign_request(call(9, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap().to_vec()).unwrap()
+    };
+    let good = || signed(9, "greet", &ada());
+    vec![
+        (good().replace("Eve", "Mallory"), "tampered"),
+        (of(Terms::new(&nonce(), now() - MINUTE, now() - 1)), "expired"),
+        (of(Terms::new(&nonce(), now() - 6 * MINUTE, now() + MINUTE)), "expired"),
+        (of(Terms::new(&nonce(), now() + 6 * MINUTE, now() + 7 * MINUTE)), "from_the_future"),
+        (signed(9, "greet", &key(7, "nobody")), "unknown_key"),
+        (signed(9, "greet", &key(2, "bob-key")), "revoked_key"),
+        (good().replace("Ed25519", "RS256"), "unsupported_algorithm"),
+        (good().replace(r#""domain":"request""#, r#""domain":"audit""#), "wrong_domain"),
+        (good().replace(r#""name":"greet","arg"#, r#""name":"slow","arg"#), "renamed"),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_4_every_forgery_is_refused_with_its_own_error_and_recorded() {
+    let gateway = guarded().await;
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let mut expected = vec!["replayed"];
+    let once = signed(8, "greet", &ada());
+    assert!(text(&client.post(&once).await.unwrap().message().unwrap()).unwrap().contains("Eve"));
+    assert_eq!(reason(&client.post(&once).await.unwrap().message().unwrap()), "replayed");
+    for (message, word) in forgeries() {
+        let answer = client.post(&message).await.unwrap().message().unwrap();
+        assert_eq!((reason(&answer), &answer["id"]), (word, &json!(9)), "{answer}");
+        expected.push(word);
+    }
+
+    // The same as protobuf.
+    let once = protobuf_call(7, |_| {});
+    assert!(text(&post_protobuf(&client, once.clone()).await).unwrap().contains("Eve"));
+    let mut refused = vec![(once, "replayed")];
+    let changes: Vec<(fn(&mut McpRequest), &str)> = vec![
+        (|request| request.params = Some(Params::ParamsJson(Bytes::from_static(br#"{"name":"greet"}"#))), "tampered"),
+        (|request| request.timestamp.as_mut().unwrap().seconds -= 600, "expired"),
+        (|request| request.timestamp.as_mut().unwrap().seconds += 600, "from_the_future"),
+        (|request| request.signature.as_mut().unwrap().key_id = "nobody".to_owned(), "unknown_key"),
+        (|request| request.signature.as_mut().unwrap().key_id = "bob-key".to_owned(), "revoked_key"),
+        (|request| request.signature.as_mut().unwrap().algorithm = "RS256".to_owned(), "unsupported_algorithm"),
+        (|request| request.domain = "audit".to_owned(), "wrong_domain"),
+    ];
+    refused.extend(changes.into_iter().map(|(change, word)| (protobuf_call(7, change), word)));
+    for (message, word) in refused {
+        let answer = post_protobuf(&client, message).await;
+        assert_eq!((reason(&answer), &answer["id"]), (word, &json!(7)), "{answer}");
+    }
+
+    let counted = status(&gateway.data_dir()).await.unwrap();
+    let metrics = String::from_utf8(client.get("/metrics").await.unwrap().body.to_vec()).unwrap();
+    for word in expected {
+        let data = format!("\"reason\":\"{word}\"");
+        taped(&gateway.data_dir(), Point::ClientOut, word, |all| has(all, "anonymous", &data)).await;
+        assert!(counted["refused_signatures"][word].as_u64().unwrap() > 0, "{word} in the status");
+        assert!(metrics.contains(&format!("signalbox_signatures_refused_total{{reason=\"{word}\"}}")), "{word}");
+    }
+    taped(&gateway.data_dir(), Point::ClientIn, "the forged request", |all| has(all, "anonymous", "Mallory")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_4_a_signed_call_goes_through_two_gateways_that_both_rename() {
+    let west = key(3, "west-key");
+    let east_folder = folder(vec![trusted(&ada(), "ada", Role::Client), trusted(&west, "west", Role::Gateway)], None);
+    let fixtures = [child("one", ServedEra::Old, "").unwrap(), child("two", ServedEra::Old, "").unwrap()];
+    let config = format!("[seal]\nrequire = [\"two/*\"]\n{}", fixtures.concat());
+    let east = GatewayProcess::serve_in(east_folder, &config).await.unwrap();
+    let west_folder =
+        folder(vec![trusted(&ada(), "ada", Role::Client), trusted(&west, "west", Role::Gateway)], Some(&west));
+    let rule = r#"
+[[rules]]
+id = "polite"
+when = { tool = "two__greet", params = { "/params/arguments/name" = { ends_with = "Mallory" } } }
+then = { set = { "/params/arguments/name" = "Mallory, called Eve" } }
+"#;
+    let config = remote("east", &east.address().to_string(), "seal = true") + rule;
+    let front = GatewayProcess::serve_in(west_folder, &config).await.unwrap();
+
+    let client = HttpClient::new(front.address()).initialize(VERSION, json!({})).await.unwrap();
+    let far = "east__two__greet";
+    let answer = client.post(&signed(1, far, &ada())).await.unwrap().message().unwrap();
+    assert!(greets(&answer));
+    let hop = r#""from":"east__two__greet","to":"two__greet","keyId":"west-key""#;
+    taped(&east.data_dir(), Point::ClientIn, "the hop", |all| has(all, "ada", hop)).await;
+
+    // What came as protobuf, or unsigned, is signed by the gateway in front, which names the first signer.
+    let renamed = |request: &mut McpRequest| {
+        let params = format!(r#"{{"name":"{far}","arguments":{{"name":"Eve"}}}}"#);
+        request.params = Some(Params::ParamsJson(params.into()));
+        request.signature = None;
+        let signature = ada().sign_prepared(&prepare_request_for_signing(request).unwrap()).unwrap();
+        request.signature = Some(CryptoSignature {
+            key_id: ada().id().to_owned(),
+            algorithm: "Ed25519".to_owned(),
+            signature: Bytes::copy_from_slice(signature.as_ref()),
+        });
+    };
+    let answer = post_protobuf(&client, protobuf_call(2, renamed)).await;
+    assert!(greets(&answer));
+    let first = r#""firstSigner":{"keyId":"ada-key""#;
+    taped(&east.data_dir(), Point::ClientIn, "the first signer", |all| has(all, "west", first)).await;
+
+    // What a rule changed is signed by the gateway, too.
+    let changed = sign_request(call(3, far, "Mallory").as_bytes(), &ada(), &terms()).unwrap();
+    let answer = client.send(Method::POST, "/mcp", changed).await.unwrap().message().unwrap();
+    assert!(greets(&answer));
+    let by_west = |all: &[(String, String)]| {
+        all.iter().any(|(who, message)| who == "west" && message.contains(first) && message.contains("called Eve"))
+    };
+    taped(&east.data_dir(), Point::ClientIn, "what the rule changed", by_west).await;
+
+    // A gateway that is no longer trusted renames nothing.
+    let file = east.data_dir().join("seal/keys.toml");
+    let mut keys = load_key_set(&file).unwrap();
+    keys.revoke("west-key", 1_000).unwrap();
+    save_key_set(&file, &keys).unwrap();
+    let refused = eventually("the revocation is noticed", async || {
+        let answer = client.post(&signed(4, far, &ada())).await.unwrap().message().unwrap();
+        answer["error"]["data"]["reason"].as_str().map(str::to_owned)
+    });
+    assert_eq!(refused.await.unwrap(), "renamed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_16_4_a_python_client_made_of_our_proto_lists_and_calls_tools_of_a_real_server() {
+    let Some(backend) = real_server() else { return eprintln!("SKIP: the real servers are not installed") };
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let seed = folder.path().join("seed");
+    std::fs::write(&seed, [1; 32]).unwrap();
+    let config = format!("[seal]\nrequire = [\"*\"]\n{backend}");
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let url = format!("http://{}/mcp", gateway.address());
+    let arguments = json!({"timezone": "Etc/UTC"}).to_string();
+    let client = ["py-protobuf", &url, seed.to_str().unwrap(), "ada-key", "get_current_time", &arguments];
+    let Some(said) = run(&client).await.unwrap() else { return eprintln!("SKIP: py-protobuf is not installed") };
+    assert!(said["tools"].as_array().unwrap().contains(&json!("get_current_time")), "{said}");
+    assert!(said["result"]["content"][0]["text"].as_str().unwrap().contains("Etc/UTC"), "{said}");
+    let words = [&said["replayed"], &said["unsigned"], &said["answers_request"]];
+    assert_eq!(words, [&json!("replayed"), &json!("signature_missing"), &json!(true)], "{said}");
+}
+
+/// The configuration of the time server of PyPI, where it is installed.
+fn real_server() -> Option<String> {
+    let script = run_script();
+    let deps = std::env::var_os("MCP_TEST_DEPS").map_or_else(|| script.join("../../../.deps"), Into::into);
+    let there = deps.join("py-servers/bin/python").exists();
+    let there = there.then(|| {
+        format!("[backends.time]\ncommand = {}\nargs = [\"time\"]\nenv_pass = [\"MCP_TEST_DEPS\"]\n", json!(script))
+    });
+    assert!(there.is_some() || std::env::var("CI").as_deref() != Ok("true"), "the real servers are not installed");
+    there
+}

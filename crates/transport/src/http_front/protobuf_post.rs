@@ -1,0 +1,135 @@
+//! A POST whose body is a message as protobuf. The answer is a stream of messages, each after its length.
+
+use super::FrontAnswer;
+use super::answer::{SESSION_ID, plain, refusal};
+use super::client_connection::{BusyConnection, ClientConnection};
+use super::heads::Heads;
+use super::post::{era_of, find_session, open_modern, opens_session, read_message, trace_of, unreadable_body};
+use super::routed::FrontBody;
+use crate::protobuf::{self, Decoded};
+use crate::proved::Proved;
+use crate::read_body::read_body;
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use hyper::body::Incoming;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind, Limit};
+use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_wire::{Envelope, Era, Kind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Answers a POST.
+pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body: Incoming) -> FrontAnswer {
+    let (front, heads) = (&connection.front, Heads::read(&headers));
+    let limit = protobuf::limit_for(&connection.caller(), front.gateway.settings().limits.message);
+    let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(connection.share())).await {
+        Ok(bytes) => bytes,
+        Err(error) => return unreadable_body(front, error),
+    };
+    let Decoded { json, proof } = match protobuf::decode(&front.gateway, &connection.caller(), bytes) {
+        Ok(decoded) => decoded,
+        Err(fault) => return refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, &fault),
+    };
+    let message = match read_message(front, json) {
+        Ok(message) => message,
+        Err(answer) => return *answer,
+    };
+    match era_of(&heads, &message) {
+        Era::Modern => match open_modern(connection, &heads, &message, proof) {
+            Ok(opened) => {
+                let carrier = trace_of(front, &headers);
+                opened.session.receive_with(&opened.reader, message, opened.proof.carried(carrier));
+                answer(connection, opened.reader).await
+            }
+            Err(answer) => *answer,
+        },
+        Era::Legacy if opens_session(&message) => initialize(connection, &headers, message, &proof).await,
+        Era::Legacy => match find_session(connection, &heads) {
+            Ok(session) => legacy(connection, &session, &headers, message, &proof).await,
+            Err(answer) => *answer,
+        },
+    }
+}
+
+async fn initialize(
+    connection: &Arc<ClientConnection>,
+    headers: &HeaderMap,
+    message: Envelope,
+    proof: &Proved,
+) -> FrontAnswer {
+    let opened = Gateway::new_session_id().and_then(|external| {
+        connection.front.gateway.open_session(connection.caller(), Mode::Session, &external, "http")
+    });
+    let session = match opened {
+        Ok(session) => session,
+        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, message.id().as_ref(), Era::Legacy, &fault),
+    };
+    let mut answer = legacy(connection, &session, headers, message, proof).await;
+    if session.client().is_none() {
+        session.close();
+    } else if let Ok(value) = HeaderValue::from_str(&session.external) {
+        answer.headers_mut().insert(&SESSION_ID, value);
+    }
+    answer
+}
+
+async fn legacy(
+    connection: &Arc<ClientConnection>,
+    session: &Arc<Session>,
+    headers: &HeaderMap,
+    message: Envelope,
+    proof: &Proved,
+) -> FrontAnswer {
+    let front = &connection.front;
+    let Some(reader) = session.open_stream() else {
+        front.gateway.counters.refused(Limit::Streams);
+        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
+        return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
+    };
+    let expects_answer = message.kind() == Kind::Request;
+    session.receive_with(&reader, message, proof.carried(trace_of(front, headers)));
+    if expects_answer { answer(connection, reader).await } else { plain(StatusCode::ACCEPTED) }
+}
+
+/// The stream of messages. Its status is that of the first one, if that comes soon and is the last.
+async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader) -> FrontAnswer {
+    let first = match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
+        Some(None) => return plain(StatusCode::ACCEPTED),
+        Some(first) => first,
+        None => None,
+    };
+    let status = first.as_ref().filter(|out| out.last).map_or(200, |out| out.status);
+    let body = ProtobufBody { first, reader, ended: false };
+    let mut answer = Response::new(FrontBody::Protobuf(Box::new((body, BusyConnection::new(connection)))));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    answer.headers_mut().insert(CONTENT_TYPE, protobuf::CONTENT_TYPE);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    answer
+}
+
+/// Messages of one stream, each after its length.
+pub struct ProtobufBody {
+    first: Option<Out>,
+    reader: StreamReader,
+    ended: bool,
+}
+
+impl ProtobufBody {
+    /// The next message.
+    pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        while !self.ended {
+            let out = match self.first.take() {
+                Some(out) => Some(out),
+                None => std::task::ready!(self.reader.outbox().poll_next(cx)),
+            };
+            let Some(out) = out else { break };
+            self.ended = out.last;
+            if let Some(bytes) = (!out.part).then(|| protobuf::encode(out.into_bytes(), true)).flatten() {
+                return Poll::Ready(Some(bytes));
+            }
+        }
+        Poll::Ready(None)
+    }
+}
