@@ -185,19 +185,24 @@ impl TapeSource {
     }
 }
 
+/// Most places after the last entry that could be read at which others are looked for.
+const MOST_TRIED: u64 = 10_000;
+
 /// Verifies the entries after this place, each read alone, up to one that cannot be read.
-fn one_by_one(store: &dyn TapeStore, tape: &str, mut after: Option<u64>, verifier: &mut Verifier) {
-    loop {
-        let query = Query { tape: Some(tape.to_owned()), after, limit: Some(1), ..Query::default() };
+fn one_by_one(store: &dyn TapeStore, tape: &str, after: Option<u64>, verifier: &mut Verifier) {
+    let last = after.unwrap_or(0);
+    for place in last + 1..=last.saturating_add(MOST_TRIED) {
+        // Backwards: a store may look at the entry behind the last one that is wanted, and that one was read before.
+        let (tape, after) = (Some(tape.to_owned()), Some(place + 1));
+        let query = Query { tape, after, limit: Some(1), newest_first: true, ..Query::default() };
         match store.find(&query).map(|page| page.hits.into_iter().next()) {
             Err(error) => return verifier.unreadable(error.to_string()),
-            Ok(None) => return,
-            Ok(Some(hit)) => {
-                after = Some(hit.entry.seq);
+            Ok(Some(hit)) if hit.entry.seq == place => {
                 if !verifier.push(hit.entry) {
                     return;
                 }
             }
+            Ok(_) => {}
         }
     }
 }

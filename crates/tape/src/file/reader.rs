@@ -45,6 +45,10 @@ impl<R: Read + Seek> TapeFile<R> {
         let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the header is missing"))?;
         let content = header.content(&mut from, PREAMBLE)?;
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
+        // Files of older versions do not say it twice.
+        if ![0, version].contains(&head.version) {
+            return Err(TapeFileError::damaged(PREAMBLE, "the file begins with another version than its head has"));
+        }
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let first = PREAMBLE + HEADER as u64 + u64::from(header.stored);
         let mut file =

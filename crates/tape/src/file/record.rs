@@ -1,6 +1,7 @@
 //! Entries as records, and back.
 
 use super::around;
+use super::frame::VERSION;
 use super::proto::{self, entry::Content as RecorderInput};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
@@ -103,6 +104,7 @@ pub(crate) fn of_head(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> proto
         sessions: sessions.iter().map(session).collect(),
         parent: info.parent.clone(),
         seal: info.seal.as_deref().map(<[u8]>::to_vec),
+        version: VERSION,
     }
 }
 

@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+"""Verifies a sealed tape without Signalbox: `signalbox tape export last -o tape.jsonl`, then `tape.py tape.jsonl`.
+
+Written from docs/seal.md alone. Needs cbor2 and cryptography. Exits as `signalbox tape verify` does, but for trust: it prints the key
+that signed, and the reader has to know it. 0 valid, 1 broken, 4 intact and never closed, 5 never sealed.
+"""
+import base64
+import hashlib
+import json
+import re
+import sys
+
+import cbor2
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+POINTS = ["client to gateway", "gateway to backend", "backend to gateway", "gateway to client"]
+MAX_LEAVES, MAX_DEPTH, REMOVED = 256, 128, b'"[redacted]"'
+SPACE, BARE = re.compile(rb"[ \t\n\r]*"), re.compile(rb'[^ \t\n\r,:"{}\[\]]+')
+STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+class Broken(Exception):
+    pass
+
+
+def sha256(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def protobuf(data):
+    """Field number to the list of its values: integers, or bytes."""
+    fields, at = {}, 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(data):
+        key = varint()
+        if key & 7 == 0:
+            value = varint()
+        elif key & 7 == 2:
+            length = varint()
+            value, at = data[at : at + length], at + length
+        else:
+            raise Broken("a seal cannot be read")
+        fields.setdefault(key >> 3, []).append(value)
+    return fields
+
+
+def one(fields, number, default=None):
+    return fields.get(number, [default])[0]
+
+
+def leaves(body, paths):
+    """Where the leaves of a message are."""
+    if not paths or b"\0" in body:
+        return []
+    found = []
+
+    def space(at):
+        return SPACE.match(body, at).end()
+
+    def value(at, alive, names, inside, depth):
+        byte = body[at : at + 1]
+        if byte in (b"{", b"["):
+            if depth == MAX_DEPTH:
+                raise ValueError
+            return container(at, alive, names, inside, depth)
+        match = (STRING if byte == b'"' else BARE).match(body, at)
+        if not match:
+            raise ValueError
+        if inside and len(found) < MAX_LEAVES:
+            found.append((at, match.end()))
+        return match.end()
+
+    def container(at, alive, names, inside, depth):
+        is_object = body[at] == ord("{")
+        end = b"}" if is_object else b"]"
+        at = space(at + 1)
+        if body[at : at + 1] == end:
+            return at + 1
+        while True:
+            inner, below = [], inside
+            if is_object:
+                name = STRING.match(body, at)
+                if not name:
+                    raise ValueError
+                at = space(name.end())
+                if body[at : at + 1] != b":":
+                    raise ValueError
+                at = space(at + 1)
+                if not inside and alive:
+                    try:
+                        text = json.loads(name.group(), strict=False)
+                    except ValueError:
+                        text = None
+                    inner = [path for path in alive if len(path) > names and path[names] == text]
+                    below = any(len(path) == names + 1 for path in inner)
+            at = space(value(at, inner, names + 1, below, depth + 1))
+            if body[at : at + 1] == end:
+                return at + 1
+            if body[at : at + 1] != b",":
+                raise ValueError
+            at = space(at + 1)
+
+    try:
+        at = space(value(space(0), paths, 0, False, 0))
+        return found if at == len(body) else []
+    except ValueError:
+        return []
+
+
+def commitment(body, places, salts, removed):
+    hashes, frame, start = [], b"", 0
+    removed = iter(removed)
+    for (first, last), salt in zip(places, salts[1:]):
+        if salt:
+            hashes.append(sha256(b"\1", salt, body[first:last]))
+        elif body[first:last] == REMOVED:
+            hashes.append(next(removed))
+        else:
+            raise Broken("something stands in the place of a removed value")
+        frame += body[start:first] + b"\0"
+        start = last
+    frame += body[start:]
+    return sha256(b"\2", salts[0], frame, *hashes, len(frame).to_bytes(8, "big"), len(hashes).to_bytes(4, "big"))
+
+
+def session(line):
+    keys = ["external", "client", "client_version", "revision"]
+    more = [line.get("proof"), line.get("claims", []), line.get("address")]
+    return [line.get(key) for key in keys] + [line["transport"]] + more
+
+
+def raw(line):
+    if line.get("text") is not None:
+        return line["text"].encode()
+    return base64.b64decode(line["base64"]) if line.get("base64") is not None else None
+
+
+def form(line, body):
+    """The canonical form of an entry."""
+    items = [line["seq"], line["at"], line.get("session"), line.get("exchange"), line["principal"]]
+    if "message" in line:
+        told = line["message"]
+        http = told.get("http")
+        if http is not None:
+            http = [http.get("method"), http.get("url"), http.get("status"), http["headers"], http.get("redacted", False)]
+        items += ["message", POINTS.index(told["point"]) + 1, told["kind"], told.get("method"), told.get("subject"), told.get("backend")]
+        items += [told.get("error_code"), told["length"], told.get("number", 0), told.get("own", False), told.get("again") or 0]
+        items += [told.get("lost"), told.get("redacted", False), told.get("event_id"), http, body]
+    elif "decisions" in line:
+        keys = ["by", "rule", "phase", "verdict", "detail", "conditions", "inputs"]
+        items += ["decisions", [[one.get(key) for key in keys] + [one.get("redacted", False)] for one in line["decisions"]]]
+    elif "finished" in line:
+        told = line["finished"]
+        items += ["finished", told["method"], told.get("subject"), told.get("backend"), told["outcome"], told["took"]]
+        items += [told["bytes_in"], told["bytes_out"], told.get("operation"), told.get("round", 1), told.get("client"), told.get("redacted", False)]
+    elif "session_began" in line:
+        items += ["session"] + session(line["session_began"])
+    elif "session_ended" in line:
+        items += ["session_ended"]
+    elif "client" in line:
+        items += ["client", line["client"]["number"]] + session(line["client"])
+    elif "backend" in line:
+        told = line["backend"]
+        items += ["backend", told["backend"], told.get("view", ""), told.get("revision"), told["hash"]]
+        items += [[[part["name"], raw(part)] for part in told["parts"]], told.get("left", []), told.get("redacted", False)]
+    elif "rules" in line:
+        items += ["rules", line["rules"]["hash"], line["rules"]["text"], line["rules"].get("redacted", False)]
+    elif "gap" in line:
+        items += ["gap", line["gap"]["facts"], line["gap"]["reason"]]
+    elif "lost" in line:
+        items += ["lost", line["lost"]["number"], POINTS.index(line["lost"]["point"]) + 1, line["lost"]["reason"]]
+    elif "refused" in line:
+        told = line["refused"]
+        items += ["refused", told.get("status"), told["reason"], told["detail"], told.get("client")]
+    else:
+        raise Broken("an entry of an unknown kind")
+    return cbor2.dumps(items)
+
+
+def signed(kind, tape, head):
+    """The seq and hash that a head signs, after its signature was checked."""
+    fields = protobuf(head)
+    seq, hashed, key = one(fields, 1, 0), one(fields, 2, b""), one(fields, 6, b"")
+    key_id = one(fields, 5, b"").decode()
+    canonical = cbor2.dumps([kind, tape, seq, hashed, one(fields, 3, 0), one(fields, 4), key_id, key])
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(one(fields, 7, b""), b"signalbox-seal\0mcp-cbor/2\0tape\0" + canonical)
+    except (InvalidSignature, ValueError):
+        raise Broken(f"the {kind} signature does not fit") from None
+    return seq, hashed, one(fields, 4), key.hex()
+
+
+def verify(lines):
+    head = json.loads(next(lines))
+    if not head.get("seal"):
+        return 5, "the tape was never sealed", set()
+    tape, seal = head["id"], protobuf(base64.b64decode(head["seal"]))
+    commit = [path.decode() for path in seal.get(3, [])]
+    redaction = "\n".join("\n".join(head["redaction"]).splitlines())
+    start = ["signalbox-tape/1", tape, head["kind"], head["target"], head["started"], head["program"], redaction]
+    now = sha256(b"\5", cbor2.dumps(start + [head["sampling"], head.get("parent"), commit]))
+    _, opening, _, key = signed("opening", tape, one(seal, 4, b""))
+    keys, last, pruned = {key}, 0, 0
+    if opening != now:
+        raise Broken("the head is not the one that was sealed")
+    if 5 in seal:
+        pruned, now, _, key = signed("checkpoint", tape, one(seal, 5))
+        keys.add(key)
+        last = pruned
+    seed, paths = one(seal, 2), [path.split(".") for path in commit]
+    aes = Cipher(algorithms.AES(seed), modes.ECB()) if seed else None
+    for text in lines:
+        line = json.loads(text)
+        if line["seq"] == pruned and line.get("gap", {}).get("reason") == "pruned" and "seal" not in line:
+            continue
+        try:
+            stored = base64.b64decode(line["seal"])
+            details = protobuf(stored[32:])
+            body = raw(line["message"]) if "message" in line else None
+            if body is not None:
+                places, salts = leaves(body, paths), details.get(3)
+                if salts is None:
+                    number = one(details, 2, 0) or line["seq"]
+                    blocks = b"".join(number.to_bytes(8, "big") + i.to_bytes(8, "big") for i in range(len(places) + 1))
+                    made = aes.encryptor().update(blocks)
+                    salts = [made[i : i + 16] for i in range(0, len(made), 16)]
+                if len(salts) != len(places) + 1:
+                    raise Broken("the salts do not fit")
+                body = commitment(body, places, salts, details.get(4, []))
+            elif 5 in details:
+                body = one(details, 5)
+            now = sha256(b"\4", now, sha256(b"\3", form(line, body)))
+            if now != stored[:32]:
+                raise Broken("it is not as it was recorded")
+            if 1 in details:
+                seq, hashed, _, key = signed("interim", tape, one(details, 1))
+                keys.add(key)
+                if (seq, hashed) != (line["seq"], now):
+                    raise Broken("the signature is of another place")
+        except (Broken, KeyError, ValueError, IndexError, StopIteration) as why:
+            raise Broken(f"entry {line['seq']}, after entry {last}: {why!r}") from None
+        last = line["seq"]
+    if 6 not in seal:
+        if head.get("ended") is not None:
+            raise Broken("the tape ended, but the signature that closes it is missing")
+        return 4, f"intact up to entry {last}, and never closed", keys
+    seq, hashed, ended, key = signed("closing", tape, one(seal, 6))
+    if (seq, hashed, ended) != (last, now, head.get("ended")):
+        raise Broken(f"the tape was closed after entry {seq}, and this one ends after entry {last}")
+    return 0, f"valid: closed after entry {last}", keys | {key}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as file:
+        try:
+            code, text, signers = verify(file)
+        except Broken as why:
+            code, text, signers = 1, f"BROKEN: {why}", set()
+    print(text)
+    for signer in sorted(signers):
+        print(f"signed with the public key {signer}")
+    sys.exit(code)
