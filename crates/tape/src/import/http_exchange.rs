@@ -123,6 +123,11 @@ impl HttpExchange {
         recording.talk(&key, || Talk { external: session, transport, server: None, revision, stateless })
     }
 
+    /// How many headers it has.
+    pub(super) fn headers(&self) -> usize {
+        self.headers.len() + self.answer.as_ref().map_or(0, |answer| answer.headers.len())
+    }
+
     /// All its messages.
     pub(super) fn said(&mut self) -> impl Iterator<Item = &mut Said> {
         self.sent.iter_mut().chain(self.answer.iter_mut().flat_map(|answer| &mut answer.said))

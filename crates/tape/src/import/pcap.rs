@@ -42,10 +42,10 @@ pub(super) fn read(file: &[u8]) -> Result<Recording, ImportError> {
     let mut left_out: Vec<LeftOut> =
         links.into_iter().map(|(link, packets)| LeftOut::LinkType { link, packets }).collect();
     left_out.extend((fragments > 0).then_some(LeftOut::Fragments { packets: fragments }));
-    let mut exchanges = Vec::new();
+    let (mut exchanges, mut headers) = (Vec::new(), 0);
     for (number, connection) in (1..).zip(streams.connections()) {
-        let mut reader = ConnectionReader::new(number, &connection);
-        reader.read(&mut exchanges);
+        let mut reader = ConnectionReader::new(number, &connection, &mut headers);
+        reader.read(&mut exchanges)?;
         left_out.extend(reader.left_out());
         left_out.truncate(MAX_LEFT_OUT);
     }

@@ -3,6 +3,7 @@
 use super::http_stream::{AnswerHead, Body, HttpStream, RequestHead, Unreadable};
 use super::tcp_streams::{Connection, Mark, Piece, Stream};
 use super::web_socket::{FrameError, text_messages};
+use crate::import::error::ImportError;
 use crate::import::http_exchange::{EventReader, HttpAnswer, HttpExchange, Said, find, is_events, messages, origin};
 use crate::import::left_out::{LeftOut, Missing};
 use bytes::Bytes;
@@ -17,6 +18,8 @@ const TLS_RECORDS: std::ops::RangeInclusive<u8> = 0x14..=0x17;
 const MAX_NAME: usize = 32;
 /// Most things of one connection that are named as left out.
 const MAX_LEFT_OUT: usize = 20;
+/// Most headers of requests and answers with messages, in the whole file.
+const MAX_HEADERS: usize = 4_000_000;
 
 /// Reads one connection.
 pub(super) struct ConnectionReader<'a> {
@@ -25,15 +28,17 @@ pub(super) struct ConnectionReader<'a> {
     /// Which end is the client.
     client: usize,
     missing: Vec<Missing>,
+    /// How many headers all connections have by now.
+    headers: &'a mut usize,
 }
 
 impl<'a> ConnectionReader<'a> {
-    pub(super) fn new(number: usize, connection: &'a Connection<'a>) -> Self {
+    pub(super) fn new(number: usize, connection: &'a Connection<'a>, headers: &'a mut usize) -> Self {
         let client = connection.opened_by.unwrap_or_else(|| {
             let asks = |end: usize| connection.ways[end].pieces().iter().any(|piece| begins_request(piece.data));
             usize::from(!asks(0) && asks(1))
         });
-        Self { number, connection, client, missing: Vec::new() }
+        Self { number, connection, client, missing: Vec::new(), headers }
     }
 
     /// What was left out of it.
@@ -44,17 +49,20 @@ impl<'a> ConnectionReader<'a> {
     }
 
     /// Adds its exchanges that may be ones of MCP.
-    pub(super) fn read(&mut self, exchanges: &mut Vec<HttpExchange>) {
+    ///
+    /// # Errors
+    /// If there are too many headers in the file.
+    pub(super) fn read(&mut self, exchanges: &mut Vec<HttpExchange>) -> Result<(), ImportError> {
         let (asks, answers) = (&self.connection.ways[self.client], &self.connection.ways[1 - self.client]);
         let first = asks.pieces().first().or(answers.pieces().first());
         if first.is_some_and(|piece| begins_tls(piece.data)) {
             self.missing.push(Missing::Encrypted);
-            return;
+            return Ok(());
         }
         let requests = asks.join(|piece| begins_request(piece.data));
         if requests.bytes.starts_with(HTTP2) {
             self.missing.push(Missing::Http2);
-            return;
+            return Ok(());
         }
         if let (Some(packet), true) = (requests.lost_before, requests.bytes.is_empty())
             && asks.pieces().iter().any(|piece| begins_request(piece.data))
@@ -62,17 +70,17 @@ impl<'a> ConnectionReader<'a> {
             self.missing.push(Missing::AfterLoss { packet });
         }
         if !begins_request(&requests.bytes) {
-            return;
+            return Ok(());
         }
         // In the middle of a connection, the first answers are to requests before the capture.
         let began = requests.mark_before(1).packet;
         let answers =
             answers.join(|piece: &Piece<'_>| piece.mark.packet > began && piece.data.starts_with(STATUS_LINE));
         let before = exchanges.len();
-        self.exchanges(&requests, &answers, exchanges);
+        self.exchanges(&requests, &answers, exchanges)?;
         // A connection on which nobody speaks MCP needs no mention.
         if exchanges.len() == before && self.missing.is_empty() {
-            return;
+            return Ok(());
         }
         if requests.begins_late || answers.begins_late {
             self.missing.push(Missing::Beginning);
@@ -81,34 +89,45 @@ impl<'a> ConnectionReader<'a> {
             self.missing.push(Missing::AfterLoss { packet });
         }
         self.missing.truncate(MAX_LEFT_OUT);
+        Ok(())
     }
 
-    fn exchanges(&mut self, requests: &Stream, answers: &Stream, exchanges: &mut Vec<HttpExchange>) {
+    fn exchanges(
+        &mut self,
+        requests: &Stream,
+        answers: &Stream,
+        exchanges: &mut Vec<HttpExchange>,
+    ) -> Result<(), ImportError> {
         let (mut asked, mut answered) = (HttpStream::new(requests), HttpStream::new(answers));
         let mut answers_end = false;
         loop {
             let (head, body) = match asked.request() {
                 Ok(Some(request)) => request,
-                Ok(None) => return,
-                Err(error) => return self.unreadable(error),
-            };
-            let sent_by = asked.mark();
-            let answer = match answered.answer(&head.method) {
-                _ if answers_end => None,
-                Ok(answer) => answer,
+                Ok(None) => return Ok(()),
                 Err(error) => {
                     self.unreadable(error);
-                    None
+                    return Ok(());
                 }
             };
+            let sent_by = asked.mark();
+            let answer = if answers_end { Ok(None) } else { answered.answer(&head.method) };
+            let answer = answer.unwrap_or_else(|error| {
+                self.unreadable(error);
+                None
+            });
             answers_end |= answer.is_none();
             if let Some((answer, _)) = &answer
                 && (answer.status == 101 || head.method == "CONNECT")
             {
                 exchanges.extend(self.web_socket(head, answer, &asked, &answered));
-                return;
+                return Ok(());
             }
             let exchange = self.exchange(head, &body, sent_by, &asked, answer.map(|answer| (answer, &answered)));
+            let headers = exchange.as_ref().map_or(0, HttpExchange::headers);
+            *self.headers = self.headers.saturating_add(headers);
+            if *self.headers > MAX_HEADERS {
+                return Err(ImportError::TooMany { what: "HTTP headers", most: MAX_HEADERS });
+            }
             exchanges.extend(exchange);
         }
     }

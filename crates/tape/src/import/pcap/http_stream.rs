@@ -12,6 +12,8 @@ const MAX_HEAD: usize = 64 << 10;
 const MAX_HEADERS: usize = 128;
 /// Longest line with the size of a chunk, in bytes.
 const MAX_CHUNK_LINE: usize = 1 << 10;
+/// Most chunks of a body.
+const MAX_CHUNKS: usize = 1_000_000;
 
 /// Reads one side of a connection.
 pub(super) struct HttpStream<'s> {
@@ -171,6 +173,9 @@ impl<'s> HttpStream<'s> {
             }
             let chunk = self.sized(size);
             body.parts.extend(chunk.parts);
+            if body.parts.len() > MAX_CHUNKS {
+                return Err(self.unreadable("a body has too many chunks"));
+            }
             match self.stream.bytes.get(self.at..) {
                 Some([b'\r', b'\n', ..]) if chunk.whole => self.at += 2,
                 Some([] | [b'\r']) => return Ok(self.unfinished(body)),
