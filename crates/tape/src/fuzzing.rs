@@ -26,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("tape_file", tape_file),
     ("redact", redact),
     ("import_har", import_har),
+    ("import_pcap", import_pcap),
     ("import_lines", import_lines),
     ("import_cassette", import_cassette),
     ("export_calls", export_calls),
@@ -95,6 +96,11 @@ pub fn redact(data: &[u8]) {
 /// A HAR file of anybody.
 pub fn import_har(data: &[u8]) {
     import(data, ImportFormat::Har);
+}
+
+/// A packet capture of anybody.
+pub fn import_pcap(data: &[u8]) {
+    import(data, ImportFormat::Pcap);
 }
 
 /// Lines of messages, in every form.
@@ -211,7 +217,8 @@ mod tests {
         });
         let mut seeds = vec![writer.finish(None).unwrap(), content.collect()];
         seeds.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
-        let recordings: [&[u8]; 4] = [
+        let recordings: [&[u8]; 5] = [
+            include_bytes!("../tests/recordings/session.pcap"),
             include_bytes!("../tests/recordings/mitmproxy.har"),
             include_bytes!("../tests/recordings/mcporter.ndjson"),
             include_bytes!("../tests/recordings/mcp-rec.jsonl"),

@@ -10,11 +10,14 @@ mod entries;
 mod error;
 mod format;
 mod har;
+mod http_exchange;
+mod left_out;
 mod lines;
 mod mcporter;
 mod mcpsnoop;
 mod messages;
 mod offers;
+mod pcap;
 mod recording;
 #[cfg(test)]
 mod tests;
@@ -22,6 +25,7 @@ mod tests;
 pub use entries::Entries;
 pub use error::ImportError;
 pub use format::{Content, ImportFormat};
+pub use left_out::{LeftOut, Missing};
 pub use recording::{Heard, Recording, Side, Talk};
 
 use bytes::Bytes;
@@ -39,13 +43,17 @@ pub fn read(file: &Bytes, format: ImportFormat) -> Result<Recording, ImportError
     }
     let recording = match format {
         ImportFormat::Har => har::read(file)?,
+        ImportFormat::Pcap => pcap::read(file)?,
         ImportFormat::McpRecorder => cassette::read(file)?,
         ImportFormat::Messages | ImportFormat::McpRec => lines::read(file, messages::said)?,
         ImportFormat::Mcporter => lines::read(file, mcporter::said)?,
         ImportFormat::Mcpsnoop => lines::read(file, mcpsnoop::said)?,
     };
     if recording.heard.is_empty() {
-        return Err(ImportError::Empty(format.holds()));
+        return Err(match &recording.left_out[..] {
+            [] => ImportError::Empty(format.holds()),
+            [first, others @ ..] => ImportError::AllLeftOut { first: first.to_string(), others: others.len() },
+        });
     }
     Ok(recording)
 }

@@ -68,10 +68,11 @@ pub enum TapeCommand {
     Diff(Box<DiffArgs>),
     /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
     Export(ExportArgs),
-    /// Import a tape file, exported JSON lines, or a recording of another program into the store
+    /// Import a tape file, exported JSON lines, a packet capture or a recording of another program into the store
     ///
     /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact` says.
-    /// Nothing is kept of a file that cannot be read to its end.
+    /// Nothing is kept of a file that cannot be read to its end. Of packet captures, connections that are encrypted are left
+    /// out, and so is what follows lost packets; the command says so.
     Import {
         /// The file
         file: PathBuf,
@@ -374,6 +375,8 @@ pub enum ImportFormat {
     Jsonl,
     /// HTTP Archive 1.2, of this program, a browser or a proxy
     Har,
+    /// A packet capture (pcap or pcapng) of MCP over plain HTTP or WebSocket
+    Pcap,
     /// One MCP message per line, bare or with its direction and time
     Messages,
     /// `mcporter record`

@@ -24,13 +24,14 @@ fn recording(name: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn recordings_of_other_programs_are_imported_shown_and_exported() {
+async fn so_13_recordings_of_other_programs_are_imported_shown_and_exported() {
     let folder = tempfile::tempdir().unwrap();
     for (name, format, call) in [
         ("mcporter.ndjson", "mcporter", "echo"),
         ("mcp-rec.jsonl", "mcp-rec", "convert_time"),
         ("mcp-recorder.json", "mcp-recorder", "convert_time"),
         ("mitmproxy.har", "har", "echo"),
+        ("session.pcap", "pcap", "countdown"),
     ] {
         let file = recording(name).display().to_string();
         let imported = run(folder.path(), &["tape", "import", &file], "").await;
@@ -91,7 +92,7 @@ fn calls_of(tape: &Path) -> Vec<(Value, Value)> {
 }
 
 #[tokio::test]
-async fn issue_15_8_recordings_of_other_programs_are_served() {
+async fn issue_15_8_so_13_recordings_of_other_programs_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let written = |name: &str, text: &str| {
         let file = folder.path().join(name);
@@ -99,8 +100,9 @@ async fn issue_15_8_recordings_of_other_programs_are_served() {
         file
     };
     let (snooped, lines) = (written("mcpsnoop.jsonl", MCPSNOOP), written("lines.jsonl", JSON_LINES));
-    let made = ["mcporter.ndjson", "mcp-rec.jsonl", "mcp-recorder.json", "mitmproxy.har"].map(recording);
-    for (file, calls) in made.into_iter().zip([2, 2, 2, 3]).chain([(snooped, 1), (lines, 2)]) {
+    let made =
+        ["mcporter.ndjson", "mcp-rec.jsonl", "mcp-recorder.json", "mitmproxy.har", "session.pcap"].map(recording);
+    for (file, calls) in made.into_iter().zip([2, 2, 2, 3, 2]).chain([(snooped, 1), (lines, 2)]) {
         let name = file.display().to_string();
         let imported = run(folder.path(), &["tape", "import", &name], "").await;
         assert_eq!(imported.code, 0, "{name}: {}", imported.stderr);

@@ -6,7 +6,7 @@ pub enum ImportError {
     /// Something at this place makes no sense.
     #[error("{place}: {why}")]
     At {
-        /// Where: `line 17`, `log.entries[3]`.
+        /// Where: `line 17`, `log.entries[3]`, `packet 4`.
         place: String,
         /// What is wrong there.
         why: String,
@@ -14,9 +14,17 @@ pub enum ImportError {
     /// Nothing in it is an MCP message.
     #[error("the file holds no MCP messages; {0}")]
     Empty(&'static str),
+    /// Nothing that is an MCP message could be read.
+    #[error("the file holds no MCP messages that can be read: {first}{}", also(*.others))]
+    AllLeftOut {
+        /// What was left out first.
+        first: String,
+        /// How many things more were left out.
+        others: usize,
+    },
     /// The content is that of no known format.
     #[error(
-        "the format cannot be told from the content; name it with --format (har, messages, mcporter, mcp-rec, mcp-recorder, mcpsnoop)"
+        "the format cannot be told from the content; name it with --format (har, pcap, messages, mcporter, mcp-rec, mcp-recorder, mcpsnoop)"
     )]
     Unknown,
     /// The file is larger than is read.
@@ -40,4 +48,8 @@ impl ImportError {
     pub(super) fn line(number: usize, why: impl Into<String>) -> Self {
         Self::At { place: format!("line {number}"), why: why.into() }
     }
+}
+
+fn also(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(", and {others} more like that") }
 }

@@ -1,6 +1,7 @@
 //! Which program wrote a recording, and how that is told from its content.
 
 use super::error::ImportError;
+use super::pcap::is_capture;
 use crate::export::jsonl;
 use crate::file;
 use signalbox_wire::json;
@@ -10,6 +11,8 @@ use signalbox_wire::json;
 pub enum ImportFormat {
     /// HTTP Archive 1.2.
     Har,
+    /// A packet capture, pcap or pcapng.
+    Pcap,
     /// One MCP message a line, bare, or in an object that tells its direction and time.
     Messages,
     /// NDJSON of `mcporter record`.
@@ -39,6 +42,7 @@ impl ImportFormat {
     pub fn word(self) -> &'static str {
         match self {
             Self::Har => "har",
+            Self::Pcap => "pcap",
             Self::Messages => "messages",
             Self::Mcporter => "mcporter",
             Self::McpRec => "mcp-rec",
@@ -51,6 +55,7 @@ impl ImportFormat {
     pub(super) fn holds(self) -> &'static str {
         match self {
             Self::Har => "messages are looked for in the bodies of POST requests and their answers",
+            Self::Pcap => "messages are looked for in plain HTTP/1 and WebSocket, on every port",
             Self::McpRecorder => "messages are looked for in `interactions`",
             _ => "one JSON-RPC message is looked for in each line",
         }
@@ -65,6 +70,9 @@ impl Content {
     pub fn of(file: &[u8]) -> Result<Self, ImportError> {
         if file.starts_with(&file::frame::MAGIC) {
             return Ok(Self::Tape);
+        }
+        if is_capture(file) {
+            return Ok(Self::Other(ImportFormat::Pcap));
         }
         let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
         let first = text.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty()).unwrap_or_default();

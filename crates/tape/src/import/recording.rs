@@ -1,6 +1,7 @@
 //! What was overheard, in whatever file it was written down.
 
 use super::error::ImportError;
+use super::left_out::LeftOut;
 use bytes::Bytes;
 use signalbox_engine::fact::Carried;
 use std::collections::HashMap;
@@ -69,6 +70,8 @@ pub struct Recording {
     pub talks: Vec<Talk>,
     /// The messages, in their order.
     pub heard: Vec<Heard>,
+    /// What could not be read, the first things if there are many.
+    pub left_out: Vec<LeftOut>,
     by_key: HashMap<String, usize>,
 }
 

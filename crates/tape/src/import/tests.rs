@@ -7,7 +7,7 @@ use crate::{Gather, Piece, Story};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content as Told, Entry, SessionInfo};
 
-fn entries(file: &[u8]) -> Result<Vec<Entry>, ImportError> {
+pub(super) fn entries(file: &[u8]) -> Result<Vec<Entry>, ImportError> {
     let Content::Other(format) = Content::of(file)? else { panic!("not of another program") };
     let recording = read(&Bytes::copy_from_slice(file), format)?;
     let redactor = Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap();
@@ -16,7 +16,7 @@ fn entries(file: &[u8]) -> Result<Vec<Entry>, ImportError> {
 }
 
 /// The exchanges: number, session, server, method, subject, outcome and milliseconds.
-fn exchanges(entries: &[Entry]) -> Vec<String> {
+pub(super) fn exchanges(entries: &[Entry]) -> Vec<String> {
     let mut all = entries.iter().cloned().map(Ok);
     let told = |piece| match piece {
         Piece::Exchange(entries) => {
@@ -30,7 +30,7 @@ fn exchanges(entries: &[Entry]) -> Vec<String> {
     Gather::new(&mut all).filter_map(|piece| told(piece.unwrap())).collect()
 }
 
-fn session(entries: &[Entry]) -> &SessionInfo {
+pub(super) fn session(entries: &[Entry]) -> &SessionInfo {
     let sessions = entries.iter().filter_map(|entry| match &entry.content {
         Told::Session(info) => Some(info),
         _ => None,
@@ -38,7 +38,7 @@ fn session(entries: &[Entry]) -> &SessionInfo {
     sessions.last().unwrap()
 }
 
-fn text(entry: &Entry) -> &str {
+pub(super) fn text(entry: &Entry) -> &str {
     match &entry.content {
         Told::Message(message) => match &message.body {
             Body::Whole(bytes) => std::str::from_utf8(bytes).unwrap(),
@@ -58,7 +58,7 @@ fn offer(entries: &[Entry], part: &str) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-fn in_order(entries: &[Entry]) {
+pub(super) fn in_order(entries: &[Entry]) {
     assert!(entries.iter().zip(1..).all(|(entry, seq)| entry.seq == seq));
     assert!(entries.is_sorted_by_key(|entry| entry.at));
 }

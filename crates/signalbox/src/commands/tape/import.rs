@@ -12,7 +12,7 @@ use signalbox_config::Config;
 use signalbox_control::table;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeKind};
 use signalbox_tape::export::jsonl::Reader;
-use signalbox_tape::import::{self, Content, Entries, ImportError, ImportFormat};
+use signalbox_tape::import::{self, Content, Entries, ImportError, ImportFormat, LeftOut};
 use signalbox_tape::recorder::Sampling;
 use signalbox_tape::{Select, TapeFile};
 use std::fs::File;
@@ -22,6 +22,8 @@ use std::process::ExitCode;
 
 /// How much of a file is looked at first to tell its format. That does not do for a large document.
 const LOOK: u64 = 1 << 20;
+/// How much of what was left out is said one by one.
+const MAX_SAID: usize = 20;
 
 /// Does it.
 pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result<ExitCode, Failure> {
@@ -36,6 +38,7 @@ pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result
         Some(format) => named(format),
         None => look(path)?,
     };
+    let mut left_out = Vec::new();
     let (info, count, missing) = match content {
         Content::Jsonl => {
             let reader = Reader::open(open(path)?)?;
@@ -52,8 +55,9 @@ pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result
             (info, count, missing)
         }
         Content::Other(format) => {
-            let (info, entries) = foreign(&config, path, format)?;
+            let (info, entries, omitted) = foreign(&config, path, format)?;
             let count = keep(&info, &mut entries.map(Ok))?;
+            left_out = omitted;
             (info, count, None)
         }
     };
@@ -61,6 +65,7 @@ pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result
     if let Some(missing) = missing {
         output::say(format_args!("the file is incomplete: {}", table::harmless(&missing)));
     }
+    say_left_out(&left_out);
     let text = match global.json {
         true => head(&info, Some(count)).to_string(),
         false => format!("{}: {count} entries", table::harmless(&info.id)),
@@ -78,6 +83,7 @@ fn named(format: Asked) -> Content {
         Asked::Tape => return Content::Tape,
         Asked::Jsonl => return Content::Jsonl,
         Asked::Har => ImportFormat::Har,
+        Asked::Pcap => ImportFormat::Pcap,
         Asked::Messages => ImportFormat::Messages,
         Asked::Mcporter => ImportFormat::Mcporter,
         Asked::McpRec => ImportFormat::McpRec,
@@ -111,10 +117,23 @@ fn unreadable(path: &Path, error: ImportError) -> Failure {
     Failure::Import { path: path.into(), error }
 }
 
+fn say_left_out(all: &[LeftOut]) {
+    for one in all.iter().take(MAX_SAID) {
+        output::say(format_args!("{}", table::harmless(&one.to_string())));
+    }
+    if let Some(more) = all.len().checked_sub(MAX_SAID).filter(|more| *more > 0) {
+        output::say(format_args!("{more} more of what could not be read were left out"));
+    }
+}
+
+/// The head of a tape, its entries, and what could not be read.
+type Foreign = (TapeInfo, Entries, Vec<LeftOut>);
+
 /// Reads a recording of another program, and makes the head of a tape for it.
-fn foreign(config: &Config, path: &Path, format: ImportFormat) -> Result<(TapeInfo, Entries), Failure> {
+fn foreign(config: &Config, path: &Path, format: ImportFormat) -> Result<Foreign, Failure> {
     let file = Bytes::from(bytes(path, import::MAX_FILE + 1)?);
-    let recording = import::read(&file, format).map_err(|error| unreadable(path, error))?;
+    let mut recording = import::read(&file, format).map_err(|error| unreadable(path, error))?;
+    let left_out = std::mem::take(&mut recording.left_out);
     let redactor = redactor(&config.record.redaction)?;
     let (started, ended) = recording.times().unwrap_or_else(|| (unix_nanos(), unix_nanos()));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -131,5 +150,5 @@ fn foreign(config: &Config, path: &Path, format: ImportFormat) -> Result<(TapeIn
         )
     };
     let hash = session_hash(&config.data_dir).map_err(Failure::Start)?;
-    Ok((info, Entries::new(recording, redactor, Some(&hash), started)))
+    Ok((info, Entries::new(recording, redactor, Some(&hash), started), left_out))
 }

@@ -1,0 +1,86 @@
+//! TCP segments out of packets: Ethernet with VLAN tags, Linux cooked captures, loopback and bare IP.
+
+use super::packets::Packet;
+use etherparse::{EtherType, IpNumber, LaxNetSlice, LaxSlicedPacket, TcpSlice, TransportSlice};
+use pcap_parser::Linktype;
+use std::net::{IpAddr, SocketAddr};
+
+/// Bare IP, as OpenBSD and some tools number it.
+const RAW_BSD: [i32; 2] = [12, 14];
+/// How long the head of a loopback packet is: the address family.
+const FAMILY: usize = 4;
+/// How long the head of a Linux cooked packet of version 1 is, and where its protocol is.
+const COOKED: (usize, usize) = (16, 14);
+/// The same of version 2.
+const COOKED_2: (usize, usize) = (20, 0);
+
+/// One TCP segment.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Segment<'a> {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    pub(super) sequence: u32,
+    pub(super) syn: bool,
+    pub(super) ack: bool,
+    pub(super) rst: bool,
+    pub(super) payload: &'a [u8],
+}
+
+/// What a packet holds.
+#[derive(Copy, Clone, Debug)]
+pub(super) enum Held<'a> {
+    /// A segment.
+    Segment(Segment<'a>),
+    /// A part of an IP packet with a segment.
+    Fragment,
+    /// Nothing of TCP.
+    Other,
+    /// The link type is not known.
+    UnknownLink,
+}
+
+/// What this packet holds.
+pub(super) fn held<'a>(packet: &Packet<'a>) -> Held<'a> {
+    let data = packet.data;
+    let sliced = match Linktype(packet.link) {
+        Linktype::ETHERNET => LaxSlicedPacket::from_ethernet(data).ok(),
+        Linktype::LINUX_SLL => cooked(data, COOKED),
+        Linktype::LINUX_SLL2 => cooked(data, COOKED_2),
+        // The family has another number on each system; the version of IP tells as much.
+        Linktype::NULL | Linktype::LOOP => data.get(FAMILY..).and_then(|rest| LaxSlicedPacket::from_ip(rest).ok()),
+        Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => LaxSlicedPacket::from_ip(data).ok(),
+        Linktype(other) if RAW_BSD.contains(&other) => LaxSlicedPacket::from_ip(data).ok(),
+        _ => return Held::UnknownLink,
+    };
+    sliced.map_or(Held::Other, |sliced| of_sliced(&sliced))
+}
+
+fn cooked(data: &[u8], (length, protocol): (usize, usize)) -> Option<LaxSlicedPacket<'_>> {
+    let protocol = data.get(protocol..)?.first_chunk::<2>()?;
+    Some(LaxSlicedPacket::from_ether_type(EtherType(u16::from_be_bytes(*protocol)), data.get(length..)?))
+}
+
+fn of_sliced<'a>(sliced: &LaxSlicedPacket<'a>) -> Held<'a> {
+    let (from, to): (IpAddr, IpAddr) = match &sliced.net {
+        Some(LaxNetSlice::Ipv4(ip)) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        Some(LaxNetSlice::Ipv6(ip)) => (ip.header().source_addr().into(), ip.header().destination_addr().into()),
+        _ => return Held::Other,
+    };
+    match &sliced.transport {
+        Some(TransportSlice::Tcp(tcp)) => Held::Segment(segment(from, to, tcp)),
+        _ if sliced.ip_payload().is_some_and(|ip| ip.fragmented && ip.ip_number == IpNumber::TCP) => Held::Fragment,
+        _ => Held::Other,
+    }
+}
+
+fn segment<'a>(from: IpAddr, to: IpAddr, tcp: &TcpSlice<'a>) -> Segment<'a> {
+    Segment {
+        from: SocketAddr::new(from, tcp.source_port()),
+        to: SocketAddr::new(to, tcp.destination_port()),
+        sequence: tcp.sequence_number(),
+        syn: tcp.syn(),
+        ack: tcp.ack(),
+        rst: tcp.rst(),
+        payload: tcp.payload(),
+    }
+}
