@@ -2,7 +2,6 @@
 //!
 //! `examples/verify-seal/vectors.py` checks the golden ones with libraries that are not ours.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
 use serde_json::Value;

@@ -24,7 +24,9 @@ pub use replay_args::{
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};
 use seal_args::SEAL_HELP;
-pub use seal_args::{ExportKeyArgs, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs, SealCommand, SignArgs, VerifyArgs};
+pub use seal_args::{
+    ExportKeyArgs, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs, SealCommand, SealVerifyArgs, SignArgs,
+};
 use signalbox_config::duration;
 use signalbox_config::{ListenAddr, LogLevel};
 use std::path::PathBuf;

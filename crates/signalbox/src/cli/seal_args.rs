@@ -38,7 +38,7 @@ pub enum SealCommand {
     /// written beside it, as FILE.sig.
     Sign(SignArgs),
     /// Check the signature of a JSON-RPC message or any other JSON file
-    Verify(VerifyArgs),
+    Verify(SealVerifyArgs),
 }
 
 const KEYS_HELP: &str = "\
@@ -190,7 +190,7 @@ pub struct SignArgs {
 
 /// Arguments of `seal verify`.
 #[derive(Debug, Clone, Args)]
-pub struct VerifyArgs {
+pub struct SealVerifyArgs {
     /// The file, or `-` for standard input
     pub file: PathBuf,
     /// For a file that is no message: its signature [default: FILE.sig]

@@ -2,7 +2,7 @@
 
 use super::SealFailure;
 use super::input::{FileSignature, domain_of, public_key, read, signature_path};
-use crate::cli::{Global, VerifyArgs};
+use crate::cli::{Global, SealVerifyArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
@@ -30,7 +30,7 @@ struct Proof {
     signed_at: Option<u64>,
 }
 
-pub(super) fn run(global: &Global, folder: &SealFolder, args: &VerifyArgs) -> Result<ExitCode, Failure> {
+pub(super) fn run(global: &Global, folder: &SealFolder, args: &SealVerifyArgs) -> Result<ExitCode, Failure> {
     let content = read(&args.file)?;
     let domain = args.domain.unwrap_or_else(|| domain_of(&content));
     let seconds = args.at.unwrap_or_else(|| timestamp::seconds_of(SystemTime::now()));
@@ -49,7 +49,7 @@ pub(super) fn run(global: &Global, folder: &SealFolder, args: &VerifyArgs) -> Re
 
 fn message(
     folder: &SealFolder,
-    args: &VerifyArgs,
+    args: &SealVerifyArgs,
     domain: Domain,
     content: &[u8],
     seconds: i64,
@@ -83,7 +83,7 @@ fn message(
 
 fn file(
     folder: &SealFolder,
-    args: &VerifyArgs,
+    args: &SealVerifyArgs,
     domain: Domain,
     content: &[u8],
     seconds: i64,
@@ -132,7 +132,7 @@ fn check_file(
 }
 
 /// Whom to trust: one key, those of a file, or those of the data folder.
-fn trusted(folder: &SealFolder, args: &VerifyArgs, id: &str) -> Result<KeySet, Failure> {
+fn trusted(folder: &SealFolder, args: &SealVerifyArgs, id: &str) -> Result<KeySet, Failure> {
     if let Some(given) = &args.public_key {
         let key = public_key(given)?.named(id).map_err(SealFailure::from)?;
         let mut keys = KeySet::new();

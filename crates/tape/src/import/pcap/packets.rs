@@ -80,7 +80,7 @@ impl<'a> Packets<'a> {
         let number = self.number + 1;
         let place = format_args!("packet {number}").to_string();
         let packet = match self.container.as_mut()? {
-            Container::Pcap { rest, .. } if rest.is_empty() => return None,
+            Container::Pcap { rest: [], .. } => return None,
             Container::Pcap { header, rest } => of_pcap(header, rest, number),
             Container::Pcapng { blocks, interfaces } => of_pcapng(blocks, interfaces, number)?,
         };
