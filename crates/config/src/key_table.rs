@@ -19,7 +19,7 @@ const MIB: u64 = 1024 * 1024;
 /// Every key, in the order of the reference.
 pub const KEYS: &[ConfigKey] = &ALL;
 
-const ALL: [ConfigKey; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()] = {
+static ALL: [ConfigKey; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()] = {
     let mut all = [OWN[0]; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()];
     let (own, rest) = all.split_at_mut(OWN.len());
     let (record, seal) = rest.split_at_mut(RECORD_KEYS.len());

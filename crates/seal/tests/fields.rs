@@ -2,6 +2,7 @@
 //!
 //! The test walks the definition, appends each field to a message as protobuf would, and compares what is signed with and
 //! without it. A field that somebody adds to the definition and forgets in `prepare` makes it fail.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
 //! Rows P-1 to P-30 and PO-1, PO-10 to PO-17 on whole messages.
+#![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::collections::{BTreeMap, HashMap};
 
