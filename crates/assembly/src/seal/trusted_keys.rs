@@ -4,7 +4,7 @@ use crate::seal_folder::SealFolder;
 use arc_swap::ArcSwap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_seal::KeySet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -52,7 +52,7 @@ impl TrustedKeys {
     }
 }
 
-fn mark(file: &PathBuf) -> Option<Mark> {
+fn mark(file: &Path) -> Option<Mark> {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
 }
