@@ -8,6 +8,7 @@ mod exports;
 mod imports;
 mod manual;
 mod program;
+mod sealed;
 mod status;
 mod tape_diff;
 mod tapes;
