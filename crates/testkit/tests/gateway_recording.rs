@@ -196,6 +196,14 @@ async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_ans
     for tape in tapes.as_array().unwrap() {
         let id = tape["id"].as_str().unwrap();
         recorded += &signalbox(&data_dir, &["tape", "export", id, "--format", "jsonl", "-o", "-"]).await.unwrap();
+        // Issue 16, point 5: a tape that was never closed, and never one that somebody changed.
+        let verify = std::process::Command::new(built("signalbox").unwrap())
+            .args(["tape", "verify", id, "--data-dir"])
+            .arg(&data_dir)
+            .output()
+            .unwrap();
+        let code = verify.status.code();
+        assert!(matches!(code, Some(0 | 4)), "{code:?}: {}", String::from_utf8_lossy(&verify.stdout));
     }
     assert!(!answered.is_empty());
     for text in &answered {

@@ -9,6 +9,7 @@ mod imports;
 mod manual;
 mod program;
 mod seal;
+mod sealed;
 mod status;
 mod tape_diff;
 mod tapes;

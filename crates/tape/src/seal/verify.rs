@@ -7,6 +7,7 @@ use super::redaction::REMOVED;
 use super::report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
 use super::salts::{SALT_BYTES, Salt};
 use signalbox_engine::record::{Body, Content, Entry, TapeInfo};
+use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
 
 /// How many entries after the first wrong one are looked at to say what happened.
@@ -29,6 +30,23 @@ pub struct Verifier {
     /// The first wrong entry and what follows it.
     suspects: Vec<Entry>,
     scratch: Vec<u8>,
+}
+
+/// What is wrong with the head of a tape.
+#[derive(Debug, thiserror::Error)]
+enum BadHead {
+    #[error("the seal of the tape is damaged, or of a later version of the program")]
+    Version,
+    #[error(transparent)]
+    Form(#[from] EncodeError),
+    #[error("the signature of the head is missing")]
+    NoSignature,
+    #[error("the head of the tape is not the one that was sealed")]
+    Changed,
+    #[error("the signature of the head does not fit")]
+    Signature,
+    #[error("the signature of the checkpoint does not fit")]
+    Checkpoint,
 }
 
 /// Makes the commitments to bodies again.
@@ -66,28 +84,28 @@ impl Verifier {
             scratch: vec![],
         };
         if let Err(why) = verifier.begin() {
-            verifier.fail(None, FaultKind::Head, why);
+            verifier.fail(None, FaultKind::Head, why.to_string());
         }
         verifier
     }
 
-    fn begin(&mut self) -> Result<(), String> {
+    fn begin(&mut self) -> Result<(), BadHead> {
         if self.tape.seal.is_none() {
             return Ok(());
         }
         if self.seal.version != CHAIN_VERSION {
-            return Err("the seal of the tape is damaged, or of a later version of the program".to_owned());
+            return Err(BadHead::Version);
         }
         self.report.verdict = Verdict::NeverClosed;
-        self.hash = chain::start(&self.tape, &self.seal.commit).map_err(|error| error.to_string())?;
-        let opening = self.seal.opening.clone().ok_or("the signature of the head is missing")?;
+        self.hash = chain::start(&self.tape, &self.seal.commit)?;
+        let opening = self.seal.opening.clone().ok_or(BadHead::NoSignature)?;
         if opening.seq != 0 || opening.hash != self.hash {
-            return Err("the head of the tape is not the one that was sealed".to_owned());
+            return Err(BadHead::Changed);
         }
-        self.signed(HeadKind::Opening, &opening).ok_or("the signature of the head does not fit")?;
+        self.signed(HeadKind::Opening, &opening).ok_or(BadHead::Signature)?;
         if let Some(checkpoint) = self.seal.checkpoint.clone() {
-            self.hash = checkpoint.hash.as_slice().try_into().map_err(|_| "the checkpoint is damaged")?;
-            self.signed(HeadKind::Checkpoint, &checkpoint).ok_or("the signature of the checkpoint does not fit")?;
+            self.hash = checkpoint.hash.as_slice().try_into().map_err(|_| BadHead::Checkpoint)?;
+            self.signed(HeadKind::Checkpoint, &checkpoint).ok_or(BadHead::Checkpoint)?;
             self.report.pruned_up_to = checkpoint.seq;
             self.report.last = checkpoint.seq;
         }

@@ -97,7 +97,7 @@ fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -
     let (info, sessions) = (source.info().clone(), source.sessions()?);
     let numbers: HashSet<u64> = kept.iter().map(|call| call.number).collect();
     let parent = Some(info.id.clone());
-    let info = TapeInfo { id: format!("{}-shrunk", info.id), parent, ..info };
+    let info = TapeInfo { id: format!("{}-shrunk", info.id), parent, seal: None, ..info };
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path);
     let file = file.map_err(|error| Failure::File { path, error })?;
     let ended = info.ended;
@@ -105,7 +105,7 @@ fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -
     for entry in source.entries(None) {
         let entry = entry?;
         if wants(&entry, &numbers) {
-            writer.push(&entry)?;
+            writer.push(&Entry { seal: None, ..entry })?;
         }
     }
     writer.finish(ended)?;

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// Does it.
 pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failure> {
     let mut source = find_tape(global, &args.tape)?;
-    let info = source.info().clone();
+    let mut info = source.info().clone();
     let mut sessions = source.sessions()?;
     sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));
     let format = match args.format {
@@ -38,9 +38,18 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     let target = Target::new(&info, args.url.clone(), args.tape.clone());
     let mut progress = Progress::new("exported", global.json);
     let mut decryptor = keys::decryptor(&args.key_file)?;
-    let mut decrypted = |entry: Entry| match &mut decryptor {
-        Some(decryptor) => decryptor.entry(entry),
-        None => entry,
+    // A part of a tape, or one whose messages differ from what was recorded, is not the tape that was sealed.
+    let other = args.session.is_some() || decryptor.is_some();
+    if other {
+        info.seal = None;
+    }
+    let mut decrypted = |entry: Entry| {
+        let seal = if other { None } else { entry.seal.clone() };
+        let entry = match &mut decryptor {
+            Some(decryptor) => decryptor.entry(entry),
+            None => entry,
+        };
+        Entry { seal, ..entry }
     };
     let mut entries = source.entries(args.session).inspect(|_| progress.step()).map(|entry| entry.map(&mut decrypted));
     let head = (&info, &sessions[..]);

@@ -1,0 +1,154 @@
+//! `signalbox tape verify` and `tape redact`.
+
+use crate::program::{Program, eventually, run};
+use crate::{INITIALIZE, INITIALIZED, call};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Records a few calls, and gives the program that still runs.
+async fn recorded(folder: &Path) -> Program {
+    let mut program = Program::start(folder, &["stdio"]);
+    program.write(INITIALIZE).await;
+    program.answer(1).await;
+    program.write(INITIALIZED).await;
+    for id in 2..12 {
+        let arguments = json!({"text": format!("secret {id}")});
+        program.write(&call(id, "echo", &arguments)).await;
+        program.answer(u64::from(id)).await;
+    }
+    eventually(async || {
+        let shown = run(folder, &["tape", "show"], "").await.stdout;
+        (shown.matches("tools/call").count() == 10).then_some(())
+    })
+    .await;
+    program
+}
+
+async fn verify(folder: &Path, args: &[&str]) -> (i32, Value) {
+    let line: Vec<&str> = ["tape", "verify", "--json"].into_iter().chain(args.iter().copied()).collect();
+    let done = run(folder, &line, "").await;
+    (done.code, serde_json::from_str(&done.stdout).unwrap_or_else(|_| panic!("{}{}", done.stdout, done.stderr)))
+}
+
+/// Ends the program as a user does.
+async fn stop(mut program: Program) {
+    program.signal("TERM").await;
+    program.ended().await;
+}
+
+#[tokio::test]
+async fn issue_16_5_a_tape_proves_itself_and_every_exit_code_has_its_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let running = recorded(folder).await;
+    let (code, told) = verify(folder, &["last"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (4, Some("never_closed")), "{told}");
+    stop(running).await;
+    let (code, told) = verify(folder, &["last"]).await;
+    assert_eq!((code, told["outcome"].as_str(), &told["closed"]), (0, Some("valid"), &json!(true)), "{told}");
+    let plain = run(folder, &["tape", "verify"], "").await;
+    assert!(plain.stdout.contains("is as it was recorded") && plain.stdout.contains("--pin"), "{}", plain.stdout);
+    let key = folder.join("data/seal/signing.key");
+    assert_eq!(key.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let (id, public) = (&told["signers"][0]["key_id"], &told["signers"][0]["public_key"]);
+    for pin in [id, public] {
+        let (code, told) = verify(folder, &["last", "--pin", pin.as_str().unwrap()]).await;
+        assert_eq!((code, told["trust"].as_str()), (0, Some("pinned")), "{told}");
+    }
+    let (code, told) = verify(folder, &["last", "--pin", "ed25519-0000"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (3, Some("signer_unknown")), "{told}");
+    assert_eq!(run(folder, &["tape", "verify", "last", "--pin", "me"], "").await.code, 2);
+
+    // In a file, and where nobody knows the key.
+    assert_eq!(run(folder, &["tape", "export", "last", "-o", "a.tape"], "").await.code, 0);
+    assert_eq!(verify(folder, &["a.tape"]).await.0, 0);
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::copy(folder.join("a.tape"), elsewhere.path().join("a.tape")).unwrap();
+    assert_eq!(verify(elsewhere.path(), &["a.tape"]).await.0, 3);
+    // Imported again, it is still sealed.
+    assert_eq!(run(elsewhere.path(), &["tape", "import", "a.tape"], "").await.code, 0);
+    let (code, told) = verify(elsewhere.path(), &["last", "--pin", id.as_str().unwrap()]).await;
+    assert_eq!(code, 0, "{told}");
+
+    let mut bytes = std::fs::read(folder.join("a.tape")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(folder.join("b.tape"), bytes).unwrap();
+    let (code, told) = verify(folder, &["b.tape"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (1, Some("broken")), "{told}");
+
+    std::fs::write(folder.join("signalbox.toml"), "[seal]\ntapes = false\n").unwrap();
+    stop(recorded(folder).await).await;
+    let (code, told) = verify(folder, &["last"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (5, Some("never_sealed")), "{told}");
+}
+
+#[tokio::test]
+async fn issue_16_5_a_redacted_copy_verifies_and_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    stop(recorded(folder).await).await;
+    let line = ["tape", "redact", "last", "--path", "/result/content/*/text", "-o", "copy.tape"];
+    let done = run(folder, &line, "").await;
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let (code, told) = verify(folder, &["copy.tape"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (0, Some("valid")), "{told}");
+    let redacted = told["redacted"].as_array().unwrap();
+    assert!(redacted.iter().any(|one| one["paths"] == json!(["/result/content/0/text"])), "{told}");
+    let mut served = Program::start(folder, &["replay", "serve", "copy.tape"]);
+    served.write(INITIALIZE).await;
+    served.answer(1).await;
+    served.write(INITIALIZED).await;
+    served.write(&call(2, "echo", &json!({"text": "secret 5"}))).await;
+    let answer: Value = serde_json::from_str(&served.answer(2).await).unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "[redacted]", "{answer}");
+    served.signal("TERM").await;
+    let twice = run(folder, &["tape", "redact", "copy.tape", "--path", "/result", "-o", "b.tape"], "").await;
+    assert_eq!(twice.code, 1, "{}", twice.stderr);
+    assert!(twice.stderr.contains("redact the original"), "{}", twice.stderr);
+}
+
+/// What the verifier in Python says of a tape in JSON lines; none where Python or its modules are not installed.
+fn judge(lines: &Path) -> Option<(Option<i32>, String)> {
+    let python = std::env::var("MCP_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let modules = std::process::Command::new(&python).args(["-c", "import cbor2, cryptography"]).output();
+    if !modules.is_ok_and(|modules| modules.status.success()) {
+        eprintln!("SKIP the verifier in Python: install cbor2 and cryptography, or name a Python in MCP_TEST_PYTHON");
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/verify-seal/tape.py");
+    let judged = std::process::Command::new(python).arg(script).arg(lines).output().unwrap();
+    let said = String::from_utf8_lossy(&[judged.stdout, judged.stderr].concat()).into_owned();
+    Some((judged.status.code(), said))
+}
+
+/// The verifier in Python is written from the documentation alone.
+#[tokio::test]
+async fn issue_16_5_another_language_comes_to_the_same_verdicts() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let export = async |tape: &str, to: &str| {
+        let done = run(folder, &["tape", "export", tape, "-o", to], "").await;
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        folder.join(to)
+    };
+    let running = recorded(folder).await;
+    let open = export("last", "open.jsonl").await;
+    stop(running).await;
+    let closed = export("last", "closed.jsonl").await;
+    let line = ["tape", "redact", "last", "--path", "/result/content/*/text", "--path", "/params/arguments/text"];
+    let done = run(folder, &[&line[..], &["-o", "copy.tape"]].concat(), "").await;
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let copy = export("copy.tape", "copy.jsonl").await;
+    let text = std::fs::read_to_string(&closed).unwrap();
+    let changed = folder.join("changed.jsonl");
+    std::fs::write(&changed, text.replacen("secret 5", "secret 6", 1)).unwrap();
+    let cut = folder.join("cut.jsonl");
+    let lines: Vec<&str> = text.lines().collect();
+    std::fs::write(&cut, lines[..lines.len() - 2].join("\n")).unwrap();
+    for (file, expected) in [(open, 4), (closed, 0), (copy, 0), (changed, 1), (cut, 1)] {
+        let Some((code, said)) = judge(&file) else { return };
+        assert_eq!(code, Some(expected), "{}: {said}", file.display());
+    }
+}
