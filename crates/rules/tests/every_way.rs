@@ -65,6 +65,7 @@ fn reaches(
         task_home: &|_| None,
         catalog: snapshot,
         caller: None,
+        refusal: None,
         operations: &Operations::default(),
         task_calls: &TaskCalls::default(),
         numbers: &Numbers::default(),

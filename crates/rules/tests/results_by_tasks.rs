@@ -78,6 +78,7 @@ impl Scene<'_> {
             task_home: &|_| None,
             catalog: self.snapshot,
             caller: None,
+            refusal: None,
             operations: &self.operations,
             task_calls: &self.calls,
             numbers: &self.numbers,

@@ -289,7 +289,8 @@ async fn issue_16_4_every_forgery_is_refused_with_its_own_error_and_recorded() {
     let once = protobuf_call(7, |_| {});
     assert!(text(&post_protobuf(&client, once.clone()).await).unwrap().contains("Eve"));
     let mut refused = vec![(once, "replayed")];
-    let changes: Vec<(fn(&mut McpRequest), &str)> = vec![
+    type Forgery = fn(&mut McpRequest);
+    let changes: Vec<(Forgery, &str)> = vec![
         (|request| request.params = Some(Params::ParamsJson(Bytes::from_static(br#"{"name":"greet"}"#))), "tampered"),
         (|request| request.timestamp.as_mut().unwrap().seconds -= 600, "expired"),
         (|request| request.timestamp.as_mut().unwrap().seconds += 600, "from_the_future"),

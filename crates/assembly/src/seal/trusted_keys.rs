@@ -63,8 +63,8 @@ mod tests {
     use crate::seal_folder::SealFolderError;
     use signalbox_seal::{Role, SigningKey, TrustedKey};
 
-    #[test]
-    fn a_key_that_is_added_while_the_process_runs_is_trusted_soon() {
+    #[tokio::test]
+    async fn a_key_that_is_added_while_the_process_runs_is_trusted_soon() {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let keys = TrustedKeys::new(&folder);
@@ -72,10 +72,10 @@ mod tests {
         let ada = SigningKey::generate().unwrap();
         let trusted = TrustedKey::new(ada.verifying_key().clone(), "ada", &[Role::Client]);
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
-        std::thread::sleep(LOOK_EVERY);
+        tokio::time::sleep(LOOK_EVERY).await;
         assert!(keys.now().get(ada.id()).is_some());
         std::fs::write(folder.key_set_file(), "no TOML").unwrap();
-        std::thread::sleep(LOOK_EVERY);
+        tokio::time::sleep(LOOK_EVERY).await;
         assert!(keys.now().get(ada.id()).is_some(), "a broken file changes nothing");
     }
 }
