@@ -23,6 +23,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/scan/",
     "crates/config/src/tests.rs",
     "crates/config/src/tests/",
+    "crates/seal/src/keys/",
     "crates/store/src/postgres/",
     "crates/store/tests/suite/",
     "crates/tape/src/fuzzing.rs",

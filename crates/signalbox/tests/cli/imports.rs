@@ -121,7 +121,7 @@ async fn issue_15_8_so_13_recordings_of_other_programs_are_served() {
             request["id"] = json!(id);
             served.write(&request.to_string()).await;
             let answer: Value = serde_json::from_str(&served.answer(id).await).unwrap();
-            assert_eq!(answer["result"], recorded["result"], "{name}: {request}");
+            assert_eq!(answer["result"], recorded["result"], "{name}: {request}: {answer}");
             assert_eq!(answer["error"]["message"], recorded["error"]["message"], "{name}: {request}");
         }
         served.signal("TERM").await;
