@@ -400,7 +400,8 @@ async fn issue_16_4_a_python_client_made_of_our_proto_lists_and_calls_tools_of_a
 /// The configuration of the time server of PyPI, where it is installed.
 fn real_server() -> Option<String> {
     let script = run_script();
-    let deps = std::env::var_os("MCP_TEST_DEPS").map_or_else(|| script.join("../../../.deps"), Into::into);
+    let own = script.ancestors().nth(3).unwrap().join(".deps");
+    let deps = std::env::var_os("MCP_TEST_DEPS").map_or(own, std::path::PathBuf::from);
     let there = deps.join("py-servers/bin/python").exists();
     let there = there.then(|| {
         format!("[backends.time]\ncommand = {}\nargs = [\"time\"]\nenv_pass = [\"MCP_TEST_DEPS\"]\n", json!(script))
