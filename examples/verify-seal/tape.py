@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Verifies a sealed tape without Signalbox: `signalbox tape export last -o tape.jsonl`, then `tape.py tape.jsonl`.
+"""Verifies a sealed tape without Signalbox: `signalbox tape export last -o tape.jsonl`, then `tape.py tape.jsonl`. It also takes a
+report, `tape export last -o report.html`, which holds the tape.
 
 Written from docs/seal.md alone. Needs cbor2 and cryptography. Exits as `signalbox tape verify` does, but for trust: it prints the key
 that signed, and the reader has to know it. 0 valid, 1 broken, 4 intact and never closed, 5 never sealed.
@@ -190,16 +191,49 @@ def form(line, body):
     return cbor2.dumps(items)
 
 
+def digest(line, details, paths, aes=None):
+    """The hash of an entry by itself. Without the cipher of the tape's seed, the entry shows its salts."""
+    body = raw(line["message"]) if "message" in line else None
+    if body is not None:
+        places, salts = leaves(body, paths), details.get(3)
+        if salts is None and aes is None:
+            raise Broken("the salts are missing")
+        if salts is None:
+            number = one(details, 2, 0) or line["seq"]
+            blocks = b"".join(number.to_bytes(8, "big") + i.to_bytes(8, "big") for i in range(len(places) + 1))
+            made = aes.encryptor().update(blocks)
+            salts = [made[i : i + 16] for i in range(0, len(made), 16)]
+        if len(salts) != len(places) + 1:
+            raise Broken("the salts do not fit")
+        body = commitment(body, places, salts, details.get(4, []))
+    elif 5 in details:
+        body = one(details, 5)
+    return sha256(b"\3", form(line, body))
+
+
+def start(head, seal):
+    """The hash before the first entry."""
+    commit = [path.decode() for path in seal.get(3, [])]
+    redaction = "\n".join("\n".join(head["redaction"]).splitlines())
+    items = ["signalbox-tape/1", head["id"], head["kind"], head["target"], head["started"], head["program"], redaction]
+    return sha256(b"\5", cbor2.dumps(items + [head["sampling"], head.get("parent"), commit])), commit
+
+
+def check(kind, tape, seq, hashed, at, ended, key_id, key, signature):
+    """Checks the signature of a head."""
+    canonical = cbor2.dumps([kind, tape, seq, hashed, at, ended, key_id, key])
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, b"signalbox-seal\0mcp-cbor/2\0tape\0" + canonical)
+    except (InvalidSignature, ValueError):
+        raise Broken(f"the {kind} signature does not fit") from None
+
+
 def signed(kind, tape, head):
     """The seq and hash that a head signs, after its signature was checked."""
     fields = protobuf(head)
     seq, hashed, key = one(fields, 1, 0), one(fields, 2, b""), one(fields, 6, b"")
     key_id = one(fields, 5, b"").decode()
-    canonical = cbor2.dumps([kind, tape, seq, hashed, one(fields, 3, 0), one(fields, 4), key_id, key])
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(one(fields, 7, b""), b"signalbox-seal\0mcp-cbor/2\0tape\0" + canonical)
-    except (InvalidSignature, ValueError):
-        raise Broken(f"the {kind} signature does not fit") from None
+    check(kind, tape, seq, hashed, one(fields, 3, 0), one(fields, 4), key_id, key, one(fields, 7, b""))
     return seq, hashed, one(fields, 4), key.hex()
 
 
@@ -208,10 +242,7 @@ def verify(lines):
     if not head.get("seal"):
         return 5, "the tape was never sealed", set()
     tape, seal = head["id"], protobuf(base64.b64decode(head["seal"]))
-    commit = [path.decode() for path in seal.get(3, [])]
-    redaction = "\n".join("\n".join(head["redaction"]).splitlines())
-    start = ["signalbox-tape/1", tape, head["kind"], head["target"], head["started"], head["program"], redaction]
-    now = sha256(b"\5", cbor2.dumps(start + [head["sampling"], head.get("parent"), commit]))
+    now, commit = start(head, seal)
     _, opening, _, key = signed("opening", tape, one(seal, 4, b""))
     keys, last, pruned = {key}, 0, 0
     if opening != now:
@@ -229,20 +260,7 @@ def verify(lines):
         try:
             stored = base64.b64decode(line["seal"])
             details = protobuf(stored[32:])
-            body = raw(line["message"]) if "message" in line else None
-            if body is not None:
-                places, salts = leaves(body, paths), details.get(3)
-                if salts is None:
-                    number = one(details, 2, 0) or line["seq"]
-                    blocks = b"".join(number.to_bytes(8, "big") + i.to_bytes(8, "big") for i in range(len(places) + 1))
-                    made = aes.encryptor().update(blocks)
-                    salts = [made[i : i + 16] for i in range(0, len(made), 16)]
-                if len(salts) != len(places) + 1:
-                    raise Broken("the salts do not fit")
-                body = commitment(body, places, salts, details.get(4, []))
-            elif 5 in details:
-                body = one(details, 5)
-            now = sha256(b"\4", now, sha256(b"\3", form(line, body)))
+            now = sha256(b"\4", now, digest(line, details, paths, aes))
             if now != stored[:32]:
                 raise Broken("it is not as it was recorded")
             if 1 in details:
@@ -263,10 +281,28 @@ def verify(lines):
     return 0, f"valid: closed after entry {last}", keys | {key}
 
 
+def lines_of(file):
+    """The lines of a tape in JSON lines, or in a report of `tape export -o report.html`."""
+    first = file.readline()
+    if not first.lower().startswith(b"<!doctype html"):
+        yield first
+        yield from file
+        return
+    for line in file:
+        if line.startswith(b'<script type="application/x-ndjson" id="tape">'):
+            break
+    else:
+        raise Broken("the report does not hold its tape")
+    for line in file:
+        if line.startswith(b"</script>"):
+            return
+        yield line
+
+
 if __name__ == "__main__":
     with open(sys.argv[1], "rb") as file:
         try:
-            code, text, signers = verify(file)
+            code, text, signers = verify(lines_of(file))
         except Broken as why:
             code, text, signers = 1, f"BROKEN: {why}", set()
     print(text)

@@ -15,6 +15,8 @@ import cbor2
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from messages import prepared
+
 FOLDER = Path(__file__).resolve().parents[2] / "crates/seal/tests/vectors"
 
 
@@ -108,10 +110,23 @@ def check_signatures(path):
     return len(vectors["cases"])
 
 
+def check_messages(path):
+    """Whole messages, from their protobuf to the signature."""
+    vectors = json.loads(path.read_text())
+    private = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(vectors["seed"]))
+    assert private.public_key().public_bytes_raw().hex() == vectors["public_key"]
+    for case in vectors["cases"]:
+        made, signature = prepared(case["kind"], bytes.fromhex(case["protobuf"]), read)
+        assert made.hex() == case["prepared"], f"{path.name}: {case['name']} is {made.hex()}, not {case['prepared']}"
+        assert private.sign(made) == signature == bytes.fromhex(case["signature"]), f"{path.name}: {case['name']}"
+    return len(vectors["cases"])
+
+
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     checked = check_profile(folder / "mcp-cbor-1.json") + check_profile(folder / "mcp-cbor-2.json")
     checked += check_signatures(folder / "signatures.json")
+    checked += check_messages(folder / "messages.json")
     print(f"{checked} vectors hold")
 
 

@@ -5,13 +5,15 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{baseline, builtin_backend};
+use crate::{backend_auth, baseline, builtin_backend};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
+use signalbox_govern::ScopeCheck;
+use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
@@ -92,6 +94,8 @@ pub struct App {
     pub recording: Option<Arc<Recording>>,
     /// Compares calls with a recorded tape, where it is asked to.
     pub baseline: Option<Arc<Baseline>>,
+    /// Signs in at backends.
+    pub desk: Arc<OauthDesk>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -135,9 +139,11 @@ pub fn assemble(
 ) -> Result<App, AssembleError> {
     let settings = settings(config);
     let reaper = Reaper::new();
+    let desk = backend_auth::desk(config);
+    backend_auth::tell_exceptions(config);
     let mut backends = Vec::new();
     for backend in config.backends.iter().filter(|backend| !backend.disabled) {
-        backends.push(self::backend(config, backend, &reaper, &settings)?);
+        backends.push(self::backend(config, backend, (&reaper, &desk), &settings)?);
     }
     if uses_demo(config) {
         backends.push(demo(config, &settings)?);
@@ -157,19 +163,21 @@ pub fn assemble(
     // After the recorder, which must know a call before it hears what differs in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let signatures = Signatures::new(config);
+    let scopes = Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes));
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
     let catalog_file = catalog_file.filter(|_| is_live);
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptor_chain(&signatures, &breakpoints, &rules),
+        chain: interceptor_chain(&signatures, &scopes, &breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
     signatures.attach(&gateway);
+    backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
     if let Some(recording) = &recording {
         recording.follow(&gateway);
@@ -185,6 +193,7 @@ pub fn assemble(
         rules,
         recording,
         baseline,
+        desk,
         #[cfg(feature = "otel")]
         telemetry,
     })
@@ -213,19 +222,22 @@ pub fn uses_demo(config: &Config) -> bool {
     config.backends.is_empty()
 }
 
+/// What the connectors of all backends share.
+type Around<'a> = (&'a Reaper, &'a Arc<OauthDesk>);
+
 /// A backend as it is configured.
 pub(crate) fn backend(
     config: &Config,
     backend: &BackendConfig,
-    reaper: &Reaper,
+    around: Around<'_>,
     settings: &Settings,
 ) -> Result<Arc<Backend>, AssembleError> {
     let connector = match (&backend.tape, &backend.target) {
         (_, BackendTarget::Builtin(builtin)) => builtin_backend::connector(config, &backend.name, *builtin),
         (Some(tape), _) => {
-            tape_backend::connector(config, &backend.name, tape, || server(backend, reaper, &settings.limits))?
+            tape_backend::connector(config, &backend.name, tape, || server(backend, around, &settings.limits))?
         }
-        (None, _) => server(backend, reaper, &settings.limits)?,
+        (None, _) => server(backend, around, &settings.limits)?,
     };
     Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
 }
@@ -246,6 +258,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
         drain: gateway.drain,
         max_in_flight: gateway.max_in_flight,
         max_sessions: gateway.max_sessions,
+        max_sessions_each: if config.auth.required { config.auth.max_sessions } else { usize::MAX },
+        require_proof: config.auth.required,
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
@@ -261,7 +275,11 @@ fn callers(config: &Config) -> BackendCallers {
 }
 
 /// The server itself.
-fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
+fn server(
+    backend: &BackendConfig,
+    (reaper, desk): Around<'_>,
+    limits: &Limits,
+) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
         BackendTarget::Command { program, args, env, env_pass, cwd } => {
             let spec = ChildSpec {
@@ -275,19 +293,19 @@ fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<A
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
         BackendTarget::Url { url, .. } if backend.addresses.all.is_empty() => {
-            remote(backend, url, backend.failing.retries, limits)
+            remote(backend, url, desk, backend.failing.retries, limits)
         }
-        BackendTarget::Url { .. } => many(backend, limits),
+        BackendTarget::Url { .. } => many(backend, desk, limits),
         BackendTarget::Tape | BackendTarget::Builtin(_) => Err(AssembleError::NoAddress),
     }
 }
 
 /// A backend at several addresses. It tries the next one before it tries one again.
-fn many(backend: &BackendConfig, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
+fn many(backend: &BackendConfig, desk: &Arc<OauthDesk>, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
     let mut addresses = Vec::new();
     for (url, weight) in &backend.addresses.all {
         let label = url.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
-        addresses.push(Address { label, weight: *weight, connector: remote(backend, url, 0, limits)? });
+        addresses.push(Address { label, weight: *weight, connector: remote(backend, url, desk, 0, limits)? });
     }
     let spec = ManySpec {
         name: backend.name.as_str().into(),
@@ -302,6 +320,7 @@ fn many(backend: &BackendConfig, limits: &Limits) -> Result<Arc<dyn Connector>, 
 fn remote(
     backend: &BackendConfig,
     url: &http::Uri,
+    desk: &Arc<OauthDesk>,
     retries: u32,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
@@ -309,9 +328,11 @@ fn remote(
         return Err(AssembleError::NoAddress);
     };
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let credentials = backend_auth::credentials(backend, desk);
     if is_websocket(url) {
         let spec = WsSpec {
             headers,
+            credentials,
             max_message: limits.message,
             tls: tls.clone(),
             ..WsSpec::new(backend.name.as_str(), url.to_string())
@@ -320,6 +341,7 @@ fn remote(
     }
     let spec = HttpSpec {
         headers,
+        credentials,
         limits: *limits,
         retries,
         tls: tls.clone(),
@@ -404,10 +426,17 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
 
 /// The chain, asked from top to bottom for requests and from bottom to top for answers.
 #[must_use]
-pub fn interceptor_chain(signatures: &Signatures, breakpoints: &Arc<Breakpoints>, rules: &Arc<Rules>) -> Chain {
+pub fn interceptor_chain(
+    signatures: &Signatures,
+    scopes: &Arc<ScopeCheck>,
+    breakpoints: &Arc<Breakpoints>,
+    rules: &Arc<Rules>,
+) -> Chain {
     Chain::new(vec![
         // Sees requests as they came, and signs answers as they leave.
         Arc::clone(&signatures.calls) as _,
+        // Nobody is asked about a request that its caller may not make.
+        Arc::clone(scopes) as _,
         // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
         Arc::clone(breakpoints) as _,
         Arc::clone(rules) as _,

@@ -1,10 +1,14 @@
 //! From a configuration to a running gateway: its interceptors, its recording, its log, its traces, and the reloads that keep it to
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
+pub mod anchor_book;
 pub mod assemble;
+pub mod authentication;
+pub mod backend_auth;
 mod baseline;
 mod builtin_backend;
 pub mod data_dir;
+pub mod key_file;
 pub mod live;
 pub mod live_line;
 pub mod logging;

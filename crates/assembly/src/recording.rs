@@ -1,10 +1,12 @@
 //! The tape of this process: opened in the background, written by one thread, ended when the process ends.
 
+mod anchoring;
 mod backends_seen;
 mod late_writer;
 mod seal;
 mod session_key;
 
+pub use anchoring::{AnchorCounters, AnchorStats, MAX_WAITING as MAX_WAITING_ANCHORS};
 pub use late_writer::LateWriter;
 pub use seal::{SealTapeError, seal_tape};
 pub use session_key::{SESSION_KEY_FILE, session_hash};
@@ -124,6 +126,8 @@ pub struct Recording {
     place: StorePlace,
     /// Signs checkpoints.
     key: Option<SigningKey>,
+    /// How anchoring goes, where it is wanted.
+    anchored: Option<Arc<AnchorCounters>>,
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
@@ -178,7 +182,8 @@ impl Recording {
             parent: record.parent.clone(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
-        settings.seal = seal_tape(&mut tape, seal, data_dir)?;
+        let anchored = Arc::default();
+        settings.seal = seal_tape(&mut tape, seal, data_dir, &anchored)?;
         if record.file.is_some() {
             settings.max_body = settings.max_body.min(MAX_FILE_BODY);
         }
@@ -192,6 +197,7 @@ impl Recording {
             sink,
             place,
             key,
+            anchored: (seal.tapes && !seal.anchor.is_empty()).then_some(anchored),
             tape,
             last_prune: Mutex::default(),
             required: record.readiness,
@@ -271,6 +277,12 @@ impl Recording {
     #[must_use]
     pub fn stats(&self) -> RecorderStats {
         self.recorder.stats()
+    }
+
+    /// How anchoring of signed heads goes; none where it is not wanted.
+    #[must_use]
+    pub fn anchored(&self) -> Option<AnchorStats> {
+        self.anchored.as_ref().map(|counters| counters.snapshot())
     }
 
     /// Why nothing can be recorded, where that is known within this time.

@@ -238,7 +238,7 @@ impl Reloader {
                     prepared.retuned.push((Arc::clone(same), assemble::spec(wanted, &settings), tools));
                     Arc::clone(same)
                 }
-                _ => assemble::backend(next, wanted, &self.app.reaper, &settings)?,
+                _ => assemble::backend(next, wanted, (&self.app.reaper, &self.app.desk), &settings)?,
             };
             prepared.backends.push(backend);
         }

@@ -1,5 +1,6 @@
 //! Signatures at the gateway: who signed a request, where that is demanded, and what the gateway signs itself.
 
+mod group_flush;
 mod nonce_files;
 mod own_key;
 mod sealed_calls;
@@ -53,5 +54,8 @@ impl Signatures {
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         self.calls.attach(gateway);
         gateway.prove_by(Arc::clone(&self.proof) as _);
+        if self.calls.demands_all() {
+            gateway.demand_signatures();
+        }
     }
 }

@@ -18,6 +18,8 @@ const KEY_SET: &str = "keys.toml";
 const PRIVATE_KEYS: &str = "private";
 /// The folder of the nonces that were seen.
 const NONCES: &str = "nonces";
+/// The signed heads of others' tapes.
+const ANCHORS: &str = "anchors.jsonl";
 /// Held by whoever changes one of them.
 const LOCK: &str = "lock";
 /// Whose key it is, in the set of trusted keys.
@@ -82,6 +84,12 @@ impl SealFolder {
     #[must_use]
     pub fn nonce_folder(&self) -> PathBuf {
         self.0.join(NONCES)
+    }
+
+    /// The file of the signed heads that were anchored here.
+    #[must_use]
+    pub fn anchor_file(&self) -> PathBuf {
+        self.0.join(ANCHORS)
     }
 
     /// The file of the trusted keys.

@@ -7,8 +7,20 @@ use crate::args::{Args, usage};
 use crate::request::{LoadEra, LoadTarget};
 
 /// The flags of `load` that take a value.
-pub const FLAGS: &[&str] =
-    &["url", "command", "connections", "payload", "seconds", "warmup", "era", "tool", "max-calls", "pid", "rate"];
+pub const FLAGS: &[&str] = &[
+    "url",
+    "command",
+    "connections",
+    "payload",
+    "seconds",
+    "warmup",
+    "era",
+    "tool",
+    "max-calls",
+    "pid",
+    "rate",
+    "bearer",
+];
 /// Those that do not.
 pub const SWITCHES: &[&str] = &["one-session"];
 
@@ -67,7 +79,7 @@ impl Plan {
         let command: Option<String> = args.optional("command")?;
         let command: Vec<String> = command.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect();
         let target = if command.is_empty() {
-            LoadTarget::parse(&args.required::<String>("url")?, era)?
+            LoadTarget { bearer: args.optional("bearer")?, ..LoadTarget::parse(&args.required::<String>("url")?, era)? }
         } else {
             LoadTarget::pipe(era)
         };

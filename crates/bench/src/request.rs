@@ -66,6 +66,8 @@ pub struct LoadTarget {
     pub way: Channel,
     /// How to speak to it.
     pub era: LoadEra,
+    /// The credential that goes with each request, if any.
+    pub bearer: Option<String>,
 }
 
 impl LoadTarget {
@@ -75,12 +77,12 @@ impl LoadTarget {
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let address = authority.parse().map_err(|_| bad())?;
-        Ok(Self { way: Channel::Http { address, path: format!("/{path}") }, era })
+        Ok(Self { way: Channel::Http { address, path: format!("/{path}") }, era, bearer: None })
     }
 
     /// A server that is spoken to over its standard input and output.
     pub fn pipe(era: LoadEra) -> Self {
-        Self { way: Channel::Pipe, era }
+        Self { way: Channel::Pipe, era, bearer: None }
     }
 
     /// The `initialize` that opens a session.
@@ -172,8 +174,10 @@ impl LoadTarget {
     /// A message as it travels; a pipe has no place for headers.
     fn framed(&self, headers: &str, body: &str) -> Vec<u8> {
         let Channel::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
+        let bearer = self.bearer.as_ref().map(|bearer| format!("Authorization: Bearer {bearer}\r\n"));
+        let bearer = bearer.unwrap_or_default();
         format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{bearer}{headers}Content-Length: {}\r\n\r\n{body}",
             body.len(),
         )
         .into_bytes()

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
+use signalbox_oauth::AuthSpec;
 use signalbox_runtime::{FailureRules, Lifetime, Start};
 use signalbox_transport::tls::BackTlsSpec;
 
@@ -83,6 +84,8 @@ pub enum BackendTarget {
         transport: UrlTransport,
         /// How TLS is spoken, where the address asks for it.
         tls: BackTlsSpec,
+        /// How the gateway proves itself there, besides by headers.
+        auth: Option<Box<AuthSpec>>,
     },
     /// Nothing: only a tape answers.
     Tape,
@@ -108,12 +111,13 @@ impl fmt::Debug for BackendTarget {
                 .field("env_pass", env_pass)
                 .field("cwd", cwd)
                 .finish(),
-            Self::Url { url, headers, transport, tls } => f
+            Self::Url { url, headers, transport, tls, auth } => f
                 .debug_struct("Url")
                 .field("host", &url.authority().map(http::uri::Authority::as_str))
                 .field("headers", headers)
                 .field("transport", transport)
                 .field("tls", tls)
+                .field("auth", &auth.is_some())
                 .finish(),
             Self::Tape => f.write_str("Tape"),
             Self::Builtin(builtin) => f.debug_tuple("Builtin").field(builtin).finish(),
@@ -230,7 +234,7 @@ pub(super) fn check(
 pub(super) const COMMAND_KEYS: &[&str] =
     &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "start", "idle_stop"];
 /// The keys that only make sense with `url`.
-pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls"];
+pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls", "auth"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
     match keys.iter().find(|key| table.has(key)) {
@@ -332,7 +336,8 @@ fn remote(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
         },
     };
     let (headers, transport) = (headers(table)?, transport(table, &url)?);
-    Ok(BackendTarget::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
+    let auth = super::backend_auth::check(table, &headers)?.map(Box::new);
+    Ok(BackendTarget::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)?, auth })
 }
 
 /// One address of a remote server.
@@ -407,7 +412,7 @@ pub(super) fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {
 }
 
 /// Headers of one hop, of the framing, and of the protocol itself.
-fn is_ours(name: &HeaderName) -> bool {
+pub(super) fn is_ours(name: &HeaderName) -> bool {
     const OURS: [HeaderName; 14] = [
         header::ACCEPT,
         header::CONNECTION,

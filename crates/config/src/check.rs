@@ -2,15 +2,19 @@
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
-use super::listen::{self, HEALTH, Listen, METRICS, READY, Transport};
+use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
-use super::{Gateway, LogLevel, Settings, otel, record, rules, seal, tls};
+use super::{Gateway, LogLevel, Settings, auth, otel, outbound, record, rules, seal, tls};
 use http::uri::{Authority, PathAndQuery, Uri};
+use signalbox_oauth::oauth_desk::CALLBACK;
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
 
 /// Paths that the gateway answers itself.
-const OWN_PATHS: [&str; 5] = [HEALTH, READY, METRICS, STREAM_PATH, POST_PATH];
+const OWN_PATHS: [&str; 7] = [HEALTH, READY, METRICS, ANCHORS, STREAM_PATH, POST_PATH, CALLBACK];
+
+/// What it answers itself below.
+const OWN_FOLDERS: [&str; 3] = ["/api/v1/", "/.well-known/", "/auth/"];
 
 /// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
@@ -43,10 +47,17 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     }
     let section = |name: &str| !faults.within(&[name]);
     let (mcp, recorded, ruled) = (section("mcp"), section("record"), section("rules") && section("gateway"));
-    let sealed = section("seal");
-    let listen = mcp.then(|| faults.take(protocol.table("transport").and_then(|table| self::listen(&table)))).flatten();
+    let (sealed, proved) = (section("seal"), section("mcp") && section("auth"));
+    let security = faults.take(protocol.table("security"))?;
+    let auth = proved.then(|| faults.take(whole("auth").and_then(|table| auth::check(&table, &security)))).flatten();
+    let required = auth.as_ref().is_some_and(|auth| auth.required);
+    let transport = || protocol.table("transport").and_then(|table| self::listen(&table, required));
+    let listen = mcp.then(|| faults.take(transport())).flatten();
     let record = recorded.then(|| faults.take(whole("record").and_then(|table| record::check(&table)))).flatten();
     let seal = sealed.then(|| faults.take(whole("seal").and_then(|table| seal::check(&table)))).flatten();
+    let outbound = proved.then(|| {
+        faults.take(whole("auth").and_then(|auth| auth.table("outbound")).and_then(|table| outbound::check(&table)))
+    });
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -55,14 +66,16 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         gateway: knobs?,
         record: record?,
         seal: seal?,
+        auth: auth?,
         rules: rules?,
         backends: checked,
+        outbound: outbound.flatten()?,
         data_dir: data_dir?,
         log_level,
     })
 }
 
-fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
+fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError> {
     let transport = match table.choice("type")?.as_str() {
         "websocket" => Transport::WebSocket,
         "tcp" => Transport::Tcp,
@@ -78,12 +91,15 @@ fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
     if !plain {
         return Err(bad(table, &path, "a path like `/mcp`"));
     }
-    if OWN_PATHS.contains(&path.value.as_str()) {
-        return Err(bad(table, &path, "a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`"));
+    let own =
+        OWN_PATHS.contains(&path.value.as_str()) || OWN_FOLDERS.iter().any(|folder| path.value.starts_with(folder));
+    if own {
+        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`";
+        return Err(bad(table, &path, expected));
     }
-    let tls = tls::listen(&table.table("tls")?)?;
+    let tls = tls::listen(&table.table("tls")?, authentication)?;
     let listen = Listen { transport, host: address, port: table.count("port")?, path: path.value, tls };
-    if !listen.may_be_reached() {
+    if !listen.may_be_reached(authentication) {
         return Err(table.document.error(&host.path, host.at, Problem::BeyondLoopback));
     }
     Ok(listen)

@@ -213,7 +213,7 @@ pub enum Problem {
     },
     /// An address that others could reach.
     #[error(
-        "listening beyond loopback needs authentication: TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost"
+        "listening beyond loopback needs authentication: `require_authentication`, or TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost"
     )]
     BeyondLoopback,
     /// `${NAME}` where the environment has no NAME.

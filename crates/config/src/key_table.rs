@@ -1,8 +1,10 @@
 //! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
+use crate::auth_keys::AUTH_KEYS;
+use crate::backend_auth_keys::{BACKEND_AUTH_KEYS, OUTBOUND_KEYS};
 use crate::key_parts::{
-    AUDIT, AUTHENTICATION, CLIENT_AUTH, LOG_LEVELS, RATE_LIMITS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key,
-    limit, one_of, otel, seconds,
+    AUDIT, CLIENT_AUTH, LOG_LEVELS, RATE_LIMITS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of,
+    otel, seconds,
 };
 use crate::keys::{ConfigKey, KeyKind};
 use crate::record_keys::RECORD_KEYS;
@@ -19,17 +21,27 @@ const MIB: u64 = 1024 * 1024;
 /// Every key, in the order of the reference.
 pub const KEYS: &[ConfigKey] = &ALL;
 
-static ALL: [ConfigKey; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()] = {
-    let mut all = [OWN[0]; OWN.len() + RECORD_KEYS.len() + SEAL_KEYS.len()];
+/// How many keys there are besides those of this file.
+const ELSEWHERE: usize =
+    BACKEND_AUTH_KEYS.len() + RECORD_KEYS.len() + SEAL_KEYS.len() + AUTH_KEYS.len() + OUTBOUND_KEYS.len();
+
+static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
+    let mut all = [OWN[0]; OWN.len() + ELSEWHERE];
     let (own, rest) = all.split_at_mut(OWN.len());
-    let (record, seal) = rest.split_at_mut(RECORD_KEYS.len());
+    let (backend_auth, rest) = rest.split_at_mut(BACKEND_AUTH_KEYS.len());
+    let (record, rest) = rest.split_at_mut(RECORD_KEYS.len());
+    let (seal, rest) = rest.split_at_mut(SEAL_KEYS.len());
+    let (auth, outbound) = rest.split_at_mut(AUTH_KEYS.len());
     own.copy_from_slice(OWN);
+    backend_auth.copy_from_slice(BACKEND_AUTH_KEYS);
     record.copy_from_slice(RECORD_KEYS);
     seal.copy_from_slice(SEAL_KEYS);
+    auth.copy_from_slice(AUTH_KEYS);
+    outbound.copy_from_slice(OUTBOUND_KEYS);
     all
 };
 
-/// All but those of `record` and `seal`.
+/// All but those of `record`, `seal` and `auth`.
 const OWN: &[ConfigKey] = &[
     key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
     key(
@@ -40,13 +52,13 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.host",
         KeyKind::Text("127.0.0.1"),
-        "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`. Any other needs TLS with `client_auth = \"required\"`, and `gateway.allowed_hosts`.",
+        "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`. Any other needs `require_authentication`, or TLS with `client_auth = \"required\"`, and `gateway.allowed_hosts`.",
     ),
     key("mcp.protocol.transport.port", count(8080, 0, 65_535), "The port to listen on; 0 takes any free one."),
     key(
         "mcp.protocol.transport.path",
         KeyKind::Text("/mcp"),
-        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/sse` or `/messages`.",
+        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`.",
     ),
     key(
         "mcp.protocol.transport.tls.enabled",
@@ -67,7 +79,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.tls.client_auth",
         one_of(CLIENT_AUTH, "required"),
-        "Whether clients have to show a certificate, beside `ca_file`; without that file none is asked for.",
+        "Whether clients have to show a certificate, beside `ca_file`; without that file none is asked for. With `require_authentication` the default is `optional`, so that other proofs are accepted too.",
     ),
     key("mcp.protocol.transport.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken."),
     key(
@@ -87,10 +99,16 @@ const OWN: &[ConfigKey] = &[
         count(1024, 1, 1_000_000),
         "How many TLS handshakes may be under way; more wait, and are closed after `handshake_timeout`.",
     ),
-    key("mcp.protocol.security.require_authentication", KeyKind::Flag(false), "Refuse callers without credentials.")
-        .only_false(AUTHENTICATION),
-    key("mcp.protocol.security.authentication_timeout", seconds(30.0, HOUR), "How long a client has to authenticate.")
-        .not_yet("the authentication timeout is"),
+    key(
+        "mcp.protocol.security.require_authentication",
+        KeyKind::Flag(false),
+        "Refuse callers who do not prove who they are; see docs/authentication.md.",
+    ),
+    key(
+        "mcp.protocol.security.authentication_timeout",
+        seconds(30.0, HOUR),
+        "How long a client on TCP or WebSocket has for its first message, which proves who it is.",
+    ),
     key(
         "mcp.protocol.security.session_timeout",
         seconds(3600.0, 30.0 * DAY),

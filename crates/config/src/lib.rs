@@ -5,7 +5,11 @@
 //! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
 mod addresses;
+pub mod auth;
+mod auth_keys;
 pub mod backend;
+mod backend_auth;
+mod backend_auth_keys;
 mod check;
 pub mod duration;
 pub mod error;
@@ -22,6 +26,7 @@ pub mod listen;
 pub mod loader;
 pub mod locate;
 pub mod otel;
+mod outbound;
 pub mod path;
 pub mod play;
 mod priority;
@@ -47,6 +52,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
+pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
@@ -57,7 +63,7 @@ pub use otel::Otel;
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use record::{BaselineConfig, Record};
 pub use rules::Rules;
-pub use seal::Seal;
+pub use seal::{AnchorPlace, Seal};
 pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
@@ -65,6 +71,7 @@ pub use tools::ToolFilter;
 use check::Faults;
 use expand::Dialect;
 use read::{Document, Table};
+use signalbox_oauth::Outbound;
 
 /// Everything that can be set, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,10 +84,14 @@ pub struct Config {
     pub record: Record,
     /// What is sealed.
     pub seal: Seal,
+    /// How callers prove who they are.
+    pub auth: Auth,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
     pub backends: Vec<BackendConfig>,
+    /// Where OAuth requests on behalf of backends may go, and what they need.
+    pub outbound: Outbound,
     /// Where state is kept.
     pub data_dir: PathBuf,
     /// How much is logged.
@@ -188,8 +199,10 @@ struct Settings {
     gateway: Gateway,
     record: Record,
     seal: Seal,
+    auth: Auth,
     rules: Rules,
     backends: Vec<BackendConfig>,
+    outbound: Outbound,
     data_dir: Option<PathBuf>,
     log_level: LogLevel,
 }
@@ -223,14 +236,16 @@ impl Config {
             gateway: settings.gateway,
             record: settings.record,
             seal: settings.seal,
+            auth: settings.auth,
             rules: settings.rules,
             backends: settings.backends,
+            outbound: settings.outbound,
             data_dir,
             log_level: settings.log_level,
             source: file.map(Path::to_owned),
         };
         overrides.apply(&mut config);
-        if !config.listen.may_be_reached() {
+        if !config.listen.may_be_reached(config.auth.required) {
             return Err(ConfigError::new(ConfigPlace::overrides("listen"), Problem::BeyondLoopback));
         }
         Ok(Loaded { config, warnings })

@@ -10,13 +10,15 @@ pub const HEALTH: &str = "/healthz";
 pub const READY: &str = "/readyz";
 /// Where its counters are, in the Prometheus text format.
 pub const METRICS: &str = "/metrics";
+/// Where it takes signed heads of other gateways' tapes.
+pub const ANCHORS: &str = "/anchors";
 
 /// Where clients connect, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
     /// What is spoken there.
     pub transport: Transport,
-    /// A loopback address; any other only where clients have to show a certificate.
+    /// A loopback address; any other only where clients have to prove who they are.
     pub host: IpAddr,
     /// The port; 0 takes any free one.
     pub port: u16,
@@ -27,10 +29,11 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// True if nobody reaches the address who should not: it is a loopback one, or clients have to say who they are.
+    /// True if nobody reaches the address who should not: it is a loopback one, or clients have to prove who they are, be it by a
+    /// certificate or because the file requires `authentication`.
     #[must_use]
-    pub fn may_be_reached(&self) -> bool {
-        self.host.is_loopback() || self.tls.as_ref().is_some_and(ListenTls::authenticates)
+    pub fn may_be_reached(&self, authentication: bool) -> bool {
+        self.host.is_loopback() || authentication || self.tls.as_ref().is_some_and(ListenTls::authenticates)
     }
 }
 

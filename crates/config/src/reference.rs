@@ -79,7 +79,7 @@ mod tests {
             "| `mcp.protocol.transport.port` | a whole number from 0 to 65535 | `8080` | The port to listen on; 0 takes any free one. |",
             "| `mcp.protocol.transport.type` | `\"http\"`, `\"websocket\"`, `\"tcp\"` | `\"http\"` | How clients connect. ",
             "| `gateway.drain` | a time such as \"30s\", from 0.001 to 3600 seconds | `\"10s\"` | How long calls in flight may finish when stopping. |",
-            "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers without credentials. Not in this version yet; can only be `false`. |",
+            "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers who do not prove who they are; see docs/authentication.md. |",
         ] {
             assert!(page.contains(row), "{row}");
         }

@@ -1,12 +1,35 @@
 //! What is sealed: the table `seal`.
 
-use super::backend::bad;
+use super::backend::{address, bad};
 use super::error::ConfigError;
-use super::read::Table;
+use super::read::{Table, Text};
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The members that are committed to by default, as the file spells them.
 const COMMIT: [&str; 2] = ["params.arguments", "result"];
+
+/// Most places at which heads are anchored.
+const MAX_ANCHORS: usize = 8;
+
+/// A place outside of this machine that keeps signed heads of tapes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AnchorPlace {
+    /// A file that lines are added to.
+    File(PathBuf),
+    /// An address that they are posted to.
+    Web(String),
+}
+
+impl fmt::Display for AnchorPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Web(url) => f.write_str(url),
+        }
+    }
+}
 
 /// What is sealed, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +42,8 @@ pub struct Seal {
     pub head_every: u64,
     /// And at least this often while entries come.
     pub head_interval: Duration,
+    /// Where signed heads are kept besides.
+    pub anchor: Vec<AnchorPlace>,
     /// Patterns of backends, or of backends and names, whose requests must be signed.
     pub require: Vec<String>,
     /// Whether signed requests must also name a purpose and permissions that fit.
@@ -41,7 +66,12 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
             commit.push(path);
         }
     }
+    let anchor = table.texts("anchor")?.iter().map(|text| anchor(table, text)).collect::<Result<Vec<_>, _>>()?;
+    if anchor.len() > MAX_ANCHORS {
+        return Err(table.key_error("anchor", super::error::Problem::BadHiddenValue("at most 8 places")));
+    }
     Ok(Seal {
+        anchor,
         tapes: table.flag("tapes")?,
         commit,
         head_every: table.count("head_every")?,
@@ -52,6 +82,22 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         time_window: table.duration("time_window")?,
         nonces_per_key: table.count("nonces_per_key")?,
     })
+}
+
+/// A file, relative to the configuration file, or an address.
+fn anchor(table: &Table<'_>, text: &Text<'_>) -> Result<AnchorPlace, ConfigError> {
+    let expected = "a file, or an address like `https://box.example/anchors`";
+    if let Some((scheme, _)) = text.value.split_once("://") {
+        if !["http", "https"].contains(&scheme) {
+            return Err(bad(table, text, expected));
+        }
+        return address(table, text).map(|url| AnchorPlace::Web(url.to_string()));
+    }
+    if text.value.is_empty() || text.value.contains('\0') || text.value.starts_with('~') {
+        return Err(bad(table, text, expected));
+    }
+    let base = table.document.file.and_then(Path::parent);
+    Ok(AnchorPlace::File(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
 }
 
 /// The names of a path, with dots between them.
@@ -78,6 +124,19 @@ mod tests {
         assert_eq!(seal.commit, [vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]]);
         let seal = load("[seal]\ntapes = false\ncommit = []\nhead_every = 5\nhead_interval = \"1s\"").unwrap();
         assert_eq!((seal.tapes, seal.commit.len(), seal.head_every, seal.head_interval.as_secs()), (false, 0, 5, 1));
+    }
+
+    #[test]
+    fn heads_are_anchored_in_files_and_at_addresses() {
+        use super::AnchorPlace::{File, Web};
+        assert!(load("").unwrap().anchor.is_empty());
+        let seal = load("[seal]\nanchor = [\"/mnt/a.jsonl\", \"https://box.example/anchors\"]").unwrap();
+        assert_eq!(seal.anchor, [File("/mnt/a.jsonl".into()), Web("https://box.example/anchors".to_owned())]);
+        for place in ["", "~/a", "ftp://box/a", "http://", "http://u:p@box/a"] {
+            let error = load(&format!("[seal]\nanchor = [\"{place}\"]")).unwrap_err();
+            assert!(error.contains("seal.anchor"), "{error}");
+        }
+        assert!(load(&format!("[seal]\nanchor = [{}]", "\"a\",".repeat(9))).is_err());
     }
 
     #[test]

@@ -22,6 +22,11 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
         "The seal of a tape is signed at least this often while entries come.",
     ),
     key(
+        "seal.anchor",
+        KeyKind::Texts,
+        "Where signed heads of tapes are kept besides, so that nobody who can change the tapes can change what is known of them: files (relative to this one), and addresses that take them by POST, such as `https://HOST:PORT/anchors` of another gateway.",
+    ),
+    key(
         "seal.require",
         KeyKind::Texts,
         "Requests that must be signed, as patterns `BACKEND` or `BACKEND/NAME` of tools, prompts and resources; others may be. `*` and `?` are wildcards.",

@@ -43,7 +43,7 @@ pub enum Certificates {
 }
 
 /// Check the listener's table.
-pub(super) fn listen(table: &Table<'_>) -> Result<Option<ListenTls>, ConfigError> {
+pub(super) fn listen(table: &Table<'_>, authentication: bool) -> Result<Option<ListenTls>, ConfigError> {
     if !table.flag("enabled")? {
         return match table.entries.iter().find(|entry| entry.key != "enabled") {
             // Who names a certificate believes that it is used.
@@ -55,7 +55,7 @@ pub(super) fn listen(table: &Table<'_>) -> Result<Option<ListenTls>, ConfigError
     }
     Ok(Some(ListenTls {
         certificates: certificates(table)?,
-        client_auth: client_auth(table)?,
+        client_auth: client_auth(table, authentication)?,
         min_version: min_version(table)?,
         handshake_timeout: table.duration("handshake_timeout")?,
         max_handshakes: table.count("max_handshakes")?,
@@ -104,7 +104,8 @@ fn certificates(table: &Table<'_>) -> Result<Certificates, ConfigError> {
     Ok(Certificates::Files(pairs))
 }
 
-fn client_auth(table: &Table<'_>) -> Result<ClientAuth, ConfigError> {
+/// What clients have to show. Where they can prove who they are by other means, a certificate is one of several.
+fn client_auth(table: &Table<'_>, authentication: bool) -> Result<ClientAuth, ConfigError> {
     let (word, given) = (table.choice("client_auth")?, table.has("client_auth"));
     match (word.as_str(), file(table, "ca_file")?) {
         ("none", _) => Ok(ClientAuth::None),
@@ -114,6 +115,7 @@ fn client_auth(table: &Table<'_>) -> Result<ClientAuth, ConfigError> {
         )),
         (_, None) => Ok(ClientAuth::None),
         ("optional", Some(file)) => Ok(ClientAuth::Optional(file)),
+        (_, Some(file)) if authentication && !given => Ok(ClientAuth::Optional(file)),
         (_, Some(file)) => Ok(ClientAuth::Required(file)),
     }
 }

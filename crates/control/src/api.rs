@@ -1,5 +1,6 @@
 //! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
+mod anchors;
 mod breakpoints;
 mod holds;
 mod mcp;
@@ -7,15 +8,18 @@ mod process;
 mod replay;
 pub mod routes;
 mod sessions;
+mod sign_in;
 pub mod transparent;
 
 use crate::status::{Overview, ProcessInfo};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use signalbox_assembly::anchor_book::AnchorBook;
 use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
+use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +31,7 @@ const MAX_NAME: usize = 128;
 pub struct Served {
     reloader: Arc<Reloader>,
     overview: Overview,
+    anchors: Arc<AnchorBook>,
 }
 
 impl Served {
@@ -34,7 +39,8 @@ impl Served {
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader.gateway());
-        Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
+        let anchors = Arc::new(AnchorBook::new(SealFolder::of(&reloader.current().data_dir)));
+        Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place), anchors })
     }
 
     fn app(&self) -> &App {

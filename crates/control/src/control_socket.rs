@@ -1,9 +1,11 @@
 //! How a running process is reached: HTTP on a Unix socket in the data folder, one per process, for its user only.
 
 mod ask;
+mod process_address;
 mod stream;
 
 pub use ask::{AskError, ask, ask_for_long, send, tell};
+pub use process_address::ProcessAddress;
 pub use stream::LineStream;
 
 use signalbox_assembly::data_dir::{DataDir, DataDirError};

@@ -3,6 +3,7 @@
 //! Every label comes from a closed set: methods of MCP, configured backends, outcomes and reasons of this program.
 
 use signalbox_assembly::assemble::App;
+use signalbox_assembly::recording::AnchorStats;
 use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
 use signalbox_replay::BaselineStats;
@@ -28,6 +29,9 @@ pub fn render(app: &App) -> String {
     rules(&mut page, &app.gateway, app.rules.overflows());
     if let Some(recording) = &app.recording {
         tape(&mut page, &recording.stats());
+        if let Some(stats) = recording.anchored() {
+            anchored(&mut page, &stats);
+        }
     }
     if let Some(baseline) = &app.baseline {
         compared(&mut page, baseline.stats());
@@ -72,6 +76,17 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
+}
+
+fn anchored(page: &mut Page, stats: &AnchorStats) {
+    let mut heads = page.family(
+        "signalbox_anchors_total",
+        "counter",
+        "Signed heads of the tape that were anchored, by what became of it.",
+    );
+    for (outcome, count) in [("kept", stats.kept), ("failed", stats.failed), ("dropped", stats.dropped)] {
+        heads.sample(&[("outcome", outcome)], count);
+    }
 }
 
 fn compared(page: &mut Page, stats: BaselineStats) {

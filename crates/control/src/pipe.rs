@@ -1,13 +1,12 @@
 //! A client of the gateway, inside the same process over the stdio front or at its control socket: what `tools` is made of.
 
 use crate::api::routes::MCP;
-use crate::control_socket::{AskError, LineStream};
+use crate::control_socket::{AskError, LineStream, ProcessAddress};
 use serde_json::{Map, Value, json};
 use signalbox_engine::Caller;
 use signalbox_runtime::Gateway;
 use signalbox_transport::stdio_front;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -123,12 +122,12 @@ impl Heard {
     }
 }
 
-/// One request to the process behind a control socket, in a session of its own.
+/// One request to a process, in a session of its own.
 ///
 /// # Errors
 /// The JSON-RPC error, or that there was no answer.
 pub async fn request_of(
-    socket: &Path,
+    process: impl Into<ProcessAddress>,
     method: &str,
     params: Value,
     on_notification: impl Fn(&Value),
@@ -139,7 +138,7 @@ pub async fn request_of(
         json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}),
     ];
     let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
-    let mut heard = LineStream::send(socket, MCP, lines.join("\n")).await?;
+    let mut heard = LineStream::send(process, MCP, lines.join("\n")).await?;
     let mut waiting_for = 1;
     loop {
         let line = heard.next().await?.ok_or(PipeError::Ended)?;

@@ -15,7 +15,7 @@ pub mod view;
 use limits::{Bounds, ShownLimit};
 use serde::Serialize;
 use signalbox_assembly::name_check;
-use signalbox_assembly::recording::Recording;
+use signalbox_assembly::recording::{AnchorStats, Recording};
 use signalbox_assembly::reload::{Reloader, Report};
 use signalbox_config::{BackendConfig, Config, TrustLevel};
 use signalbox_replay::{Baseline, BaselineStats};
@@ -123,6 +123,8 @@ struct TapeStatus {
     gaps: u64,
     queue: u64,
     sampled_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    anchors: Option<AnchorStatus>,
     /// Why nothing can be written now.
     #[serde(skip_serializing_if = "Option::is_none")]
     failing: Option<String>,
@@ -130,9 +132,27 @@ struct TapeStatus {
     last_error: Option<String>,
 }
 
+/// How signed heads of the tape reach the places that keep them.
+#[derive(Serialize)]
+struct AnchorStatus {
+    kept: u64,
+    failed: u64,
+    dropped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+}
+
+impl AnchorStatus {
+    fn of(stats: AnchorStats) -> Self {
+        let AnchorStats { kept, failed, dropped, last_error } = stats;
+        Self { kept, failed, dropped, last_error }
+    }
+}
+
 impl TapeStatus {
     fn of(recording: &Recording) -> Self {
         let mut status = Self::new(recording.tape().id.clone(), recording.stats());
+        status.anchors = recording.anchored().map(AnchorStatus::of);
         status.last_error = status.last_error.or_else(|| recording.prune_error().map(|error| error.to_string()));
         status
     }
@@ -144,6 +164,7 @@ impl TapeStatus {
             gaps: stats.gaps.iter().map(|(_, facts)| facts).sum(),
             queue: stats.queue_depth,
             sampled_out: stats.sampled_out,
+            anchors: None,
             failing: stats.failing,
             last_error: stats.last_error,
         }

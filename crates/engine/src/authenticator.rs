@@ -7,6 +7,26 @@ use crate::fault::{Fault, FaultKind};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
+/// A client certificate that a trusted authority has signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownCertificate {
+    /// Its holder, by the SHA-256 of the certificate.
+    pub principal: Principal,
+    /// Its subject, such as `CN=ada,O=Example`.
+    pub subject: Box<str>,
+    /// Its alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`, `ip:10.0.0.1`.
+    pub names: Vec<Box<str>>,
+}
+
+/// What was proved of a connection as such, whatever is sent on it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Shown {
+    /// A client certificate.
+    Certificate(ShownCertificate),
+    /// Who owns the other end of the pipe or socket.
+    Owner(Principal),
+}
+
 /// What is known of a request before its body is read.
 #[derive(Copy, Clone)]
 pub struct Arrival<'a> {
@@ -14,12 +34,29 @@ pub struct Arrival<'a> {
     pub transport: &'static str,
     /// The address of the other end.
     pub address: Option<SocketAddr>,
-    /// The holder of the client certificate, by its SHA-256; only set if a trusted authority signed it.
-    pub certificate: Option<&'a Principal>,
-    /// Who owns the other end of the pipe or socket.
-    pub user: Option<&'a Principal>,
+    /// What was proved of the connection.
+    pub shown: Option<&'a Shown>,
     /// A header of the request, by its name in lower case; a pipe has none.
     pub header: &'a dyn Fn(&str) -> Option<&'a [u8]>,
+    /// The time, in milliseconds since 1970.
+    pub now: u64,
+}
+
+impl Arrival<'_> {
+    /// The client certificate, if one was shown.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&ShownCertificate> {
+        match self.shown {
+            Some(Shown::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        }
+    }
+}
+
+/// Says how clients can prove who they are, for `WWW-Authenticate`.
+pub trait Challenge: Send + Sync + std::fmt::Debug {
+    /// The value. `error` is a word of OAuth, absent where no credential was given; `scopes` are those that the operation needs.
+    fn header(&self, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
 }
 
 /// One way of proving who calls.
@@ -70,7 +107,7 @@ impl Authenticators {
                 return Ok(Caller::new(identity));
             }
         }
-        Err(Fault::new(FaultKind::Refused, "the caller did not prove its identity"))
+        Err(Fault::new(FaultKind::Unauthenticated, "the caller did not prove its identity"))
     }
 
     /// True if callers must be identified per request and not per connection.
@@ -96,7 +133,7 @@ impl Authenticator for ByCertificate {
     }
 
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
-        Ok(arrival.certificate.map(|principal| identity(principal, Proof::Certificate, arrival)))
+        Ok(arrival.certificate().map(|shown| identity(&shown.principal, Proof::Certificate, arrival)))
     }
 }
 
@@ -110,7 +147,10 @@ impl Authenticator for LocalUser {
     }
 
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
-        Ok(arrival.user.map(|principal| identity(principal, Proof::LocalUser, arrival)))
+        Ok(match arrival.shown {
+            Some(Shown::Owner(principal)) => Some(identity(principal, Proof::LocalUser, arrival)),
+            _ => None,
+        })
     }
 }
 
@@ -130,33 +170,35 @@ impl Authenticator for Unproved {
 
 fn identity(principal: &Principal, proof: Proof, arrival: &Arrival<'_>) -> Identity {
     let (address, transport) = (arrival.address, arrival.transport);
-    Identity { principal: principal.clone(), proof, claims: Vec::new(), address, transport }
+    Identity { principal: principal.clone(), proof, claims: Vec::new(), address, transport, standing: None }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arrival<'a>(certificate: Option<&'a Principal>, user: Option<&'a Principal>) -> Arrival<'a> {
-        Arrival { transport: "http", address: None, certificate, user, header: &|_| None }
+    fn arrival(shown: Option<&Shown>) -> Arrival<'_> {
+        Arrival { transport: "http", address: None, shown, header: &|_| None, now: 0 }
     }
 
     #[test]
     fn the_first_proof_that_is_there_has_the_last_word() {
         let all = Authenticators::open(Principal::anonymous());
-        let (cert, user) = (Principal::certificate("ab"), Principal::local("ann"));
+        let certificate =
+            ShownCertificate { principal: Principal::certificate("ab"), subject: "".into(), names: Vec::new() };
+        let (cert, user) = (Shown::Certificate(certificate), Shown::Owner(Principal::local("ann")));
         let who = |arrival: &Arrival<'_>| {
             let caller = all.identify(arrival).unwrap();
             (caller.principal().to_string(), caller.identity().proof)
         };
-        assert_eq!(who(&arrival(Some(&cert), Some(&user))), ("cert:ab".to_owned(), Proof::Certificate));
-        assert_eq!(who(&arrival(None, Some(&user))), ("local:ann".to_owned(), Proof::LocalUser));
-        assert_eq!(who(&arrival(None, None)), ("anonymous".to_owned(), Proof::Unproved));
+        assert_eq!(who(&arrival(Some(&cert))), ("cert:ab".to_owned(), Proof::Certificate));
+        assert_eq!(who(&arrival(Some(&user))), ("local:ann".to_owned(), Proof::LocalUser));
+        assert_eq!(who(&arrival(None)), ("anonymous".to_owned(), Proof::Unproved));
     }
 
     #[test]
     fn there_is_no_default_identity() {
         let strict = Authenticators::new(vec![Arc::new(ByCertificate)]);
-        assert_eq!(strict.identify(&arrival(None, None)).unwrap_err().kind, FaultKind::Refused);
+        assert_eq!(strict.identify(&arrival(None)).unwrap_err().kind, FaultKind::Unauthenticated);
     }
 }

@@ -63,6 +63,8 @@ enum Purpose<O> {
         asker: Option<Arc<ClientProfile>>,
         /// The task whose result the request waits for, in place of the call that made the task.
         task: Option<Box<str>>,
+        /// The call as it came, kept if its caller may have to sign in first.
+        unsent: Option<Box<Call>>,
     },
 }
 
@@ -79,6 +81,7 @@ pub struct BackMachine<O> {
     offered: Offered,
     calls: Correlator<Purpose<O>>,
     questions: Questions,
+    keeps_calls: bool,
 }
 
 impl<O: Clone> BackMachine<O> {
@@ -96,7 +99,14 @@ impl<O: Clone> BackMachine<O> {
             offered: Offered::default(),
             calls: Correlator::default(),
             questions: Questions::default(),
+            keeps_calls: false,
         }
+    }
+
+    /// Gives a call back that was not sent because its caller has to sign in first.
+    #[must_use]
+    pub fn keeping_calls(self, keeps_calls: bool) -> Self {
+        Self { keeps_calls, ..self }
     }
 
     /// Numbers its requests from `first` on.
@@ -135,13 +145,15 @@ impl<O: Clone> BackMachine<O> {
     /// A fault if the call cannot be carried to this backend's revision.
     pub fn call(&mut self, origin: O, mut call: Box<Call>, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
+        let unsent = self.keeps_calls.then(|| call.clone());
         let up = call.era == Era::Legacy && profile.era() == Era::Modern && bridge::may_ask(&call.method);
         let before = up.then(|| call.edits.clone());
         bridge::request(&mut call, profile.revision, self.offered, &self.offer.info)?;
         let client = call.client.revision;
         let tool = call.era == Era::Modern && profile.era() == Era::Legacy && call.method == method::TOOLS_CALL;
         let asker = tool.then(|| Arc::clone(&call.client));
-        let purpose = Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None };
+        let purpose =
+            Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None, unsent };
         let id = self.calls.open(purpose, now, timeout);
         if let Some(told) = &call.trace {
             told.left(&call, id, profile.revision, now);
@@ -206,7 +218,7 @@ impl<O: Clone> BackMachine<O> {
     ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let (client, method) = (profile.revision, name.into());
-        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: None };
+        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: None, unsent: None };
         let id = self.calls.open(purpose, now, timeout);
         Ok(self.request(id, name, params, profile.revision))
     }
@@ -225,7 +237,8 @@ impl<O: Clone> BackMachine<O> {
     ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let method = method::TOOLS_CALL.into();
-        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: Some(task.into()) };
+        let purpose =
+            Purpose::Call { origin, method, client, kept: None, asker: None, task: Some(task.into()), unsent: None };
         let id = self.calls.open(purpose, now, timeout);
         let params = format!(r#""taskId":{}"#, json::quote(task));
         Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))
@@ -370,6 +383,9 @@ impl<O: Clone> BackMachine<O> {
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.calls.give_up(key).map(|pending| pending.origin) {
             Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
+            Some(Purpose::Call { origin, unsent: Some(call), .. }) if fault.kind == FaultKind::SignInNeeded => {
+                out.push(BackCommand::SignIn { to: origin, fault, call });
+            }
             Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault, message: None }),
             None => {}
         }

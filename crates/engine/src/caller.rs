@@ -4,6 +4,7 @@
 //! What a client says about itself (name, version, capabilities) is not part of it: that is only claimed, and is kept
 //! in [`crate::ClientProfile`].
 
+use crate::standing::{Standing, TrustLevel};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -70,6 +71,10 @@ pub enum Proof {
     Certificate,
     /// By a signature that the message carries.
     Signature,
+    /// By an API key of this gateway.
+    ApiKey,
+    /// By a token that a trusted issuer has signed.
+    Token,
     /// By owning the pipe or the socket of the process.
     LocalUser,
     /// It is the gateway itself.
@@ -78,7 +83,8 @@ pub enum Proof {
 
 impl Proof {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Unproved, Self::Certificate, Self::Signature, Self::LocalUser, Self::Gateway];
+    pub const ALL: [Self; 7] =
+        [Self::Unproved, Self::Certificate, Self::Signature, Self::ApiKey, Self::Token, Self::LocalUser, Self::Gateway];
 
     /// The word for it in facts and on tapes.
     #[must_use]
@@ -87,6 +93,8 @@ impl Proof {
             Self::Unproved => "none",
             Self::Certificate => "certificate",
             Self::Signature => "signature",
+            Self::ApiKey => "api_key",
+            Self::Token => "token",
             Self::LocalUser => "local_user",
             Self::Gateway => "gateway",
         }
@@ -106,6 +114,27 @@ pub struct Identity {
     pub address: Option<SocketAddr>,
     /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
     pub transport: &'static str,
+    /// What is known of it besides; nothing where nobody configured users.
+    pub standing: Option<Arc<Standing>>,
+}
+
+impl Identity {
+    /// How far it is trusted. Without a standing that depends on the proof alone.
+    #[must_use]
+    pub fn trust(&self) -> TrustLevel {
+        match (&self.standing, self.proof) {
+            (Some(standing), _) => standing.trust,
+            (None, Proof::LocalUser | Proof::Gateway) => TrustLevel::System,
+            (None, Proof::Unproved) => TrustLevel::Untrusted,
+            (None, _) => TrustLevel::Verified,
+        }
+    }
+
+    /// True if it has this role.
+    #[must_use]
+    pub fn has_role(&self, role: &str) -> bool {
+        self.standing.as_ref().is_some_and(|standing| standing.has_role(role))
+    }
 }
 
 /// A caller. Copies share one identity.
@@ -122,7 +151,7 @@ impl Caller {
     /// A caller with no claims, address or transport.
     #[must_use]
     pub fn of(principal: Principal, proof: Proof, transport: &'static str) -> Self {
-        Self::new(Identity { principal, proof, claims: Vec::new(), address: None, transport })
+        Self::new(Identity { principal, proof, claims: Vec::new(), address: None, transport, standing: None })
     }
 
     /// Somebody on the loopback address who has proved nothing.
@@ -153,6 +182,19 @@ impl Caller {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0
+    }
+
+    /// Why its credential is not good at this time, in milliseconds since 1970; `None` if it is, or has nothing that could end.
+    #[must_use]
+    pub fn credential_fault(&self, now: u64) -> Option<&'static str> {
+        self.0.standing.as_ref()?.credential.as_ref()?.fault(now)
+    }
+
+    /// True if what is known of it still holds at this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn is_current(&self, now: u64) -> bool {
+        let credential = self.0.standing.as_ref().and_then(|standing| standing.credential.as_ref());
+        credential.is_none_or(|credential| credential.is_current(now))
     }
 
     /// True if both share one identity object, which is quicker to check than equality.

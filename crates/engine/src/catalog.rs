@@ -181,6 +181,8 @@ pub struct BackendEntry {
     /// A fingerprint of the program and settings that gave them. Another one may list something else under the same
     /// name.
     pub source: u64,
+    /// True if it may show each principal something else: its lists are saved nowhere, and clients may not share them.
+    pub private: bool,
     /// The views from the least to the most recently stored.
     ages: Vec<ViewKey>,
     /// The rank of every entry it ever listed, by kind, in the order in which they were first seen.
@@ -194,7 +196,7 @@ impl BackendEntry {
     fn new(name: Arc<str>) -> Self {
         let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
         let (views, ages, ranks) = Default::default();
-        Self { name, listed: true, views, source: 0, ages, ranks, next_rank: 0, routed }
+        Self { name, listed: true, views, source: 0, private: false, ages, ranks, next_rank: 0, routed }
     }
 
     /// Sorts lists by the order in which their entries were first seen.
@@ -291,6 +293,13 @@ impl Catalog {
     pub fn set_source(&mut self, backend: &str, source: u64) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.source = source;
+        }
+    }
+
+    /// Sets whether a backend may show each principal something else.
+    pub fn set_private(&mut self, backend: &str, private: bool) {
+        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
+            entry.private = private;
         }
     }
 

@@ -121,6 +121,15 @@ pub enum Event {
         /// Why.
         fault: Fault,
     },
+    /// A call was not sent, because its caller has to sign in at the backend first.
+    SignIn {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// What the caller is told, with the address to open.
+        fault: Fault,
+        /// The call as it came.
+        call: Box<Call>,
+    },
     /// A backend asks the client something (old era only).
     Asked {
         /// The backend's configured name.

@@ -61,8 +61,16 @@ pub enum FaultKind {
     Overloaded,
     /// Both sides work, but their revisions do not share this feature.
     NotBridged,
+    /// The backend wants the caller to sign in first; `data.url` is the address to open.
+    SignInNeeded,
+    /// The same for a client of 2025-11-25, whose revision has an error for it with the addresses in `data.elicitations`.
+    UrlElicitationRequired,
     /// An interceptor refused the call.
     Refused,
+    /// The caller did not prove who it is, or its credential is not valid.
+    Unauthenticated,
+    /// The caller's token does not have the scopes that this needs.
+    InsufficientScope,
     /// The signature that the message carries, or lacks, is refused; the word says why.
     Signature(&'static str),
     /// Nobody decided in time about a message that was held.
@@ -158,7 +166,12 @@ impl Fault {
             (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded, Era::Modern) => codes::LIMITED,
-            (K::Refused | K::Signature(_), Era::Modern) => codes::DENIED,
+            (K::Refused | K::Signature(_) | K::InsufficientScope, Era::Modern) => codes::DENIED,
+            (K::Unauthenticated, Era::Modern) => codes::UNAUTHENTICATED,
+            (K::Unauthenticated, Era::Legacy) => codes::LEGACY_UNAUTHENTICATED,
+            (K::InsufficientScope, Era::Legacy) => codes::LEGACY_DENIED,
+            (K::SignInNeeded, Era::Modern) => codes::UNAUTHENTICATED,
+            (K::UrlElicitationRequired, _) => codes::URL_ELICITATION_REQUIRED,
             (K::HoldExpired, Era::Modern) => codes::HOLD_EXPIRED,
             (_, Era::Legacy) => codes::LEGACY_SERVER_ERROR,
         }
@@ -190,7 +203,10 @@ impl Fault {
             K::TimedOut => "timed_out",
             K::Overloaded => "overloaded",
             K::NotBridged => "not_bridged",
+            K::SignInNeeded | K::UrlElicitationRequired => "sign_in_needed",
             K::Refused => "refused",
+            K::Unauthenticated => "unauthenticated",
+            K::InsufficientScope => "insufficient_scope",
             K::Signature(reason) => reason,
             K::HoldExpired => "hold_expired",
             K::Draining => "draining",
@@ -206,6 +222,8 @@ impl Fault {
         use FaultKind as K;
         match (self.kind, era) {
             (K::Parse | K::InvalidRequest, _) => 400,
+            (K::Unauthenticated, _) => 401,
+            (K::InsufficientScope, _) => 403,
             (_, Era::Legacy) => 200,
             (K::HeaderMismatch | K::UnsupportedVersion | K::MissingCapability | K::InvalidParams, Era::Modern) => 400,
             (K::MethodNotFound | K::NotBridged, Era::Modern) => 404,
@@ -268,6 +286,8 @@ mod tests {
             K::BreakerOpen,
             K::Overloaded,
             K::Refused,
+            K::Unauthenticated,
+            K::InsufficientScope,
             K::HoldExpired,
             K::Draining,
         ] {

@@ -57,6 +57,7 @@ mod questions;
 mod requests;
 mod rounds;
 mod sending;
+mod sign_in;
 mod task_registry;
 mod task_requests;
 mod task_results;
@@ -175,6 +176,7 @@ impl FrontMachine {
             Event::Consulted { exchange, answer } => self.consulted(exchange, &answer, ctx, out),
             Event::StillHeld { exchange, text } => self.still_held(exchange, &text, ctx, out),
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
+            Event::SignIn { exchange, fault, call } => self.sign_in(exchange, &fault, call, ctx, out),
             Event::Asked { backend, peer, message, about } => {
                 self.asked((&backend, peer), &message, about, ctx, out);
             }

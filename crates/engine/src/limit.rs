@@ -25,11 +25,13 @@ pub enum Limit {
     Subscriptions,
     /// The memory budget for messages is exhausted.
     Memory,
+    /// A message is too large for a caller whom only its signature could prove.
+    UnknownCaller,
 }
 
 impl Limit {
     /// All limits, in the order of [`Limit::number`].
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HeadTime,
         Self::HeadSize,
         Self::MessageTime,
@@ -41,6 +43,7 @@ impl Limit {
         Self::Questions,
         Self::Subscriptions,
         Self::Memory,
+        Self::UnknownCaller,
     ];
 
     /// Its label in metrics.
@@ -58,6 +61,7 @@ impl Limit {
             Self::Questions => "questions",
             Self::Subscriptions => "subscriptions",
             Self::Memory => "memory",
+            Self::UnknownCaller => "unknown_caller",
         }
     }
 

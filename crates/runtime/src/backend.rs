@@ -186,10 +186,24 @@ impl Backend {
         self.dispatch(session, exchange, call);
     }
 
+    /// True if it may show each principal something else.
+    pub(crate) fn is_per_user(&self) -> bool {
+        self.connector.is_per_user()
+    }
+
     /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
         self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
         session.handle(Event::Failed { exchange, fault });
+    }
+
+    /// Fails a call that has not reached the backend, or has its caller asked to sign in first.
+    pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: Box<Call>) {
+        if fault.kind != FaultKind::SignInNeeded {
+            return self.refuse(session, exchange, fault);
+        }
+        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
+        session.handle(Event::SignIn { exchange, fault, call });
     }
 
     /// Cancels an exchange, whether it waits or is on a connection.
@@ -379,8 +393,12 @@ impl Backend {
             } else if !home && !stopping && self.is_retried(fault, &one) {
                 self.retry_later(one);
             } else {
-                let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
-                self.refuse(&one.session, one.exchange, fault);
+                let kind = match fault.kind {
+                    FaultKind::SignInNeeded => FaultKind::SignInNeeded,
+                    _ => FaultKind::BackendDown,
+                };
+                let fault = Fault { kind, ..fault.clone() };
+                self.refuse_call(&one.session, one.exchange, fault, one.call);
             }
         }
         if !home && !stopping && !peer.has_given_way() {

@@ -80,6 +80,7 @@ impl CatalogKeeper {
             let Some(owner) = owner else { return Changed::default() };
             let inherited = std::mem::take(&mut owner.inherited);
             model.catalog.set_source(&backend.name, backend.spec().source);
+            model.catalog.set_private(&backend.name, backend.is_per_user());
             match inherited {
                 true => model.catalog.replace_views(&backend.name, key, view),
                 false => model.catalog.set_view(&backend.name, key, view),

@@ -13,6 +13,13 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
+/// The time of day, in milliseconds since 1970, by which credentials expire.
+#[must_use]
+pub fn unix_millis() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// How often machines look for what has timed out.
 const TICK: Duration = Duration::from_millis(100);
 /// How often while nothing can time out, since every wake-up of an idle process costs power.

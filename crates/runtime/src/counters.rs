@@ -4,11 +4,15 @@ use signalbox_engine::Limit;
 use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Most counter names that rules may use.
 pub const MAX_NAMED: usize = 256;
+
+/// Most addresses whose refusals are counted apart.
+pub const MAX_ADDRESSES: usize = 256;
 
 /// The counters of one gateway. Reasons come from this program, never from a client.
 #[derive(Debug, Default)]
@@ -43,6 +47,7 @@ pub struct Counters {
     pub signatures_verified: AtomicU64,
     refused_signatures: Mutex<BTreeMap<&'static str, u64>>,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
+    unknown_callers: Mutex<BTreeMap<Option<IpAddr>, u64>>,
     named: Mutex<TextMap<Arc<str>, u64>>,
 }
 
@@ -101,6 +106,23 @@ impl Counters {
         self.refused_signatures.lock().unpoisoned().clone()
     }
 
+    /// Counts a message that was too large for a caller whom only its signature could prove, at that limit and for its address.
+    /// Beyond [`MAX_ADDRESSES`], new addresses are counted together.
+    pub fn unknown_caller(&self, address: Option<IpAddr>) {
+        self.refused(Limit::UnknownCaller);
+        let mut addresses = self.unknown_callers.lock().unpoisoned();
+        let known = addresses.len() < MAX_ADDRESSES || addresses.contains_key(&address);
+        *addresses.entry(address.filter(|_| known)).or_default() += 1;
+    }
+
+    /// Those messages by address; `other` are those without one, or beyond the addresses that are counted apart.
+    #[must_use]
+    pub fn unknown_callers(&self) -> BTreeMap<String, u64> {
+        let addresses = self.unknown_callers.lock().unpoisoned();
+        let name = |address: &Option<IpAddr>| address.map_or_else(|| "other".to_owned(), |address| address.to_string());
+        addresses.iter().map(|(address, count)| (name(address), *count)).collect()
+    }
+
     /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, reason: &'static str) {
         *self.failed_handshakes.lock().unpoisoned().entry(reason).or_default() += 1;
@@ -115,5 +137,25 @@ impl Counters {
     /// Adds one to a counter.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn many_addresses_are_counted_together() {
+        let counters = Counters::default();
+        let address = |number: u32| Some(IpAddr::V4(Ipv4Addr::from_bits(number)));
+        for number in 0..1_000 {
+            counters.unknown_caller(address(number));
+        }
+        counters.unknown_caller(address(5));
+        let counted = counters.unknown_callers();
+        assert_eq!((counted.len(), counted["0.0.0.5"]), (MAX_ADDRESSES + 1, 2));
+        assert_eq!(counted.values().sum::<u64>(), 1_001);
+        assert_eq!(counters.all_refused()["unknown_caller"], 1_001);
     }
 }

@@ -11,6 +11,7 @@ use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
+use crate::presence::{self, Presence};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -32,7 +33,6 @@ use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
-use signalbox_wire::Envelope;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -70,6 +70,10 @@ pub struct Gateway {
     pub budget: Arc<Budget>,
     /// The calls that wait for input of their clients.
     pub parks: ParkedCalls,
+    /// Which credentials of each principal are good.
+    pub presence: Presence,
+    /// Requests of the new era whose callers have a credential that can end.
+    pub(crate) ending: SessionTable,
     /// Cached resource reads.
     pub reads: Reads,
     /// Which backend has which task of clients of the new era.
@@ -82,7 +86,9 @@ pub struct Gateway {
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
     /// What looks at the proofs that messages carry, where anything does.
-    proof: OnceLock<Arc<dyn MessageProof>>,
+    pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
+    /// Nobody whom the connection does not prove may call without a signature.
+    pub(crate) demands_signatures: AtomicBool,
     message_facts: AtomicBool,
     /// The sinks that must have recorded everything before a call goes to its backend or an answer to its client.
     durable: Vec<Arc<dyn FactSink>>,
@@ -138,6 +144,8 @@ impl Gateway {
             started: crate::clock::now(),
             budget,
             parks: ParkedCalls::new(max_parked_bytes)?,
+            presence: Presence::default(),
+            ending: SessionTable::default(),
             reads: Reads::default(),
             tasks: TaskDirectory::default(),
             runtimes: Runtimes::default(),
@@ -158,43 +166,12 @@ impl Gateway {
             refusals: PerSecond::new(MAX_REFUSALS),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
+            demands_signatures: AtomicBool::new(false),
         });
         for backend in gateway.backends().iter() {
             backend.attach(&gateway);
         }
         Ok(gateway)
-    }
-
-    /// Has this look at the proofs that messages carry. Only the first one counts.
-    pub fn prove_by(&self, proof: Arc<dyn MessageProof>) {
-        let _ = self.proof.set(proof);
-    }
-
-    /// Who calls, by a proof that the message carries; `None` if it carries none. `caller` is whom the connection proved.
-    ///
-    /// # Errors
-    /// If the proof does not hold.
-    pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
-        let Some(proof) = self.proof.get() else { return Ok(None) };
-        self.count_proof(proof.confirm(caller, message))
-    }
-
-    /// The same about a message that came as protobuf.
-    ///
-    /// # Errors
-    /// If the proof does not hold.
-    pub fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
-        let Some(proof) = self.proof.get() else { return Ok(None) };
-        self.count_proof(proof.confirm_protobuf(caller, message))
-    }
-
-    fn count_proof(&self, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
-        match &proved {
-            Ok(None) => {}
-            Ok(Some(_)) => Counters::add(&self.counters.signatures_verified),
-            Err(fault) => self.counters.signature_refused(fault.reason()),
-        }
-        proved
     }
 
     /// Milliseconds since it was started, by which tickets expire.
@@ -228,10 +205,19 @@ impl Gateway {
             return Err(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
         let kept = mode != Mode::Stateless;
+        if kept && self.must_still_prove(&caller) {
+            return Err(Fault::new(FaultKind::Unauthenticated, "a session needs a caller that has proved who it is"));
+        }
         let most = self.settings().max_sessions;
         if kept && self.sessions.len() >= most {
             Counters::add(&self.counters.sessions_refused);
             let text = format!("{most} sessions are open, which is the limit");
+            return Err(Fault::new(FaultKind::Overloaded, text));
+        }
+        let each = self.settings().max_sessions_each;
+        if kept && self.sessions.len_of(caller.principal()) >= each {
+            Counters::add(&self.counters.sessions_refused);
+            let text = format!("this caller has {each} sessions open, which is the limit; end one first");
             return Err(Fault::new(FaultKind::Overloaded, text));
         }
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
@@ -240,6 +226,8 @@ impl Gateway {
             session.tell_of_itself();
             Counters::add(&self.counters.sessions_opened);
             self.sessions.insert(&session);
+        } else if presence::credential_of(&session.caller).is_some() {
+            self.ending.follow(&session);
         }
         Ok(session)
     }

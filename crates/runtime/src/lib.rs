@@ -2,12 +2,13 @@
 
 mod allowance;
 pub mod backend;
+pub mod backend_credentials;
 pub mod backends;
 pub mod batch;
 pub mod breakpoints;
 pub mod bridged_call_driver;
 pub mod catalog_keeper;
-mod clock;
+pub mod clock;
 pub mod counters;
 mod fact_buffer;
 pub mod gateway;
@@ -22,6 +23,8 @@ pub mod origin;
 pub mod outbox;
 pub mod parked_calls;
 pub mod peer;
+pub mod presence;
+mod proving;
 pub mod reads;
 pub mod replacement;
 pub mod runtimes;
@@ -35,6 +38,7 @@ mod unwritten;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, Start};
+pub use backend_credentials::{BackendCredentials, Credential, Refusal};
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};

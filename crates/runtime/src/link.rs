@@ -62,9 +62,7 @@ pub trait LinkEvents: Send + Sync {
 
     /// The principal whose calls come by this connection. `None` if that is not known, and then nobody may be served what is
     /// for one principal alone.
-    fn principal(&self) -> Option<Principal> {
-        None
-    }
+    fn principal(&self) -> Option<Principal>;
 
     /// The memory that messages of the backend may take up, if that is bounded.
     fn share(&self) -> Option<Arc<Share>> {
@@ -138,6 +136,16 @@ pub trait Connector: Send + Sync {
     /// How often messages were sent again that the backend had certainly not processed.
     fn retries(&self) -> u64 {
         0
+    }
+
+    /// True if callers may have to sign in at the backend.
+    fn signs_in(&self) -> bool {
+        false
+    }
+
+    /// True if principals have credentials of their own, so that the backend may show each of them something else.
+    fn is_per_user(&self) -> bool {
+        false
     }
 
     /// The state of each address, if there are several.

@@ -8,7 +8,7 @@ use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -96,6 +96,16 @@ impl ParkedCalls {
         let parked: Vec<Arc<BridgedCallDriver>> = self.lock().values().cloned().collect();
         for call in parked {
             call.tick();
+        }
+    }
+
+    /// Gives up the calls of these principals.
+    pub fn end(&self, of: impl Fn(&Principal) -> bool) {
+        let theirs = |call: &Arc<BridgedCallDriver>| of(&call.principal);
+        let ended: Vec<_> = self.lock().values().filter(|call| theirs(call)).cloned().collect();
+        for call in ended {
+            self.take(call.park);
+            call.abandon();
         }
     }
 

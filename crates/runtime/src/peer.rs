@@ -318,6 +318,7 @@ impl Peer {
         match command {
             BackCommand::Answer { to, message, edits, status } => self.answer(to, message, edits, status),
             BackCommand::Fail { to, fault, .. } => self.fail(&to, fault),
+            BackCommand::SignIn { to, fault, call } => self.sign_in(&to, fault, call),
             BackCommand::Unfinished { to, message, reach, call } => self.unfinished(&to, message, reach, call),
             BackCommand::TaskMade { to, message, edits, status, client } => {
                 self.task_made(to, message, edits, status, &client);

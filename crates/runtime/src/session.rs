@@ -58,8 +58,8 @@ use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FrontMachine, Principal, SessionKey,
-    StreamId,
+    Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FaultKind, FrontMachine, Principal,
+    SessionKey, StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -422,6 +422,26 @@ impl Session {
             outbox.close();
         }
         self.gateway.session_closed(self);
+    }
+
+    /// Ends the calls and streams of a client whose credential is no longer good, for the reason in this `word`. Its session
+    /// stays, so that the client can come back with another credential; a pipe and a single request end as a whole. False if
+    /// there was nothing to end.
+    pub(crate) fn end_streams(self: &Arc<Self>, word: &str) -> bool {
+        let fault = Fault::new(FaultKind::Unauthenticated, format!("the caller's credential is {word}"));
+        let calls = self.calls();
+        for call in &calls {
+            self.handle(Event::Failed { exchange: call.exchange, fault: fault.clone() });
+        }
+        let streams: Vec<(StreamId, Arc<Outbox>)> =
+            self.lock().streams.iter().map(|(id, outbox)| (*id, Arc::clone(outbox))).collect();
+        for (_, outbox) in &streams {
+            outbox.close();
+        }
+        if self.mode != Mode::Session {
+            self.close();
+        }
+        !calls.is_empty() || !streams.is_empty()
     }
 
     fn gone(self: &Arc<Self>, stream: StreamId, answers_only: bool) {

@@ -1,16 +1,19 @@
 //! The open front sessions, by number and by the id that their client holds.
 
 use crate::session::Session;
-use signalbox_engine::SessionKey;
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::lock::LockResultExt;
-use std::sync::{Arc, RwLock, Weak};
+use signalbox_engine::{Principal, SessionKey};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, RwLock, Weak};
 
 /// The table.
 #[derive(Default)]
 pub struct SessionTable {
     by_external: RwLock<TextMap<Box<str>, Arc<Session>>>,
     by_key: RwLock<KeyMap<SessionKey, Weak<Session>>>,
+    /// How many sessions each principal keeps open.
+    each: Mutex<HashMap<Principal, usize>>,
 }
 
 impl SessionTable {
@@ -30,6 +33,7 @@ impl SessionTable {
     pub fn insert(&self, session: &Arc<Session>) {
         let external = session.external.clone();
         self.by_external.write().unpoisoned().insert(external, Arc::clone(session));
+        *self.each.lock().unpoisoned().entry(session.principal.clone()).or_default() += 1;
         self.follow(session);
     }
 
@@ -45,8 +49,23 @@ impl SessionTable {
 
     /// Forgets a session.
     pub fn remove(&self, session: &Session) {
-        self.by_external.write().unpoisoned().remove(&session.external);
+        let kept = self.by_external.write().unpoisoned().remove(&session.external).is_some();
+        if kept {
+            let mut each = self.each.lock().unpoisoned();
+            if let Some(count) = each.get_mut(&session.principal) {
+                *count -= 1;
+                if *count == 0 {
+                    each.remove(&session.principal);
+                }
+            }
+        }
         self.by_key.write().unpoisoned().remove(&session.key);
+    }
+
+    /// How many sessions a principal keeps open.
+    #[must_use]
+    pub fn len_of(&self, principal: &Principal) -> usize {
+        self.each.lock().unpoisoned().get(principal).copied().unwrap_or(0)
     }
 
     /// How many sessions are kept for clients.

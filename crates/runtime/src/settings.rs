@@ -29,6 +29,10 @@ pub struct Settings {
     pub max_in_flight: usize,
     /// Most front sessions.
     pub max_sessions: usize,
+    /// Most front sessions of one principal.
+    pub max_sessions_each: usize,
+    /// Whether every caller has to prove who it is.
+    pub require_proof: bool,
     /// How long a session may be idle.
     pub session_timeout: Duration,
     /// Most streams open in one session.
@@ -53,6 +57,8 @@ impl Default for Settings {
             drain: Duration::from_secs(10),
             max_in_flight: 1024,
             max_sessions: 10_000,
+            max_sessions_each: usize::MAX,
+            require_proof: false,
             session_timeout: Duration::from_secs(3600),
             max_streams: 64,
             park_timeout: Duration::from_secs(300),

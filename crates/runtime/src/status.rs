@@ -38,6 +38,9 @@ pub struct Status {
     pub refused: BTreeMap<&'static str, u64>,
     /// How many messages were refused for their signature, or for want of one, by reason.
     pub refused_signatures: BTreeMap<&'static str, u64>,
+    /// How many messages were too large for callers whom only a signature could prove, by address.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown_callers: BTreeMap<String, u64>,
     /// Bytes of calls that wait for input of their clients.
     pub parked_bytes: usize,
     /// Bytes of messages that are held and charged.
@@ -146,6 +149,7 @@ impl Gateway {
             dropped: self.counters.all_dropped(),
             refused: self.counters.all_refused(),
             refused_signatures: self.counters.refused_signatures(),
+            unknown_callers: self.counters.unknown_callers(),
             parked_bytes: self.parks.bytes(),
             message_bytes: self.budget.used(),
             message_budget: self.budget.total(),

@@ -23,6 +23,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/scan/",
     "crates/config/src/tests.rs",
     "crates/config/src/tests/",
+    "crates/oauth/src/private_key.rs",
     "crates/seal/src/keys/",
     "crates/store/src/postgres/",
     "crates/store/tests/suite/",

@@ -10,6 +10,16 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     sum
 }
 
+/// The SHA-256 of these bytes, one after the other, without putting them together.
+#[must_use]
+pub fn sha256_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    parts.into_iter().for_each(|part| context.update(part));
+    let mut sum = [0; 32];
+    sum.copy_from_slice(context.finish().as_ref());
+    sum
+}
+
 /// Bytes as lower-case hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -36,6 +46,7 @@ mod tests {
         for text in ["0", "0g", "é", "0x00"] {
             assert_eq!(unhex(text), None, "{text}");
         }
+        assert_eq!(sha256_of([&b"a"[..], b"", b"bc"]), sha256(b"abc"));
         assert_eq!(hex(&sha256(b"abc")), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

@@ -112,7 +112,7 @@ mod verifying_key;
 
 pub use aead::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
 pub use domain::{Domain, UnknownDomain};
-pub use hash::{hex, sha256, unhex};
+pub use hash::{hex, sha256, sha256_of, unhex};
 pub use hop::{Hop, HopError, MAX_HOPS, SignHopError, follow_hops};
 pub use key_set::{KeyConflict, KeySet, Role, RotateError, TrustedKey, UnknownRole, Untrusted};
 pub use message::{MessageLimits, deserialize_request, deserialize_response, serialize_request, serialize_response};

@@ -93,6 +93,12 @@ impl HeadKind {
             Self::Checkpoint => "checkpoint",
         }
     }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        [Self::Opening, Self::Interim, Self::Closing, Self::Checkpoint].into_iter().find(|kind| kind.name() == name)
+    }
 }
 
 /// Why a head cannot be made.

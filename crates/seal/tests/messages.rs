@@ -312,6 +312,121 @@ fn a_request_names_its_profile_and_its_domain() {
     assert!(matches!(prepare_request_for_signing(&other), Err(MessageError::WrongDomain { .. })));
 }
 
+#[test]
+fn p_1_protobuf_travels_and_canonical_cbor_is_signed() {
+    let request = signed(request());
+    let (wire, canonical) = (serialize_request(&request).unwrap(), prepare_request_for_signing(&request).unwrap());
+    assert_eq!(deserialize_request(&wire).unwrap(), request);
+    assert!(ciborium::from_reader::<ciborium::Value, _>(&canonical[..]).is_ok_and(|value| value.is_map()));
+    let (public, signature) = (key().verifying_key().as_bytes().to_vec(), request.signature.unwrap());
+    assert_eq!(verify_signature(&public, &canonical, &signature.signature, "Ed25519"), Ok(true));
+    assert_eq!(verify_signature(&public, &wire, &signature.signature, "Ed25519"), Ok(false));
+}
+
+/// Whether the keys of every map, at any depth, are in ascending order.
+fn is_sorted(value: &ciborium::Value) -> bool {
+    match value {
+        ciborium::Value::Map(map) => {
+            let keys: Vec<&str> = map.iter().map(|(key, _)| key.as_text().unwrap()).collect();
+            keys.is_sorted() && map.iter().all(|(_, value)| is_sorted(value))
+        }
+        ciborium::Value::Array(items) => items.iter().all(is_sorted),
+        ciborium::Value::Tag(_, inner) => is_sorted(inner),
+        _ => true,
+    }
+}
+
+#[test]
+fn p_11_and_p_13_maps_are_sorted_at_every_depth() {
+    let nested = |names: [&str; 3]| {
+        let fields = names.map(|name| (name.to_owned(), Value { kind: Some(Kind::StringValue(name.to_owned())) }));
+        Kind::StructValue(Struct { fields: fields.into() })
+    };
+    let names = [["b", "aa", "a"], ["aa", "b", "a"], ["a", "b", "aa"]];
+    let prepared = names.map(|names| {
+        let metadata = names.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        let context_data = Some(structure(&[("z", nested(names)), ("a", nested(names))]));
+        prepare_request_for_signing(&McpRequest { metadata, context_data, ..request() }).unwrap()
+    });
+    assert!(prepared.iter().all(|bytes| *bytes == prepared[0]));
+    for bytes in [prepared[0].clone(), prepare_response_for_signing(&response()).unwrap()] {
+        assert!(is_sorted(&ciborium::from_reader(&bytes[..]).unwrap()));
+    }
+}
+
+/// The fields of a message, each as its bytes.
+fn fields(mut bytes: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while !bytes.is_empty() {
+        let mut rest = bytes;
+        let (number, wire) = prost::encoding::decode_key(&mut rest).unwrap();
+        prost::encoding::skip_field(wire, number, &mut rest, prost::encoding::DecodeContext::default()).unwrap();
+        let (field, left) = bytes.split_at(bytes.len() - rest.len());
+        found.push(field);
+        bytes = left;
+    }
+    found
+}
+
+#[test]
+fn p_27_every_variant_is_the_same_in_any_order_of_its_fields() {
+    let requests = [
+        request(),
+        signed(request()),
+        McpRequest { permissions: vec![], context_data: None, metadata: HashMap::new(), ..request() },
+        McpRequest { params: Some(Params::ParamsStruct(structure(&[("a", Kind::BoolValue(true))]))), ..request() },
+        McpRequest { profile: "mcp-cbor/2".to_owned(), purpose_dna: None, ..request() },
+    ];
+    for request in requests {
+        let (bytes, expected) = (request.encode_to_vec(), prepare_request_for_signing(&request).unwrap());
+        let parts = fields(&bytes);
+        for turn in 0..parts.len() {
+            let mut turned = parts.clone();
+            turned.rotate_left(turn);
+            // The order of a list means something; every list here has one item.
+            turned.reverse();
+            let request = deserialize_request(&turned.concat()).unwrap();
+            assert_eq!(prepare_request_for_signing(&request).unwrap(), expected, "turned by {turn}");
+        }
+    }
+    let errors = Outcome::ErrorJson(Bytes::from_static(br#"{"code":-1,"message":"no"}"#));
+    let responses = [
+        response(),
+        McpResponse { outcome: Some(errors), ..response() },
+        McpResponse { outcome: None, extensions: vec![], ..response() },
+        McpResponse { profile: "mcp-cbor/2".to_owned(), ..response() },
+    ];
+    for response in responses {
+        let (bytes, expected) = (response.encode_to_vec(), prepare_response_for_signing(&response).unwrap());
+        let mut turned = fields(&bytes);
+        turned.reverse();
+        let response = deserialize_response(&turned.concat()).unwrap();
+        assert_eq!(prepare_response_for_signing(&response).unwrap(), expected);
+    }
+}
+
+#[test]
+fn po_17_the_tests_of_the_earlier_system() {
+    // A round trip is equal byte for byte: with one entry in each map, protobuf has one spelling.
+    let one = McpRequest { metadata: HashMap::from([("a".to_owned(), "1".to_owned())]), ..request() };
+    let bytes = serialize_request(&one).unwrap();
+    assert_eq!(serialize_request(&deserialize_request(&bytes).unwrap()).unwrap(), bytes);
+    let bytes = serialize_response(&response()).unwrap();
+    assert_eq!(serialize_response(&deserialize_response(&bytes).unwrap()).unwrap(), bytes);
+    let with = |ratio| {
+        let context_data = Some(structure(&[("ratio", Kind::NumberValue(ratio))]));
+        prepare_request_for_signing(&McpRequest { context_data, ..request() }).unwrap()
+    };
+    assert_eq!(with(1.1), with("1.1000000000000001".parse().unwrap()));
+    assert_ne!(with(1.1), with(1.100_000_01));
+    assert_eq!(
+        prepare_request_for_signing(&signed(request())).unwrap(),
+        prepare_request_for_signing(&request()).unwrap()
+    );
+    assert!(deserialize_request(&[0xff, 0xff, 0xff, 0xff]).is_err());
+    assert!(deserialize_request(&vec![0; 15_000_000]).is_err());
+}
+
 fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
 }

@@ -1,10 +1,12 @@
 //! The command line.
 
+mod api_key_args;
 mod backtest_args;
 mod hold;
 mod replay_args;
 mod rules_args;
 mod seal_args;
+mod sign_in_args;
 mod tape_args;
 mod transparent;
 
@@ -14,6 +16,8 @@ pub use hold::{EditArgs, HoldCommand, How, SessionsCommand, WatchArgs, Which};
 use transparent::{PROXY_HELP, WRAP_HELP};
 pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
+use api_key_args::API_KEYS_HELP;
+pub use api_key_args::{ApiKeysCommand, NewApiKeyArgs, TrustWord};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use replay_args::REPLAY_HELP;
@@ -27,14 +31,16 @@ use seal_args::SEAL_HELP;
 pub use seal_args::{
     ExportKeyArgs, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs, SealCommand, SealVerifyArgs, SignArgs,
 };
+pub use sign_in_args::SignInArgs;
+use sign_in_args::{LOGIN_HELP, LOGOUT_HELP};
 use signalbox_config::duration;
 use signalbox_config::{ListenAddr, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
 pub use tape_args::{
-    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, PruneArgs, RedactArgs, SearchArgs, ShowArgs, TapeCommand,
-    VerifyArgs,
+    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, SearchArgs, ShowArgs,
+    TapeCommand, VerifyArgs,
 };
 
 /// The gate that every MCP tool call goes through.
@@ -77,6 +83,12 @@ pub struct Global {
     /// Print results and logs as JSON
     #[arg(long, global = true)]
     pub json: bool,
+    /// Ask the gateway at this address instead of those of the data folder; `tools` takes any MCP server
+    #[arg(long, global = true, value_name = "URL", env = "SIGNALBOX_URL")]
+    pub url: Option<String>,
+    /// The key to show there; of a caller with the role `admin` for all but `tools`
+    #[arg(long, global = true, value_name = "KEY", env = "SIGNALBOX_KEY", hide_env_values = true)]
+    pub key: Option<String>,
 }
 
 /// The commands.
@@ -161,6 +173,13 @@ pub enum Command {
     /// Try rules on recorded tapes: what they would now block, change, hold, answer or let through
     #[command(after_help = BACKTEST_HELP)]
     Backtest(BacktestArgs),
+    /// Make, list and revoke API keys, by which callers prove who they are
+    #[command(after_help = API_KEYS_HELP)]
+    Keys {
+        /// What to do.
+        #[command(subcommand)]
+        command: ApiKeysCommand,
+    },
     /// Make and trust keys, sign files and check signatures
     #[command(after_help = SEAL_HELP)]
     Seal {
@@ -168,6 +187,15 @@ pub enum Command {
         #[command(subcommand)]
         command: SealCommand,
     },
+    /// Sign in at a backend that is protected by OAuth
+    ///
+    /// Prints the address to open in a browser on this machine, waits until the sign-in is complete, and keeps the token in the
+    /// data folder, where running gateways find it.
+    #[command(after_help = LOGIN_HELP)]
+    Login(SignInArgs),
+    /// Forget the token of a backend
+    #[command(after_help = LOGOUT_HELP)]
+    Logout(SignInArgs),
     /// Check the configuration without starting anything
     #[command(after_help = CHECK_HELP)]
     Check,
@@ -320,11 +348,8 @@ pub enum ToolsCommand {
 /// Where the tools are.
 #[derive(Debug, Clone, Args)]
 pub struct From {
-    /// Ask this gateway, or any MCP server
-    #[arg(long, value_name = "URL")]
-    pub url: Option<String>,
     /// Start the configured backends again, even if a gateway with this data folder runs them
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long)]
     pub fresh: bool,
     /// Which process.
     #[command(flatten)]

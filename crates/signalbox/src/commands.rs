@@ -1,5 +1,6 @@
 //! Runs each command. A command is a file of its own; what several of them need is here.
 
+mod api_keys;
 mod backtest;
 mod check;
 mod completions;
@@ -8,6 +9,7 @@ mod editor;
 mod governed;
 mod hold;
 mod import;
+mod login;
 mod man;
 mod processes;
 mod proxy;
@@ -31,7 +33,7 @@ use signalbox_assembly::data_dir::run_folder;
 use signalbox_assembly::logging;
 use signalbox_config::loader::Loader;
 use signalbox_config::{Environment, Loaded, LogLevel, Overrides, reference};
-use signalbox_control::control_socket;
+use signalbox_control::control_socket::{self, ProcessAddress};
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -77,10 +79,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = quiet_logs(&global);
             block_on(status::run(&global, &args))
         }
-        Command::Reload => {
-            let _logs = quiet_logs(&global);
-            block_on(reload::run(&global))
-        }
+        Command::Reload => quietly(&global, reload::run(&global)),
         Command::Hold { command } => {
             let _logs = quiet_logs(&global);
             block_on(hold::run(&global, command))
@@ -93,16 +92,16 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = quiet_logs(&global);
             block_on(sessions::run(&global, command))
         }
-        Command::Doctor => {
-            let _logs = quiet_logs(&global);
-            block_on(doctor::run(&global))
-        }
+        Command::Doctor => quietly(&global, doctor::run(&global)),
         Command::Man(args) => man::run(&args),
         Command::Tape { command } => tape::run(&global, command),
         Command::Replay { command } => replay::run(&global, command),
         Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
+        Command::Keys { command } => api_keys::run(&global, command),
         Command::Seal { command } => seal::run(&global, command),
+        Command::Login(args) => login::login(&global, &args),
+        Command::Logout(args) => login::logout(&global, &args),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),
@@ -118,16 +117,27 @@ fn quiet_logs(global: &Global) -> logging::Flusher {
     logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json)
 }
 
+/// Runs such a command.
+fn quietly(global: &Global, command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let _logs = quiet_logs(global);
+    block_on(command)
+}
+
 /// Reads the configuration: file, environment, flags.
 fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
     Ok(loader(global, flags)?.load()?)
 }
 
-/// The control sockets of the running processes, and their data folder. They are found even if the configuration is bad.
-fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
+/// The running processes, and their data folder: the one that was named, or all of that folder. They are found even if the
+/// configuration is bad.
+fn running(global: &Global) -> Result<(PathBuf, Vec<ProcessAddress>), Failure> {
     let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
+    if let Some(url) = &global.url {
+        return Ok((data_dir, vec![ProcessAddress::Web { url: url.clone(), key: global.key.clone() }]));
+    }
     let folder = run_folder(&data_dir);
     let sockets = control_socket::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
+    let sockets: Vec<ProcessAddress> = sockets.iter().map(ProcessAddress::from).collect();
     match bad {
         Some(error) if sockets.is_empty() => Err(error.into()),
         _ => Ok((data_dir, sockets)),

@@ -2,13 +2,16 @@
 
 use crate::commands::seal::SealFailure;
 use signalbox_assembly::assemble::AssembleError;
+use signalbox_assembly::authentication::AuthError;
 use signalbox_assembly::data_dir::DataDirError;
+use signalbox_assembly::key_file::KeyFileFault;
 use signalbox_assembly::recording::RecordingError;
 use signalbox_config::ConfigError;
 use signalbox_config::rules::RulesError;
-use signalbox_control::control_socket::AskError;
+use signalbox_control::control_socket::{AskError, ProcessAddress};
 use signalbox_control::pipe::PipeError;
 use signalbox_engine::record::StoreError;
+use signalbox_oauth::OauthError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
 use signalbox_tape::import::ImportError;
@@ -33,6 +36,23 @@ pub enum Failure {
     /// The backends cannot be put together.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    /// Callers cannot prove who they are as it is configured.
+    #[error(transparent)]
+    Authentication(#[from] AuthError),
+    /// API keys cannot be read or written.
+    #[error(transparent)]
+    ApiKeys(#[from] KeyFileFault),
+    /// A sign-in at a backend failed.
+    #[error("backend `{backend}`: {error}")]
+    SignIn {
+        /// The backend.
+        backend: String,
+        /// Why.
+        error: OauthError,
+    },
+    /// Nobody completed a sign-in.
+    #[error("the sign-in was not completed in time")]
+    SignInLate,
     /// What is served besides MCP cannot be.
     #[error(transparent)]
     Routes(#[from] RouteError),
@@ -124,10 +144,10 @@ pub enum Failure {
     #[error("{0}")]
     Refused(String),
     /// A running process cannot be spoken to.
-    #[error("{}: {error}", socket.display())]
+    #[error("{address}: {error}")]
     Process {
-        /// Its control socket.
-        socket: PathBuf,
+        /// Where it was asked.
+        address: ProcessAddress,
         /// Why.
         error: AskError,
     },

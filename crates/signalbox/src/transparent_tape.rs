@@ -213,8 +213,9 @@ impl Configured {
     fn seal(&self, info: &mut TapeInfo) -> Option<SealSettings> {
         let seal = &self.config.as_ref()?.seal;
         let prepared = DataDir::prepare(&self.folder).map_err(|error| error.to_string());
-        let sealed =
-            prepared.and_then(|folder| seal_tape(info, seal, folder.path()).map_err(|error| error.to_string()));
+        let sealed = prepared.and_then(|folder| {
+            seal_tape(info, seal, folder.path(), &Arc::default()).map_err(|error| error.to_string())
+        });
         sealed.inspect_err(|error| tracing::warn!("the tape is not sealed: {error}")).ok().flatten()
     }
 }

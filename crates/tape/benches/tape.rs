@@ -5,10 +5,11 @@
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use signalbox_engine::fact::{MessageFact, Point};
-use signalbox_engine::record::{Entry, StoreError, TapeWriter};
+use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeKind, TapeWriter};
 use signalbox_engine::{Caller, ExchangeId, Fact, FactSink, SessionKey};
+use signalbox_seal::SigningKey;
 use signalbox_tape::recorder::OnFull;
-use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor};
+use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor, SealSettings};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -80,7 +81,27 @@ fn recording(criterion: &mut Criterion) {
         };
         bencher.iter_batched_ref(start, through, BatchSize::PerIteration);
     });
+    group.bench_function("10,000 facts made entries, secrets taken out, sealed", |bencher| {
+        let Ok(redactor) = Redactor::new(&RedactionSettings::default(), [0; 32]) else { return };
+        let start = || {
+            let settings = RecorderSettings { seal: seal(), ..RecorderSettings::default() };
+            Recorder::start(settings, redactor.clone(), Box::new(Nowhere), Anchor::now())
+        };
+        let through = |recorder: &mut std::io::Result<Recorder>| {
+            record(recorder, &facts);
+            recorder.iter().for_each(|recorder| recorder.stop(Duration::from_secs(60)));
+        };
+        bencher.iter_batched_ref(start, through, BatchSize::PerIteration);
+    });
     group.finish();
+}
+
+/// Seals with the members that are committed to by default.
+fn seal() -> Option<SealSettings> {
+    let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "bench".to_owned(), 1);
+    let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
+    let rhythm = (1_000, Duration::from_secs(3600));
+    SealSettings::begin(&mut info, SigningKey::generate().ok()?, [7; 32], commit, rhythm).ok()
 }
 
 fn record(recorder: &std::io::Result<Recorder>, facts: &[Fact]) {

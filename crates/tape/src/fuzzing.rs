@@ -9,6 +9,7 @@ use crate::file::frame::{self, FrameKind};
 use crate::file::proto;
 use crate::import::{Entries, ImportFormat};
 use crate::redact::{Action, KeyRule, PathRule, Redacted, RedactionSettings, Redactor};
+use crate::seal::{Anchors, InclusionProof, Verifier};
 use crate::{Bodies, Select, TapeFile, TapeFileWriter};
 use bytes::Bytes;
 use prost::Message;
@@ -30,6 +31,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("import_lines", import_lines),
     ("import_cassette", import_cassette),
     ("export_calls", export_calls),
+    ("seal_proof", seal_proof),
 ];
 
 /// What is read from a file can be written to another, and is the same there. The bytes are read as a file, and as what is
@@ -50,11 +52,24 @@ fn read_again(data: &[u8]) {
     let mut bodies = Bodies::default();
     read.iter().for_each(|entry| drop(bodies.whole(entry.clone())));
     let _ = crate::explain(&read);
+    let (mut verifier, mut whole) = (Verifier::new(&info), Bodies::default());
+    let _ = read.iter().all(|entry| verifier.push(whole.whole(entry.clone())));
+    let _ = verifier.finish();
     let mut writer = TapeFileWriter::new(vec![], &info, &sessions).expect("memory takes it");
     read.iter().for_each(|entry| writer.push(entry).expect("memory takes it"));
     let written = writer.finish(None).expect("memory takes it");
     let mut again = TapeFile::open(Cursor::new(&written[..])).expect("what was written is read");
     assert!(again.entries(Select::default()).map(|entry| entry.expect("whole")).eq(read));
+}
+
+/// Proofs and anchors of others: what is read is written alike, and verifying it never fails in another way than by saying so.
+pub fn seal_proof(data: &[u8]) {
+    let _ = Anchors::read(data, "t");
+    if let Ok(proof) = InclusionProof::from_json(data) {
+        let text = proof.to_json().expect("every proof has a JSON form");
+        let again = InclusionProof::from_json(text.as_bytes()).expect("what was written is read");
+        assert_eq!(again.verify(), proof.verify());
+    }
 }
 
 static REDACTORS: LazyLock<Vec<Redactor>> = LazyLock::new(|| {
@@ -229,6 +244,8 @@ mod tests {
         let source = crate::export::Source { info: &info, sessions: &[], entries: &mut entries };
         crate::export::har::write(source, &mut har).unwrap();
         seeds.push(har);
+        let proof = crate::seal::tests::proof();
+        seeds.extend([proof.to_json().unwrap().into_bytes(), proof.head().to_json().to_string().into_bytes()]);
         seeds
     }
 

@@ -4,25 +4,33 @@
 //! later, `form` is the canonical form of an entry, in which the body is that commitment, `Chain` links the forms, and
 //! [`Verifier`] does all of it again.
 
+mod anchored;
 mod body;
 mod chain;
+mod commitments;
 mod form;
+mod inclusion_proof;
 mod pointer;
 mod redaction;
 mod report;
 mod salts;
 mod settings;
+mod signed_head;
 mod tape_sealer;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod verify;
 
+pub use anchored::{Anchors, NoAnchors};
 pub use body::{MAX_LEAVES, leaves};
+pub use inclusion_proof::{BadProof, InclusionProof, MAX_PROOF, NoProof, ProofFault, ProvedEntry};
 pub use redaction::{NoRedaction, SealedRedaction};
 pub use report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
-pub use settings::{BadSeal, SealSettings};
+pub use settings::{BadSeal, HeadSink, SealSettings};
+pub use signed_head::{NoHead, SignedHead};
 pub use tape_sealer::TapeSealer;
 pub use verify::Verifier;
 
 pub(crate) use body::BodySealer;
 pub(crate) use chain::{Chain, Draft};
+pub(crate) use inclusion_proof::ProofMaker;

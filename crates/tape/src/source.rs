@@ -1,8 +1,11 @@
 //! A tape to read: one of the store, or a file.
 
+mod read_ahead;
+
 use crate::analysis::Pages;
-use crate::seal::{Report, Verifier};
+use crate::seal::{Anchors, InclusionProof, NoProof, ProofMaker, Report, Verifier};
 use crate::{Bodies, Select, TapeFile, TapeFileError};
+use read_ahead::read_ahead;
 use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
 use std::fs::File;
 use std::io::BufReader;
@@ -84,40 +87,74 @@ impl TapeSource {
     }
 
     /// Makes the chain of a sealed tape again, and says what it proves. Progress is told entry by entry.
-    pub fn verify(&mut self, mut progress: impl FnMut()) -> Report {
-        let mut verifier = Verifier::new(self.info());
+    pub fn verify(&mut self, progress: impl FnMut()) -> Report {
+        self.verify_against(Anchors::default(), progress)
+    }
+
+    /// The same, compared with signed heads of the tape that were kept elsewhere.
+    pub fn verify_against(&mut self, anchors: Anchors, mut progress: impl FnMut()) -> Report {
+        let mut verifier = Verifier::against(self.info(), anchors);
         match self {
             Self::Stored(store, tape) => {
                 let query = Query { tape: Some(tape.id.clone()), ..Query::default() };
-                let mut last = None;
-                for entry in Pages::new(&**store, query) {
+                let (mut last, store) = (None, &**store);
+                let read = |give: &mut dyn FnMut(Entry) -> bool| {
+                    Pages::new(store, query).try_for_each(|entry| match entry {
+                        Ok(entry) => {
+                            if give(entry) {
+                                Ok(())
+                            } else {
+                                Err(None)
+                            }
+                        }
+                        Err(error) => Err(Some(error)),
+                    })
+                };
+                let read = read_ahead(read, |entry| {
                     progress();
-                    let Ok(entry) = entry else {
-                        // Which of the page cannot be read?
-                        one_by_one(&**store, &tape.id, last, &mut verifier);
-                        break;
-                    };
                     last = Some(entry.seq);
-                    if !verifier.push(entry) {
-                        break;
-                    }
+                    verifier.push(entry)
+                });
+                match read {
+                    // Which of the page cannot be read?
+                    Ok(Err(Some(_))) => one_by_one(store, &tape.id, last, &mut verifier),
+                    Ok(_) => {}
+                    Err(error) => verifier.unreadable(error.to_string()),
                 }
             }
             Self::File(file) => {
                 let mut bodies = Bodies::remembering(MOST_VERIFIED);
-                let read = file.audit(&mut |entry| {
+                let version = file.version();
+                let read = |give: &mut dyn FnMut(Entry) -> bool| file.audit(&mut |entry| give(bodies.whole(entry)));
+                let read = read_ahead(read, |entry| {
                     progress();
-                    verifier.push(bodies.whole(entry))
+                    verifier.push(entry)
                 });
-                if let Err(error) = read {
-                    verifier.unreadable(error.to_string());
+                match read {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => verifier.unreadable(error.to_string()),
+                    Err(error) => verifier.unreadable(error.to_string()),
                 }
-                if file.version() < SEALED_VERSION {
+                if version < SEALED_VERSION {
                     verifier.unreadable("no file of this version is sealed");
                 }
             }
         }
         verifier.finish()
+    }
+
+    /// The proof that this entry is on the tape, for somebody who does not get the tape.
+    ///
+    /// # Errors
+    /// If there is none, or the tape cannot be read.
+    pub fn prove(&mut self, entry: u64) -> Result<InclusionProof, NoProof> {
+        let mut maker = ProofMaker::new(self.info(), entry)?;
+        for entry in self.entries(None) {
+            if !maker.push(entry?)? {
+                break;
+            }
+        }
+        maker.finish()
     }
 
     /// The entries after this place, with bodies as they are kept: a caller that reads in pieces makes them whole across the

@@ -347,6 +347,25 @@ impl Runner {
         let ended_badly = said.contains("Client exited with code") || said.contains("Client timed out");
         Ok(ClientVerdict { verdict, complaint: ended_badly.then_some(said) })
     }
+
+    /// Has the client judged in one scenario, at this revision if the scenario belongs to revisions.
+    ///
+    /// # Errors
+    /// As [`Self::judge_client`].
+    pub async fn judge_scenario(&self, client: &str, scenario: &str, revision: &str) -> anyhow::Result<ClientVerdict> {
+        let results = tempfile::tempdir()?;
+        let mut command = self.command();
+        command.args(["client", "--command", client, "--scenario", scenario]).arg("-o").arg(results.path());
+        if !revision.is_empty() {
+            command.args(["--spec-version", revision]);
+        }
+        let output = self.output(command).await?;
+        // A name with a slash makes a folder of its own.
+        let folder = scenario.split_once('/').map_or_else(String::new, |(folder, _)| folder.to_owned());
+        let verdict = read(&results.path().join(folder), true).with_context(|| told(&output))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok(ClientVerdict { verdict, complaint: (!output.status.success()).then_some(said) })
+    }
 }
 
 #[cfg(test)]

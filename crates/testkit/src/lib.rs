@@ -16,6 +16,7 @@
 //! - [`wire_log`] and [`wire_tape`]: what the strict parts sent and received, and the tape held against it.
 //! - [`terminal`]: a pseudo terminal, and what a person sees on it.
 //! - [`notes_tape`]: a recorded conversation with the server of `notes-server`, which makes up ids.
+//! - [`protected_server`]: an MCP server that wants a credential, with its authorization server.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod chaos;
@@ -32,6 +33,7 @@ pub mod openssl;
 pub mod pipe_client;
 pub mod ports;
 pub mod process;
+pub mod protected_server;
 pub mod revision;
 pub mod revision_client;
 pub mod revision_server;

@@ -1,6 +1,6 @@
 //! What end-to-end scenes are made of: backends as config, and what can be seen of a running gateway from outside.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -143,6 +143,29 @@ pub async fn signal(pid: u32, signal: &str) -> anyhow::Result<()> {
     let status = Command::new("kill").args(["-s", signal, &pid.to_string()]).status().await?;
     anyhow::ensure!(status.success(), "no process {pid}");
     Ok(())
+}
+
+/// The files below a folder that hold this text.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files_holding(folder: &Path, text: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)?.flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if std::fs::read(&path)
+                .unwrap_or_default()
+                .windows(text.len().max(1))
+                .any(|part| part.starts_with(text.as_bytes()))
+            {
+                found.push(path);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// A call of a tool, as a message.

@@ -10,18 +10,19 @@ use signalbox_engine::record::{Body, Content};
 use signalbox_seal::keys::files::{load_key_set, save_key_set, save_signing_key};
 use signalbox_seal::proto::mcp_message::Message;
 use signalbox_seal::proto::mcp_request::Params;
+use signalbox_seal::proto::{Action, PermissionSpecification, PurposeCategory};
 use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
 use signalbox_seal::{
-    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Role, SigningKey, TimeWindow, Timestamp, TrustedKey,
-    message_from_json, message_from_protobuf, message_to_json, message_to_protobuf, prepare_request_for_signing,
-    sha256,
+    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Permission, PurposeDna, RequestorIdentity, Role,
+    SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf, message_to_json,
+    message_to_protobuf, prepare_request_for_signing, sha256,
 };
 use signalbox_tape::TapeSource;
 use signalbox_testkit::clients::{run, run_script};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::scene::{child, eventually, remote, signalbox, status, text};
+use signalbox_testkit::scene::{alive, child, eventually, remote, signal, signalbox, status, text};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -377,6 +378,167 @@ then = { set = { "/params/arguments/name" = "Mallory, called Eve" } }
         answer["error"]["data"]["reason"].as_str().map(str::to_owned)
     });
     assert_eq!(refused.await.unwrap(), "renamed");
+}
+
+/// A call as protobuf with a purpose and permissions, signed after `change`.
+fn purposeful_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
+    protobuf_call(id, |request| {
+        request.request_id = format!("request-{id}");
+        request.mcp_version = VERSION.to_owned();
+        request.requestor_identity = Some(RequestorIdentity {
+            pseudonym_id: "ada".to_owned(),
+            public_key: Bytes::copy_from_slice(ada().verifying_key().as_bytes()),
+            ..Default::default()
+        });
+        let in_an_hour = request.timestamp.as_ref().map(|now| Timestamp { seconds: now.seconds + 3_600, nanos: 0 });
+        request.purpose_dna = Some(PurposeDna {
+            purpose_id: "p".to_owned(),
+            primary_category: PurposeCategory::Analytics.into(),
+            data_types_involved: vec!["mail".to_owned()],
+            purpose_expiry: in_an_hour,
+            ..Default::default()
+        });
+        request.permissions = vec![Permission {
+            resource_identifier: "mail".to_owned(),
+            requested_action: Action::Read.into(),
+            permission_specification: Some(PermissionSpecification {
+                max_frequency_per_hour: 1_000,
+                data_access_scope: "personal".to_owned(),
+                ..Default::default()
+            }),
+        }];
+        change(request);
+        request.signature = None;
+        let signature = ada().sign_prepared(&prepare_request_for_signing(request).unwrap()).unwrap();
+        request.signature = Some(CryptoSignature {
+            key_id: ada().id().to_owned(),
+            algorithm: "Ed25519".to_owned(),
+            signature: Bytes::copy_from_slice(signature.as_ref()),
+        });
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn po_15_and_po_16_a_gateway_that_validates_in_full_asks_for_purpose_and_permissions() {
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let config =
+        format!("[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n{}", child("one", ServedEra::Both, "").unwrap());
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let answer = post_protobuf(&client, purposeful_call(2, |_| {})).await;
+    assert!(greets(&answer));
+    let json = client.post(&signed(3, "greet", &ada())).await.unwrap().message().unwrap();
+    assert_eq!(reason(&json), "validation_needs_protobuf");
+    type Change = fn(&mut McpRequest);
+    let refused: [(Change, &str); 7] = [
+        (|request| request.purpose_dna = None, "field_missing"),
+        (|request| request.permissions.clear(), "field_missing"),
+        (|request| request.mcp_version.clear(), "field_missing"),
+        (
+            |request| request.purpose_dna.as_mut().unwrap().purpose_expiry = Some(Timestamp { seconds: 1, nanos: 0 }),
+            "purpose_expired",
+        ),
+        (|request| request.permissions[0].requested_action = Action::Write.into(), "purpose_not_allowed"),
+        (|request| request.permissions[0].resource_identifier = "files".to_owned(), "purpose_not_allowed"),
+        (
+            |request| {
+                let bounds = request.permissions[0].permission_specification.as_mut().unwrap();
+                bounds.max_frequency_per_hour = 1_001;
+            },
+            "purpose_not_allowed",
+        ),
+    ];
+    for (number, (change, word)) in refused.into_iter().enumerate() {
+        let answer = post_protobuf(&client, purposeful_call(10 + number as u64, change)).await;
+        assert_eq!(reason(&answer), word, "case {number}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_was_killed_still_refuses_what_it_took_before() {
+    let gateway = guarded().await;
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let (once, protobuf) = (signed(2, "greet", &ada()), protobuf_call(3, |_| {}));
+    assert!(greets(&client.post(&once).await.unwrap().message().unwrap()));
+    assert!(greets(&post_protobuf(&client, protobuf.clone()).await));
+    let config = std::fs::read_to_string(gateway.config_file()).unwrap();
+    let folder = gateway.stop().await.unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    assert_eq!(reason(&client.post(&once).await.unwrap().message().unwrap()), "replayed");
+    assert_eq!(reason(&post_protobuf(&client, protobuf).await), "replayed");
+    assert!(greets(&client.post(&signed(4, "greet", &ada())).await.unwrap().message().unwrap()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn little_is_read_of_callers_whom_only_their_signature_proves() {
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let config = format!("[seal]\nrequire = [\"*\"]\n{}", child("one", ServedEra::Both, "").unwrap());
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let large = sign_request(call(2, "greet", &"Eve".repeat(400_000)).as_bytes(), &ada(), &terms()).unwrap();
+    let text = String::from_utf8(large.to_vec()).unwrap();
+    let protobuf = client.clone().with("content-type", PROTOBUF).with("accept", PROTOBUF);
+    for (client, body) in [(&client, large.clone()), (&protobuf, as_protobuf(&text).into())] {
+        let refused = client.send(Method::POST, "/mcp", body).await.unwrap();
+        let said = String::from_utf8_lossy(&refused.body).into_owned();
+        assert_eq!(refused.status, 413, "{said}");
+        assert!(said.contains("1048576 bytes") && said.contains("only its signature proves"), "{said}");
+    }
+    let told = status(&gateway.data_dir()).await.unwrap();
+    assert_eq!(told["unknown_callers"], json!({"127.0.0.1": 2}), "{told}");
+    let metrics = String::from_utf8(client.get("/metrics").await.unwrap().body.to_vec()).unwrap();
+    assert!(metrics.contains("signalbox_refused_total{limit=\"unknown_caller\"} 2"), "{metrics}");
+    // Smaller ones are read, and a gateway that also takes unsigned calls reads larger ones.
+    assert!(greets(&client.post(&signed(3, "greet", &ada())).await.unwrap().message().unwrap()));
+    let open = GatewayProcess::serve(&child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    let client = HttpClient::new(open.address()).initialize(VERSION, json!({})).await.unwrap();
+    let answer = client.post(&call(2, "greet", &"Eve".repeat(400_000))).await.unwrap().message().unwrap();
+    assert!(greets(&answer));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
+    let west = key(3, "west-key");
+    let east = folder(vec![trusted(&west, "west", Role::Gateway)], None);
+    let east = GatewayProcess::serve_in(east, &child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    let west_folder = folder(vec![trusted(&west, "gateway", Role::Recorder)], Some(&west));
+    let anchor = format!("[seal]\nanchor = [\"http://{}/anchors\"]\nhead_every = 3\n", east.address());
+    let config = anchor + &child("one", ServedEra::Both, "").unwrap();
+    let gateway = GatewayProcess::serve_in(west_folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    for id in 1..5 {
+        assert!(greets(&client.post(&call(id, "greet", "Eve")).await.unwrap().message().unwrap()));
+    }
+    let counted = eventually("heads are anchored", async || {
+        let metrics = client.get("/metrics").await.unwrap().body;
+        let metrics = String::from_utf8(metrics.to_vec()).unwrap();
+        let kept = metrics.lines().find(|line| line.starts_with("signalbox_anchors_total{outcome=\"kept\"}"))?;
+        kept.split(' ').next_back()?.parse::<u64>().ok().filter(|kept| *kept >= 2)
+    });
+    counted.await.unwrap();
+    let told = status(&gateway.data_dir()).await.unwrap();
+    assert!(told["recording"]["anchors"]["kept"].as_u64().unwrap() >= 2, "{told}");
+    let stranger = HttpClient::new(east.address()).with("content-type", "application/json");
+    let head = std::fs::read_to_string(east.data_dir().join("seal/anchors.jsonl")).unwrap();
+    let head: Value = serde_json::from_str(head.trim().lines().next().unwrap()).unwrap();
+    let mut forged = head.clone();
+    forged["seq"] = json!(9_999);
+    for (body, expected) in [(head.to_string(), 200), (forged.to_string(), 403), ("{}".to_owned(), 400)] {
+        let answer = stranger.send(Method::POST, "/anchors", body.into()).await.unwrap();
+        assert_eq!(answer.status, expected, "{answer:?}");
+    }
+
+    // The end of the tape is anchored as well, and the tape agrees with all of it.
+    let pid = u32::try_from(told["pid"].as_u64().unwrap()).unwrap();
+    signal(pid, "TERM").await.unwrap();
+    eventually("the process ends", async || (!alive(pid)).then_some(())).await.unwrap();
+    let west_folder = gateway.stop().await.unwrap();
+    let (data, anchors) = (west_folder.path().join("data"), east.data_dir().join("seal/anchors.jsonl"));
+    let line = ["tape", "verify", "last", "--json", "--anchor", anchors.to_str().unwrap()];
+    let told: Value = serde_json::from_str(&signalbox(&data, &line).await.unwrap()).unwrap();
+    assert_eq!((&told["outcome"], &told["trust"]), (&json!("valid"), &json!("anchored")), "{told}");
+    assert_eq!(told["anchored_up_to"], told["last_entry"], "{told}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

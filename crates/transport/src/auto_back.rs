@@ -72,6 +72,14 @@ impl Connector for AutoConnector {
         false
     }
 
+    fn signs_in(&self) -> bool {
+        self.http.signs_in()
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.http.is_per_user()
+    }
+
     fn kind(&self) -> &'static str {
         if self.found() == SSE { sse_back::KIND } else { self.http.kind() }
     }
@@ -181,7 +189,8 @@ enum Verdict {
 /// If there is no answer.
 async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
     let probe = events.asks(back::probe(INFO));
-    let request = headers::post(backend, &probe, None, Vec::new())?;
+    let credential = backend.credential(events).await?;
+    let request = headers::post(backend, &probe, (None, credential.as_ref()), Vec::new())?;
     let kept = backend.pool.take();
     let (mut conn, head) = backend.exchange(kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);

@@ -3,8 +3,8 @@
 use crate::admission::Admission;
 use crate::http_front::{ClientConnection, ClientConnections, FrontShared, FrontSpec, TICK, handle_control, speak};
 use crate::router::Router;
-use signalbox_engine::authenticator::{Authenticators, LocalUser};
-use signalbox_engine::{Principal, Proof};
+use signalbox_engine::Principal;
+use signalbox_engine::authenticator::{Authenticators, LocalUser, Shown};
 use signalbox_runtime::Gateway;
 use std::io;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ async fn enter(listener: &UnixListener, room: &Arc<Semaphore>) -> io::Result<(Un
 }
 
 /// Who is at the other end, as the system tells.
-fn user_of(socket: &UnixStream) -> Option<(Principal, Proof)> {
+fn user_of(socket: &UnixStream) -> Option<Shown> {
     let peer = socket.peer_cred().ok()?;
-    Some((Principal::named(&format!("uid:{}", peer.uid())), Proof::LocalUser))
+    Some(Shown::Owner(Principal::named(&format!("uid:{}", peer.uid()))))
 }

@@ -22,7 +22,7 @@ use crate::tls::BackTlsSpec;
 use backend::Backend;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
-use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_runtime::{BackendCredentials, BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Limits;
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +46,8 @@ pub struct HttpSpec {
     pub url: String,
     /// Headers to send with every request. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Gives the credential of each request, where the backend is protected.
+    pub credentials: Option<Arc<dyn BackendCredentials>>,
     /// Bounds on what the backend may send.
     pub limits: Limits,
     /// How long a connection may take to open.
@@ -68,6 +70,7 @@ impl HttpSpec {
             name: name.into(),
             url: url.into(),
             headers: Vec::new(),
+            credentials: None,
             limits: Limits::default(),
             connect_timeout: CONNECT_TIMEOUT,
             max_idle: MAX_IDLE,
@@ -133,6 +136,14 @@ impl Connector for HttpConnector {
 
     fn is_process(&self) -> bool {
         false
+    }
+
+    fn signs_in(&self) -> bool {
+        self.backend.credentials.is_some()
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_user())
     }
 
     fn kind(&self) -> &'static str {

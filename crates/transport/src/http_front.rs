@@ -73,7 +73,7 @@ use crate::workers::Workers;
 use bytes::Bytes;
 use resume::ResumeStore;
 use signalbox_engine::Principal;
-use signalbox_engine::authenticator::Authenticators;
+use signalbox_engine::authenticator::{Authenticators, Challenge};
 use signalbox_runtime::Gateway;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,10 @@ pub struct FrontSpec {
     pub reader_timeout: Duration,
     /// How callers prove who they are.
     pub authenticators: Authenticators,
+    /// How long a WebSocket's first message may take that has to prove who calls.
+    pub authentication_timeout: Duration,
+    /// What clients that have to prove who they are are told of how to do so.
+    pub challenge: Option<Arc<dyn Challenge>>,
     /// How clients come, in a word.
     pub transport: &'static str,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
@@ -125,6 +129,8 @@ impl Default for FrontSpec {
             body_timeout: Duration::from_secs(30),
             reader_timeout: client_connection::KEPT_FOR,
             authenticators: Authenticators::open(Principal::anonymous()),
+            authentication_timeout: Duration::from_secs(30),
+            challenge: None,
             transport: "http",
             tls: None,
         }

@@ -6,6 +6,7 @@ mod backend_fault;
 mod batch;
 pub mod child;
 pub mod control_front;
+pub mod first_message;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -29,7 +30,9 @@ pub mod tls;
 pub mod transparent_http;
 pub mod transparent_stdio;
 pub mod turned_away;
+pub mod unknown_caller;
 mod watched;
+pub mod web_client;
 pub mod web_post;
 mod websocket;
 pub mod workers;

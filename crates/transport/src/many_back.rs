@@ -85,6 +85,14 @@ impl Connector for ManyConnector {
         false
     }
 
+    fn signs_in(&self) -> bool {
+        self.first().is_some_and(|connector| connector.signs_in())
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.first().is_some_and(|connector| connector.is_per_user())
+    }
+
     fn kind(&self) -> &'static str {
         self.first().map_or("http", |connector| connector.kind())
     }

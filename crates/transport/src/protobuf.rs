@@ -4,7 +4,7 @@
 use crate::proved::Proved;
 use bytes::Bytes;
 use http::HeaderValue;
-use signalbox_engine::{Caller, Fault, FaultKind, Proof};
+use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_runtime::Gateway;
 use signalbox_seal::proto::mcp_message::Message;
 use signalbox_seal::{message_from_json, message_from_protobuf, message_to_json, message_to_protobuf};
@@ -13,8 +13,6 @@ use signalbox_seal::{message_from_json, message_from_protobuf, message_to_json, 
 pub(crate) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/vnd.signalbox.mcp+protobuf");
 /// The subprotocol of WebSockets.
 pub(crate) const SUBPROTOCOL: &str = "signalbox.v1.protobuf";
-/// Largest message of a caller that has proved nothing yet, in bytes.
-const UNKNOWN_CALLER: usize = 1024 * 1024;
 
 /// A message that came as protobuf.
 pub(crate) struct Decoded {
@@ -29,12 +27,6 @@ pub(crate) fn is_named(kind: Option<&HeaderValue>) -> bool {
     let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.as_bytes().eq_ignore_ascii_case(CONTENT_TYPE.as_bytes())
-}
-
-/// How large a message of this caller may be, of `limit` bytes: whoever proves nothing by the connection is known only once the
-/// whole message is read.
-pub(crate) fn limit_for(caller: &Caller, limit: usize) -> usize {
-    if caller.identity().proof == Proof::Unproved { limit.min(UNKNOWN_CALLER) } else { limit }
 }
 
 /// Reads a message, and checks who signed it.

@@ -20,6 +20,12 @@ pub enum BodyError {
     /// It is larger than it may be.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
+    /// It is larger than it may be as long as nobody knows who sent it.
+    #[error(
+        "the body is larger than {0} bytes, which is the most that is read of a caller whom only its signature proves; call with a \
+         client certificate, or send less"
+    )]
+    UnknownCaller(usize),
     /// It did not come in time.
     #[error("the body did not arrive in time")]
     TooSlow,
@@ -36,7 +42,7 @@ impl BodyError {
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
-            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge(_) | Self::UnknownCaller(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
             Self::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -49,7 +55,8 @@ impl BodyError {
         match self {
             Self::TooLarge(_) => Some(Limit::MessageSize),
             Self::TooSlow => Some(Limit::MessageTime),
-            Self::Broken => None,
+            // Whoever says this has counted it.
+            Self::Broken | Self::UnknownCaller(_) => None,
             Self::NoRoom(_) => Some(Limit::Memory),
         }
     }

@@ -29,6 +29,11 @@ impl ReadCharge {
         Self { share, charge: None, waits: None }
     }
 
+    /// From now on this share is charged.
+    pub(crate) fn charge_to(&mut self, share: Arc<Share>) {
+        self.share = Some(share);
+    }
+
     /// Charges so many bytes in all, and waits for room where there is none. Few bytes are free.
     pub(crate) async fn cover(&mut self, bytes: usize) -> Result<(), OverBudget> {
         poll_fn(|cx| self.poll_cover(cx, bytes)).await

@@ -22,7 +22,7 @@ use http::Method;
 use http::request::Parts;
 use hyper::body::Incoming;
 use pattern::{Captured, Pattern};
-use signalbox_engine::Caller;
+use signalbox_engine::{Caller, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -74,11 +74,23 @@ impl Mount {
     }
 }
 
+/// Who may use a route at the TCP listener. At the control socket its owner may use all of them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Everybody.
+    Open,
+    /// Every caller that MCP is served to.
+    Caller,
+    /// Callers that have proved who they are, and have this role.
+    Role(&'static str),
+}
+
 /// Something that is answered.
 pub struct Route {
     method: Method,
     path: &'static str,
     mount: Mount,
+    access: Access,
     max_body: usize,
     handler: Box<dyn Fn(RoutedRequest) -> Doing + Send + Sync>,
 }
@@ -91,7 +103,13 @@ impl Route {
         F: Future<Output = Answered> + Send + 'static,
     {
         let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
-        Self { method, path, mount, max_body: MAX_BODY, handler }
+        Self { method, path, mount, access: Access::Caller, max_body: MAX_BODY, handler }
+    }
+
+    /// For these callers only.
+    #[must_use]
+    pub fn access(self, access: Access) -> Self {
+        Self { access, ..self }
     }
 
     /// With a body of up to so many bytes.
@@ -192,6 +210,12 @@ impl Router {
         Err(if allowed.is_empty() { Problem::NothingHere } else { Problem::Method(allowed) })
     }
 
+    /// True if everybody may use the route that is meant.
+    #[must_use]
+    pub fn is_open(&self, door: Door, method: &Method, path: &str) -> bool {
+        self.find(door, method, path).is_ok_and(|(route, _)| route.access == Access::Open)
+    }
+
     /// Answers a request that came in by this door. Its body has to come, piece by piece, within this time.
     ///
     /// # Errors
@@ -205,9 +229,20 @@ impl Router {
     ) -> Answered {
         let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
         let (route, captured) = self.find(door, &method, uri.path())?;
+        if door == Door::Listener {
+            admit(route.access, &caller)?;
+        }
         let body = RoutedBody::new(incoming, route.max_body, within)?;
         let request = RoutedRequest::new(method, &uri, headers, &captured, caller, body)?;
         unfailing(route, request).await
+    }
+}
+
+fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
+    match access {
+        Access::Role(_) if caller.identity().proof == Proof::Unproved => Err(Problem::Unauthenticated),
+        Access::Role(role) if !caller.identity().has_role(role) => Err(Problem::Role(role)),
+        _ => Ok(()),
     }
 }
 

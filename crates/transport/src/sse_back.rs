@@ -56,6 +56,14 @@ impl Connector for SseConnector {
         false
     }
 
+    fn signs_in(&self) -> bool {
+        self.backend.credentials.is_some()
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_user())
+    }
+
     fn kind(&self) -> &'static str {
         KIND
     }
@@ -66,6 +74,6 @@ impl Connector for SseConnector {
 /// # Errors
 /// `BackendDown` where the backend cannot be reached, any other kind where it does not speak HTTP+SSE here.
 pub(crate) async fn open(backend: Arc<Backend>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
-    let opened = stream::open(&backend).await?;
+    let opened = stream::open(&backend, &*events).await?;
     Ok(Arc::new(SseLink::begin(backend, events, opened)))
 }

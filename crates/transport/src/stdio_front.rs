@@ -12,6 +12,7 @@ mod tests;
 use crate::batch;
 use crate::line_writer::LineWriter;
 use crate::read_charge::ReadCharge;
+use crate::unknown_caller;
 use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;
 use signalbox_engine::front::Mode;
@@ -85,7 +86,7 @@ where
     let (sender, lines) = mpsc::channel(QUEUE);
     let mut reader = JoinSet::new();
     let charge = ReadCharge::new(Some(Arc::clone(front.session.share())));
-    reader.spawn(read(input, front.gateway.settings().limits.line, charge, sender));
+    reader.spawn(read(input, front.line_limit(), charge, sender));
     let mut writing = std::pin::pin!(front.write(output));
     let outcome = tokio::select! {
         written = &mut writing => written,
@@ -178,6 +179,12 @@ impl Front {
         Ok(Self { gateway, session, stream, written: Notify::new() })
     }
 
+    /// How long a line may be.
+    fn line_limit(&self) -> usize {
+        let most = self.gateway.settings().limits.line;
+        unknown_caller::limit(&self.gateway, || self.session.caller.clone(), most, false)
+    }
+
     /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
     async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, NoLine>>, drain: Duration) {
         while let Some(line) = lines.recv().await {
@@ -199,6 +206,10 @@ impl Front {
     fn take(&self, line: Result<Bytes, NoLine>) {
         let taken = match line {
             Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes),
+            Err(NoLine::TooLong(_)) if self.line_limit() < self.gateway.settings().limits.line => {
+                unknown_caller::count(&self.gateway, &self.session.caller);
+                Err(intake::too_long(&unknown_caller::words(self.line_limit())))
+            }
             Err(NoLine::TooLong(error)) => {
                 self.gateway.counters.refused(Limit::MessageSize);
                 Err(intake::too_long(&error.to_string()))

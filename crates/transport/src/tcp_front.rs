@@ -4,13 +4,15 @@
 //! messages. So a connection that does not begin with JSON is closed before anything else of it is read.
 
 use crate::admission::Admission;
+use crate::first_message::{MAX_FIRST_MESSAGE, Newcomer};
 use crate::stdio_front::{self, StdioError};
 use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
-use signalbox_engine::authenticator::{Arrival, Authenticators};
-use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal};
+use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
+use signalbox_engine::{Caller, Fault, FaultKind, Limit, Proof};
 use signalbox_runtime::Gateway;
+use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::Era;
 use std::future::Future as _;
 use std::io;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep, timeout};
@@ -39,6 +41,8 @@ pub struct TcpSpec {
     pub admission: Arc<Admission>,
     /// How callers prove who they are.
     pub authenticators: Authenticators,
+    /// How long the first message may take, where that has to prove who calls.
+    pub authentication_timeout: Duration,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
     pub tls: Option<Arc<FrontTls>>,
 }
@@ -104,11 +108,11 @@ pub async fn serve(
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec) {
     let _ = socket.set_nodelay(true);
     let address = socket.peer_addr().ok();
-    if !greeted(&mut socket, gateway, FIRST_BYTE).await {
+    if !greeted(&mut socket, gateway, first_byte(gateway, spec)).await {
         return;
     }
     let (input, output) = socket.into_split();
-    converse(input, output, gateway, caller(spec, None, address)).await;
+    welcome(input, output, gateway, spec, (None, address)).await;
 }
 
 /// The same inside TLS.
@@ -121,7 +125,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     };
     // What is inside cannot be looked at without taking it.
     let mut first = [0];
-    match timeout(FIRST_BYTE, stream.read(&mut first)).await {
+    match timeout(first_byte(gateway, spec), stream.read(&mut first)).await {
         Ok(Ok(1)) if is_json(first[0]) => {}
         Ok(Ok(1)) => return refuse(&mut stream, gateway).await,
         Ok(Ok(_)) => return tracing::debug!("a connection ended before its first message"),
@@ -133,26 +137,93 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
-    converse(input, output, gateway, caller(spec, shown.as_ref(), address)).await;
+    welcome(input, output, gateway, spec, (shown.as_ref(), address)).await;
 }
 
-/// Who calls, by the certificate that was shown, where one was.
-fn caller(spec: &TcpSpec, shown: Option<&Principal>, address: Option<SocketAddr>) -> Result<Caller, Fault> {
-    let (certificate, user) = (shown, None);
-    spec.authenticators.identify(&Arrival { transport: "tcp", address, certificate, user, header: &|_| None })
+/// How long the first byte may take.
+fn first_byte(gateway: &Gateway, spec: &TcpSpec) -> Duration {
+    if gateway.settings().require_proof { FIRST_BYTE.min(spec.authentication_timeout) } else { FIRST_BYTE }
+}
+
+/// Finds out who calls, by the certificate that was shown or else by the first message, and serves.
+async fn welcome<R, W>(
+    input: R,
+    output: W,
+    gateway: &Arc<Gateway>,
+    spec: &TcpSpec,
+    (shown, address): (Option<&Shown>, Option<SocketAddr>),
+) where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Unpin,
+{
+    let (authenticators, transport, now) = (&spec.authenticators, "tcp", unix_millis());
+    let known = authenticators.identify(&Arrival { transport, address, shown, header: &|_| None, now });
+    let required = gateway.settings().require_proof;
+    match known {
+        Ok(caller) if !required || caller.identity().proof != Proof::Unproved => {
+            converse(input, output, gateway, caller).await;
+        }
+        Ok(_) | Err(_) => {
+            let newcomer = Newcomer { authenticators, transport, address, shown };
+            let mut output = output;
+            let mut input = BufReader::new(input);
+            if let Some(caller) = admit(&mut input, &mut output, gateway, spec, &newcomer).await {
+                converse(input, output, gateway, caller).await;
+            }
+        }
+    }
+}
+
+/// Reads the first message, which has to prove who calls, and answers it. `None` if the client is turned away.
+async fn admit<R, W>(
+    input: &mut BufReader<R>,
+    output: &mut W,
+    gateway: &Gateway,
+    spec: &TcpSpec,
+    newcomer: &Newcomer<'_>,
+) -> Option<Caller>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut line = Vec::new();
+    let most = u64::try_from(MAX_FIRST_MESSAGE).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bounded = input.take(most);
+    let reading = bounded.read_until(b'\n', &mut line);
+    match timeout(spec.authentication_timeout, reading).await {
+        Ok(Ok(read)) if read > 0 => {}
+        Ok(_) => return None,
+        Err(_) => {
+            gateway.counters.refused(Limit::HeadTime);
+            say(output, &Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls")).await;
+            return None;
+        }
+    }
+    match newcomer.prove(gateway, line.trim_ascii_end().to_vec().into()) {
+        Ok((caller, answer)) => {
+            let mut answer = answer.to_vec();
+            answer.push(b'\n');
+            let written = timeout(LAST_WORD, output.write_all(&answer)).await;
+            matches!(written, Ok(Ok(()))).then_some(caller)
+        }
+        Err(refused) => {
+            let mut reply = refused.reply();
+            gateway.refused(&newcomer.nobody(), None, &refused.fault, Some(&reply));
+            reply = [&reply[..], b"\n"].concat().into();
+            let _ = timeout(LAST_WORD, async { output.write_all(&reply).await }).await;
+            let _ = timeout(LAST_WORD, output.shutdown()).await;
+            None
+        }
+    }
 }
 
 /// Serves a client that has begun with JSON.
-async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Result<Caller, Fault>)
+async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
     let mut output = Patient::new(output, KEPT_FOR);
-    let caller = match caller {
-        Ok(caller) => caller,
-        Err(fault) => return say(&mut output, &fault).await,
-    };
     let drain = gateway.settings().drain;
     let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), caller, drain).await;
     match served {
@@ -269,7 +340,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Patient<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::Chain;
+    use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{GatewayParts, Settings};
     use tokio::io::duplex;
 

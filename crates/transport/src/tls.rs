@@ -11,6 +11,7 @@ mod handshake;
 mod inspect;
 mod pair;
 mod self_signed;
+mod shown;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! Passing on everything that happens on a link, and noticing some of it.
 
 use bytes::Bytes;
-use signalbox_engine::Fault;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
+use signalbox_engine::{Fault, Principal};
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
@@ -40,6 +40,10 @@ impl<N: Notice> LinkEvents for Watched<N> {
 
     fn room(&self) -> Option<BoxFuture<()>> {
         self.events.room()
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        self.events.principal()
     }
 
     fn share(&self) -> Option<Arc<Share>> {
@@ -119,6 +123,10 @@ mod tests {
     }
 
     impl LinkEvents for Told {
+        fn principal(&self) -> Option<signalbox_engine::Principal> {
+            None
+        }
+
         fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {
             self.note("received");
         }

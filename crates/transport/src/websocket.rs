@@ -126,6 +126,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         Self { socket, pulse: Pulse::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
     }
 
+    /// From now on this share is charged for what the other side sends.
+    pub(crate) fn charge_to(&mut self, share: Arc<Share>) {
+        self.socket.get_mut().charge_to(share);
+    }
+
     /// Goes on: writes what `source` gives, reads if that `may_read`, and looks after the other side.
     pub(crate) fn poll_step<T: Into<Outgoing>>(
         &mut self,

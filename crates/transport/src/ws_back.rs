@@ -13,7 +13,7 @@ use crate::http1::HttpTarget;
 use crate::tls::BackTlsSpec;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
-use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_runtime::{BackendCredentials, BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub struct WsSpec {
     pub url: String,
     /// Headers to send with the handshake. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Gives the credential of each handshake, where the backend is protected.
+    pub credentials: Option<Arc<dyn BackendCredentials>>,
     /// The largest message accepted from the backend, in bytes.
     pub max_message: usize,
     /// How long connecting may take, and the handshake after it.
@@ -46,6 +48,7 @@ impl WsSpec {
             name: name.into(),
             url: url.into(),
             headers: Vec::new(),
+            credentials: None,
             max_message: signalbox_wire::limits::MESSAGE,
             connect_timeout: CONNECT_TIMEOUT,
             tls: BackTlsSpec::default(),
@@ -71,6 +74,7 @@ struct Backend {
     name: Arc<str>,
     target: HttpTarget,
     headers: Vec<(HeaderName, HeaderValue)>,
+    credentials: Option<Arc<dyn BackendCredentials>>,
     max_message: usize,
     connect_timeout: Duration,
 }
@@ -81,7 +85,7 @@ impl WsConnector {
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
     pub fn new(spec: WsSpec) -> Result<Self, SpecError> {
-        let WsSpec { name, url, mut headers, max_message, connect_timeout, tls } = spec;
+        let WsSpec { name, url, mut headers, credentials, max_message, connect_timeout, tls } = spec;
         if let Some((reserved, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
             return Err(SpecError::ReservedHeader { backend: name, header: reserved.to_string() });
         }
@@ -90,7 +94,8 @@ impl WsConnector {
         }
         let target = HttpTarget::parse(&url, SCHEME).and_then(|target| target.with_tls(&name, tls));
         let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&name), error })?;
-        Ok(Self { backend: Arc::new(Backend { name, target, headers, max_message, connect_timeout }) })
+        let backend = Backend { name, target, headers, credentials, max_message, connect_timeout };
+        Ok(Self { backend: Arc::new(backend) })
     }
 }
 
@@ -104,7 +109,7 @@ impl Connector for WsConnector {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
         let backend = Arc::clone(&self.backend);
         Box::pin(async move {
-            let duplex = connect::connect(&backend, events.share()).await?;
+            let duplex = connect::connect(&backend, &*events).await?;
             Ok(Arc::new(life::begin(&backend.name, duplex, events)) as Arc<dyn Link>)
         })
     }
@@ -115,6 +120,14 @@ impl Connector for WsConnector {
 
     fn is_process(&self) -> bool {
         false
+    }
+
+    fn signs_in(&self) -> bool {
+        self.backend.credentials.is_some()
+    }
+
+    fn is_per_user(&self) -> bool {
+        self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_user())
     }
 
     fn kind(&self) -> &'static str {

@@ -13,6 +13,10 @@ pub const INTERNAL_ERROR: i64 = -32603;
 
 /// Old revisions: an error of the server that has no code of its own; `data.reason` tells which.
 pub const LEGACY_SERVER_ERROR: i64 = -32000;
+/// Old revisions: the caller did not prove who it is.
+pub const LEGACY_UNAUTHENTICATED: i64 = -32001;
+/// Old revisions: the caller may not do this.
+pub const LEGACY_DENIED: i64 = -32003;
 /// Old revisions: a request before initialisation.
 pub const NOT_INITIALIZED: i64 = -32002;
 /// Old revisions: the resource does not exist. Since 2026-07-28 this is [`INVALID_PARAMS`].

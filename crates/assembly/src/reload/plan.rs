@@ -39,6 +39,10 @@ const LIVE: &[Live] = &[
     live!("gateway.watch_config", gateway.watch_config),
     live!("gateway.log_level", log_level),
     live!("rules", rules),
+    live!("auth.users", auth.users),
+    live!("auth.groups", auth.groups),
+    live!("auth.default_trust", auth.default_trust),
+    live!("auth.max_sessions", auth.max_sessions),
 ];
 
 /// A setting that is fixed at the start.
@@ -50,10 +54,12 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.host", |before, next| before.listen.host != next.listen.host),
     ("mcp.protocol.transport.port", |before, next| before.listen.port != next.listen.port),
     ("mcp.protocol.transport.path", |before, next| before.listen.path != next.listen.path),
+    ("auth.outbound", |before, next| before.outbound != next.outbound),
     ("mcp.protocol.transport.tls", |before, next| before.listen.tls != next.listen.tls),
     ("gateway.rule_seed", |before, next| before.gateway.rule_seed != next.gateway.rule_seed),
     ("record", |before, next| before.record != next.record),
     ("seal", |before, next| before.seal != next.seal),
+    ("auth", |before, next| before.auth != next.auth),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 

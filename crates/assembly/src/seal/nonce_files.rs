@@ -3,8 +3,10 @@
 //!
 //! A nonce is remembered until the message that carried it would be refused anyway. Nonces that end within the same ten minutes
 //! share a file, and a file whose time is over is deleted as a whole. Each line is `UNTIL HASH KEY`, with the SHA-256 of the nonce, because a nonce may be any text. Whoever looks or adds holds a
-//! lock, and first reads what other processes added.
+//! lock, and first reads what other processes added. The end of the process loses nothing that was written; a power cut may lose
+//! what was not yet flushed, which happens once a second.
 
+use super::group_flush::{DirtyFlag, GroupFlush};
 use rustix::fs::{FlockOperation, flock};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_seal::{NonceMemory, NonceVerdict, hex, sha256};
@@ -27,6 +29,7 @@ pub struct NonceFiles {
     folder: PathBuf,
     room: usize,
     open: Mutex<Option<OpenFiles>>,
+    flush: GroupFlush,
 }
 
 /// The files, once somebody needs them.
@@ -40,6 +43,7 @@ struct OpenFiles {
 #[derive(Debug)]
 struct Slot {
     file: File,
+    dirty: DirtyFlag,
     /// How far the file was read.
     read: u64,
     /// The nonces by key.
@@ -50,7 +54,7 @@ impl NonceFiles {
     /// The memory in this folder, with room for so many nonces of each key. The folder is made when it is needed.
     #[must_use]
     pub fn new(folder: PathBuf, room: usize) -> Self {
-        Self { folder, room, open: Mutex::default() }
+        Self { folder, room, open: Mutex::default(), flush: GroupFlush::default() }
     }
 
     fn open(&self) -> io::Result<OpenFiles> {
@@ -110,6 +114,7 @@ impl NonceFiles {
         }
         if let Some(slot) = slots.get_mut(&(until / SLOT)) {
             slot.add(key_id, nonce, until)?;
+            self.flush.written(&slot.file, || self.folder.join((until / SLOT).to_string()), &slot.dirty)?;
         }
         Ok(NonceVerdict::New)
     }
@@ -129,7 +134,7 @@ impl NonceMemory for NonceFiles {
 impl Slot {
     fn open(folder: &Path, number: u64) -> io::Result<Self> {
         let file = options().append(true).open(folder.join(number.to_string()))?;
-        Ok(Self { file, read: 0, seen: HashMap::new() })
+        Ok(Self { file, dirty: DirtyFlag::default(), read: 0, seen: HashMap::new() })
     }
 
     /// Reads what other processes added.
@@ -196,6 +201,24 @@ mod tests {
             .collect();
         left.sort();
         assert_eq!(left, ["1", "2", LOCK]);
+    }
+
+    #[test]
+    fn nonces_are_flushed_together_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = NonceFiles::new(folder.path().to_owned(), 300);
+        for round in 0..2 {
+            for number in 0..100 {
+                assert_eq!(files.remember("ada", &format!("{round}-{number}"), 0, 1_000), New);
+            }
+            let dirty = || files.open.lock().unwrap().as_ref().unwrap().slots[&0].dirty.is_set();
+            assert!(dirty(), "round {round}");
+            let begun = std::time::Instant::now();
+            while dirty() {
+                assert!(begun.elapsed() < 10 * crate::seal::group_flush::FLUSH_EVERY, "round {round}");
+                std::thread::park_timeout(std::time::Duration::from_millis(20));
+            }
+        }
     }
 
     #[test]

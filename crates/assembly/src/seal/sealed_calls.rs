@@ -50,6 +50,11 @@ impl SealedCalls {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
+    /// True if nobody may call anything without a signature.
+    pub fn demands_all(&self) -> bool {
+        self.demands.iter().any(|(backend, name)| backend == "*" && name == "*")
+    }
+
     fn signs(&self) -> bool {
         self.sign_answers || self.seen.load(Ordering::Relaxed)
     }

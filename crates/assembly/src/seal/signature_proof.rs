@@ -86,13 +86,13 @@ fn carries_second(request: &McpRequest) -> bool {
 /// The caller that a signature proves. A connection that proved somebody must have proved the same.
 fn signer(caller: &Caller, principal: &str, claims: Vec<(Box<str>, Box<str>)>) -> Result<Caller, Fault> {
     let known = caller.identity();
-    let proved = matches!(known.proof, Proof::Certificate | Proof::LocalUser);
+    let proved = known.proof != Proof::Unproved;
     if proved && known.principal.as_str() != principal {
         let text = format!("the connection proves {}, the signature proves {principal}", known.principal);
         return Err(refuse("other_principal", &text));
     }
     let (principal, proof) = (Principal::named(principal), Proof::Signature);
-    Ok(Caller::new(Identity { principal, proof, claims, address: known.address, transport: known.transport }))
+    Ok(Caller::new(Identity { principal, proof, claims, ..known.clone() }))
 }
 
 /// The refusal of a signature.

@@ -45,7 +45,7 @@ const TOML: &[(&str, &str)] = &[
     ("[backend.files]\ncommand = 'a'\n", "signalbox.toml:1:2: backend: unknown key; did you mean `backends`?"),
     (
         "colour = 1\n",
-        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record` or `seal`",
+        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record`, `seal` or `auth`",
     ),
     (
         "[mcp.protocol.transport]\nprot = 1\n",
@@ -290,7 +290,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\nhost = '0.0.0.0'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication: TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost",
+        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication: `require_authentication`, or TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost",
     ),
     (
         "[mcp.protocol.transport]\nhost = 'box.example'\n",
@@ -326,11 +326,11 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/sse'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/sse`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/sse`",
     ),
     (
         "[mcp.protocol.transport]\npath = '/messages'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/messages`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/messages`",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\ntransport = 'pigeon'\n",
@@ -346,19 +346,11 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/healthz'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/healthz`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/healthz`",
     ),
     (
         "[mcp.protocol.transport.tls]\nenabled = false\ncert_file = 1\n",
         "signalbox.toml:3:13: mcp.protocol.transport.tls.cert_file: expected a string, found a whole number",
-    ),
-    (
-        "[mcp.protocol.security]\nrequire_authentication = true\n",
-        "signalbox.toml:2:1: mcp.protocol.security.require_authentication: authentication is not in this version yet; remove the key or set it to false",
-    ),
-    (
-        "[mcp.protocol.security]\nauthentication_timeout = 30\n",
-        "signalbox.toml:2:1: mcp.protocol.security.authentication_timeout: the authentication timeout is not in this version yet; remove the key",
     ),
     (
         "[mcp.protocol.security]\nsession_timeout = -1\n",
@@ -441,6 +433,6 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "\"\\u001b[31m\" = 1\n",
-        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record` or `seal`",
+        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record`, `seal` or `auth`",
     ),
 ];

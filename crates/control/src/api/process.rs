@@ -10,6 +10,8 @@ use serde_json::json;
 use signalbox_assembly::live::{Live, Watching};
 use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
+use signalbox_govern::ProtectedResource;
+use signalbox_govern::resource::WELL_KNOWN;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
@@ -33,6 +35,17 @@ pub(super) fn told(state: serde_json::Result<String>) -> Answered {
 
 pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
+}
+
+/// The metadata of the MCP endpoint as a protected resource.
+pub(super) async fn resource(resource: Arc<ProtectedResource>, request: RoutedRequest) -> Answered {
+    let path = request.path.strip_prefix(WELL_KNOWN).unwrap_or_default();
+    let own = resource.metadata_url();
+    let known = path.is_empty() || own.ends_with(&format!("{WELL_KNOWN}{path}"));
+    match known {
+        true => Ok(RoutedAnswer::json(StatusCode::OK, resource.metadata())),
+        false => Err(Problem::NothingHere),
+    }
 }
 
 pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {

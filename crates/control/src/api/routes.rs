@@ -1,10 +1,13 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
-use super::{Served, breakpoints, holds, mcp, process, replay, sessions};
+use super::{Served, anchors, breakpoints, holds, mcp, process, replay, sessions, sign_in};
 use http::Method;
-pub use signalbox_config::listen::{HEALTH, METRICS, READY};
+pub use signalbox_config::listen::{ANCHORS, HEALTH, METRICS, READY};
+use signalbox_govern::ProtectedResource;
+use signalbox_govern::resource::WELL_KNOWN;
+use signalbox_oauth::oauth_desk::CALLBACK;
 use signalbox_replay::run::ReplayHandle;
-use signalbox_transport::router::{Answered, Mount, Route, RouteError, RoutedRequest, Router};
+use signalbox_transport::router::{Access, Answered, Mount, Route, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// The state of the process, as JSON.
@@ -30,6 +33,9 @@ pub const MCP: &str = "/api/v1/mcp";
 /// A run of a tape that somebody controls.
 pub const REPLAY: &str = "/api/v1/replay";
 
+/// The role that may use the API at the listener.
+pub const ADMIN: &str = "admin";
+
 /// The largest message that can be sent, or take the place of a held one.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
@@ -37,8 +43,10 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// If the list cannot be served.
-pub fn router(served: &Arc<Served>) -> Result<Arc<Router>, RouteError> {
-    Router::new(list(served)).map(Arc::new)
+pub fn router(served: &Arc<Served>, resource: Option<&Arc<ProtectedResource>>) -> Result<Arc<Router>, RouteError> {
+    let mut all = list(served);
+    all.extend(resource.into_iter().flat_map(resource_list));
+    Router::new(all).map(Arc::new)
 }
 
 /// The router of a process that replays a tape under control.
@@ -51,40 +59,62 @@ pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Ar
     Router::new(all).map(Arc::new)
 }
 
-/// `/api` is never at the listener while nobody has to say there who they are.
-#[rustfmt::skip]
+/// `/api` is at the listener too, for those who have proved that they have the role [`ADMIN`].
 fn list(served: &Arc<Served>) -> Vec<Route> {
+    let guarded = api_list(served).into_iter().map(|route| route.access(Access::Role(ADMIN)));
+    let to = Bind(served);
+    let mut all = vec![
+        to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open),
+        to.route(Method::GET, READY, Mount::Both, process::ready).access(Access::Open),
+        to.route(Method::GET, METRICS, Mount::Both, process::counted),
+        // Whoever posts there proves itself by the signature of what it posts.
+        to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
+        to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
+        to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
+    ];
+    all.extend(guarded);
+    all
+}
+
+/// The metadata by which clients find out where to get tokens, at the root and at the path of the MCP endpoint.
+fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
+    let to = Bind(resource);
+    let [at_root, at_path] = [WELL_KNOWN, "/.well-known/oauth-protected-resource/{*path}"];
+    [at_root, at_path]
+        .map(|path| to.route(Method::GET, path, Mount::Listener, process::resource).access(Access::Open))
+        .into()
+}
+
+#[rustfmt::skip]
+fn api_list(served: &Arc<Served>) -> Vec<Route> {
     use Mount::{Both, Control};
     let to = Bind(served);
     vec![
-        to.route(Method::GET, HEALTH, Both, process::alive),
-        to.route(Method::GET, READY, Both, process::ready),
-        to.route(Method::GET, METRICS, Both, process::counted),
 
-        to.route(Method::GET, STATUS, Control, process::status),
-        to.route(Method::GET, VERSION, Control, process::version),
-        to.route(Method::POST, RELOAD, Control, process::reload),
-        to.route(Method::GET, LIVE, Control, process::live),
+        to.route(Method::GET, STATUS, Both, process::status),
+        to.route(Method::GET, VERSION, Both, process::version),
+        to.route(Method::POST, RELOAD, Both, process::reload),
+        to.route(Method::GET, LIVE, Both, process::live),
 
-        to.route(Method::GET, HOLDS, Control, holds::list),
-        to.route(Method::GET, "/api/v1/holds/{id}", Control, holds::show),
-        to.route(Method::POST, "/api/v1/holds/{id}/release", Control, holds::release).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/edit", Control, holds::edit).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/answer", Control, holds::answer).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Control, holds::refuse).max_body(MAX_MESSAGE),
+        to.route(Method::GET, HOLDS, Both, holds::list),
+        to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show),
+        to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/edit", Both, holds::edit).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/answer", Both, holds::answer).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Both, holds::refuse).max_body(MAX_MESSAGE),
 
-        to.route(Method::GET, BREAKPOINTS, Control, breakpoints::list),
-        to.route(Method::POST, BREAKPOINTS, Control, breakpoints::set),
-        to.route(Method::DELETE, BREAKPOINTS, Control, breakpoints::clear_all),
-        to.route(Method::DELETE, "/api/v1/breakpoints/{id}", Control, breakpoints::clear),
+        to.route(Method::GET, BREAKPOINTS, Both, breakpoints::list),
+        to.route(Method::POST, BREAKPOINTS, Both, breakpoints::set),
+        to.route(Method::DELETE, BREAKPOINTS, Both, breakpoints::clear_all),
+        to.route(Method::DELETE, "/api/v1/breakpoints/{id}", Both, breakpoints::clear),
 
-        to.route(Method::GET, SESSIONS, Control, sessions::list),
-        to.route(Method::GET, "/api/v1/sessions/{id}", Control, sessions::show),
-        to.route(Method::DELETE, "/api/v1/sessions/{id}", Control, sessions::end),
+        to.route(Method::GET, SESSIONS, Both, sessions::list),
+        to.route(Method::GET, "/api/v1/sessions/{id}", Both, sessions::show),
+        to.route(Method::DELETE, "/api/v1/sessions/{id}", Both, sessions::end),
 
-        to.route(Method::POST, KEEP, Control, process::keep),
+        to.route(Method::POST, KEEP, Both, process::keep),
 
-        to.route(Method::GET, TOOLS, Control, process::tools),
+        to.route(Method::GET, TOOLS, Both, process::tools),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
     ]
 }

@@ -1,16 +1,15 @@
-//! The asking end of a control socket.
+//! Asking a running process.
 
+use super::process_address::ProcessAddress;
 use bytes::Bytes;
-use http::header::HOST;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use signalbox_transport::web_client::WebError;
 use std::io;
-use std::path::Path;
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 /// How long a process may take to answer.
@@ -26,6 +25,12 @@ pub enum AskError {
     /// It cannot be reached.
     #[error("cannot connect: {0}")]
     Connect(#[from] io::Error),
+    /// It cannot be reached at its listener.
+    #[error(transparent)]
+    Web(#[from] WebError),
+    /// The key cannot stand in a header.
+    #[error("the key is not one: it has characters that no key has")]
+    Key,
     /// It does not speak HTTP.
     #[error("{0}")]
     Http(#[from] hyper::Error),
@@ -48,28 +53,28 @@ pub enum AskError {
     TimedOut(Duration),
 }
 
-/// Asks the process behind a socket for a path.
+/// Asks a process for a path.
 ///
 /// # Errors
 /// If there is no answer, or another than 200.
-pub async fn ask(socket: &Path, path: &str) -> Result<Bytes, AskError> {
-    within(TIMEOUT, exchange(socket, Method::GET, path, Bytes::new())).await
+pub async fn ask(process: impl Into<ProcessAddress>, path: &str) -> Result<Bytes, AskError> {
+    within(TIMEOUT, exchange(&process.into(), Method::GET, path, Bytes::new())).await
 }
 
-/// Has the process behind a socket do what a path stands for.
+/// Has a process do what a path stands for.
 ///
 /// # Errors
 /// If there is no answer, or another than 200.
-pub async fn tell(socket: &Path, path: &str) -> Result<Bytes, AskError> {
-    within(DOING, exchange(socket, Method::POST, path, Bytes::new())).await
+pub async fn tell(process: impl Into<ProcessAddress>, path: &str) -> Result<Bytes, AskError> {
+    within(DOING, exchange(&process.into(), Method::POST, path, Bytes::new())).await
 }
 
-/// Asks the process behind a socket for something that it may have to wait for, and reads the answer as JSON.
+/// Asks a process for something that it may have to wait for, and reads the answer as JSON.
 ///
 /// # Errors
 /// If there is no answer, or another than 200.
-pub async fn ask_for_long(socket: &Path, path: &str) -> Result<Value, AskError> {
-    let answer = within(DOING, exchange(socket, Method::GET, path, Bytes::new())).await?;
+pub async fn ask_for_long(process: impl Into<ProcessAddress>, path: &str) -> Result<Value, AskError> {
+    let answer = within(DOING, exchange(&process.into(), Method::GET, path, Bytes::new())).await?;
     serde_json::from_slice(&answer).map_err(|error| AskError::Body(error.to_string()))
 }
 
@@ -77,9 +82,14 @@ pub async fn ask_for_long(socket: &Path, path: &str) -> Result<Value, AskError> 
 ///
 /// # Errors
 /// If there is no answer, or another than 200 or 201.
-pub async fn send(socket: &Path, method: Method, path: &str, body: Option<String>) -> Result<Value, AskError> {
+pub async fn send(
+    process: impl Into<ProcessAddress>,
+    method: Method,
+    path: &str,
+    body: Option<String>,
+) -> Result<Value, AskError> {
     let body = body.map_or_else(Bytes::new, Bytes::from);
-    let answer = within(TIMEOUT, exchange(socket, method, path, body)).await?;
+    let answer = within(TIMEOUT, exchange(&process.into(), method, path, body)).await?;
     serde_json::from_slice(&answer).map_err(|error| AskError::Body(error.to_string()))
 }
 
@@ -87,11 +97,11 @@ async fn within(limit: Duration, asking: impl Future<Output = Result<Bytes, AskE
     timeout(limit, asking).await.unwrap_or(Err(AskError::TimedOut(limit)))
 }
 
-async fn exchange(socket: &Path, method: Method, path: &str, body: Bytes) -> Result<Bytes, AskError> {
-    let stream = UnixStream::connect(socket).await?;
+async fn exchange(process: &ProcessAddress, method: Method, path: &str, body: Bytes) -> Result<Bytes, AskError> {
+    let (stream, request) = process.open().await?;
     let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
     let asking = async {
-        let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
+        let request = request.method(method).uri(path).body(Full::new(body));
         let request = request.map_err(|error| AskError::Body(error.to_string()))?;
         let answer = sender.send_request(request).await?;
         let status = answer.status();
@@ -126,7 +136,7 @@ mod tests {
     use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{Gateway, GatewayParts, Settings};
     use signalbox_transport::router::{Answered, Mount, Route, RoutedAnswer, RoutedRequest as Asked, Router};
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     fn gateway() -> Arc<Gateway> {

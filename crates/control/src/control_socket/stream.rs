@@ -1,16 +1,14 @@
 //! The asking end of an answer that comes line by line.
 
 use super::ask::{AskError, refused};
+use super::process_address::ProcessAddress;
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::header::HOST;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use std::path::Path;
 use std::time::Duration;
-use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
 /// How long a process may take until it begins to answer.
@@ -28,31 +26,31 @@ pub struct LineStream {
 }
 
 impl LineStream {
-    /// Asks the process behind a socket for a path.
+    /// Asks a process for a path.
     ///
     /// # Errors
     /// If it does not begin to answer.
-    pub async fn open(socket: &Path, path: &str) -> Result<Self, AskError> {
-        Self::request(socket, Method::GET, path, Bytes::new()).await
+    pub async fn open(process: impl Into<ProcessAddress>, path: &str) -> Result<Self, AskError> {
+        Self::request(&process.into(), Method::GET, path, Bytes::new()).await
     }
 
-    /// Sends the process behind a socket something that it answers line by line.
+    /// Sends a process something that it answers line by line.
     ///
     /// # Errors
     /// If it does not begin to answer.
-    pub async fn send(socket: &Path, path: &str, body: String) -> Result<Self, AskError> {
-        Self::request(socket, Method::POST, path, body.into()).await
+    pub async fn send(process: impl Into<ProcessAddress>, path: &str, body: String) -> Result<Self, AskError> {
+        Self::request(&process.into(), Method::POST, path, body.into()).await
     }
 
-    async fn request(socket: &Path, method: Method, path: &str, body: Bytes) -> Result<Self, AskError> {
+    async fn request(process: &ProcessAddress, method: Method, path: &str, body: Bytes) -> Result<Self, AskError> {
         let opening = async {
-            let stream = UnixStream::connect(socket).await?;
+            let (stream, request) = process.open().await?;
             let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
             let connection = tokio::spawn(async move {
                 // How it ended is seen by whoever reads.
                 let _ = connection.await;
             });
-            let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
+            let request = request.method(method).uri(path).body(Full::new(body));
             let answer = sender.send_request(request.map_err(|error| AskError::Body(error.to_string()))?).await?;
             if answer.status() == StatusCode::OK {
                 return Ok(Self { body: answer.into_body(), buffer: BytesMut::new(), searched: 0, connection });

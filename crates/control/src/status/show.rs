@@ -111,6 +111,15 @@ fn recorded(recording: &RecordingView) -> String {
             text.push_str(&format!(", {what}: {count}"));
         }
     }
+    if let Some(anchors) = &recording.anchors {
+        text.push_str(&format!(", heads anchored: {}", anchors.kept));
+        if anchors.dropped > 0 {
+            text.push_str(&format!(", not anchored: {}", anchors.dropped));
+        }
+        if let Some(error) = &anchors.last_error {
+            text.push_str(&format!(", NOT ANCHORED NOW: {error}"));
+        }
+    }
     match (&recording.failing, &recording.last_error) {
         (Some(why), _) => text.insert_str(0, &format!("NOTHING CAN BE RECORDED: {why}; ")),
         (None, Some(error)) => text.push_str(&format!(", last error: {error}")),

@@ -109,9 +109,23 @@ pub struct RecordingView {
     pub queue: u64,
     /// Facts that sampling and filters left out.
     pub sampled_out: u64,
+    /// How signed heads are anchored, where they are.
+    pub anchors: Option<AnchorView>,
     /// Why nothing can be written now.
     pub failing: Option<String>,
     /// Why the store could not write, the last time it could not.
+    pub last_error: Option<String>,
+}
+
+/// How signed heads of the tape reach the places that keep them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct AnchorView {
+    /// Heads that a place has taken.
+    pub kept: u64,
+    /// Heads that none will take.
+    pub dropped: u64,
+    /// Why a place takes none now.
     pub last_error: Option<String>,
 }
 

@@ -218,7 +218,8 @@ impl<O: Clone> BackMachine<O> {
         now: Instant,
         out: &mut Vec<BackCommand<O>>,
     ) {
-        let unreachable = fault.kind == FaultKind::BackendDown;
+        // Which era a backend speaks shows only once somebody has signed in.
+        let unreachable = matches!(fault.kind, FaultKind::BackendDown | FaultKind::SignInNeeded);
         match word {
             HandshakeRequest::Probe => self.handshake.probe = None,
             HandshakeRequest::Initialize => self.handshake.initialize = None,

@@ -288,6 +288,15 @@ pub enum BackCommand<O> {
         /// The backend's answer, if that is the reason.
         message: Option<Envelope>,
     },
+    /// A call was not sent, because its caller has to sign in first.
+    SignIn {
+        /// Who asked.
+        to: O,
+        /// What the caller is told.
+        fault: Fault,
+        /// The call as it came.
+        call: Box<Call>,
+    },
     /// A message that the machine handled itself: an answer to the handshake, or a ping.
     Own(Envelope),
     /// The backend sent a notification.
@@ -346,6 +355,7 @@ impl<O> BackCommand<O> {
             | Self::Abort(_)
             | Self::Rewritten(_)
             | Self::Fail { message: None, .. }
+            | Self::SignIn { .. }
             | Self::Ready(_)
             | Self::Unusable(_) => None,
         }

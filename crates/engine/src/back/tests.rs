@@ -95,6 +95,7 @@ fn tell(command: BackCommand<&'static str>) -> String {
         BackCommand::Abort(key) => format!("abort {key}"),
         BackCommand::Answer { to, message, edits, .. } => format!("{to}: {}", text(&edits.apply(message.bytes()))),
         BackCommand::Fail { to, fault, .. } => format!("{to}! {}: {}", fault.reason(), fault.message),
+        BackCommand::SignIn { to, fault, call } => format!("{to} signs in for {}: {}", call.method, fault.message),
         BackCommand::Notify { about, message } => format!("note {about:?}: {}", message.method().unwrap()),
         BackCommand::Ask { about, message } => format!("ask {about:?}: {}", message.method().unwrap()),
         BackCommand::Ready(profile) => format!("ready {}", profile.revision.as_str()),

@@ -64,7 +64,7 @@ struct SavedView {
 /// The catalog as it is saved.
 #[must_use]
 pub fn write(catalog: &Catalog) -> Vec<u8> {
-    let backends = catalog.backends().iter().map(write_backend).collect();
+    let backends = catalog.backends().iter().filter(|entry| !entry.private).map(write_backend).collect();
     let owners = ListKind::ALL.into_iter().flat_map(|kind| write_owners(catalog, kind)).collect();
     serde_json::to_vec(&Saved { version: VERSION, backends, owners }).unwrap_or_default()
 }
@@ -77,6 +77,8 @@ fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = Saved
         names.into_iter().for_each(|name| *listed.entry(name).or_default() += 1);
     }
     let claims = catalog.claims[kind as usize].iter();
+    let private = |backend: &str| catalog.backends().iter().any(|entry| entry.private && *entry.name == *backend);
+    let claims = claims.filter(move |(_, backend)| !private(backend));
     claims.filter(move |(name, _)| listed.get(name) != Some(&1)).map(move |(name, backend)| SavedOwner {
         list: kind.member().to_owned(),
         name: name.to_owned(),

@@ -314,7 +314,8 @@ impl Snapshot {
             };
             let ttl = own.until.saturating_duration_since(now);
             let known = merged.unwrap_or(Terms { ttl, public: sight.is_none() });
-            merged = Some(Terms { ttl: known.ttl.min(ttl), public: known.public && own.public });
+            let public = known.public && own.public && !entry.private;
+            merged = Some(Terms { ttl: known.ttl.min(ttl), public });
         }
         merged.unwrap_or(Terms::NOT_AT_ALL)
     }

@@ -3,6 +3,7 @@
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
 use super::params::Params;
+use super::sign_in;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
@@ -246,6 +247,9 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
+        let Ok(round) = sign_in::round_of(exchange, &message, params, &mut edits) else {
+            return self.fail(id, &sign_in::declined(), ctx, out);
+        };
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
             tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
         }
@@ -263,7 +267,7 @@ impl FrontMachine {
             param_headers,
             era: exchange.era,
             log_level: exchange.log_level.or(self.log_level.filter(|_| exchange.era == Era::Legacy)),
-            round: params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method)),
+            round,
             trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
             tries: 0,
             envelope: message,

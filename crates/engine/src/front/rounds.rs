@@ -25,9 +25,16 @@ pub(super) struct InputRound {
     /// The backend's `requestState`, which goes back with the answers.
     state: Option<Bytes>,
     responses: InputResponses,
+    /// The gateway asked, because the caller has to sign in: the backend has seen nothing of the call.
+    signs_in: bool,
 }
 
 impl InputRound {
+    /// A call that waits until its caller has signed in.
+    pub fn sign_in(call: Box<Call>, responses: InputResponses) -> Self {
+        Self { call, state: None, responses, signs_in: true }
+    }
+
     pub fn responses(&self) -> &InputResponses {
         &self.responses
     }
@@ -88,7 +95,8 @@ impl FrontMachine {
         if responses.are_complete() {
             out.push(Command::Wake { exchange: id, after: PAUSE * responses.round(), round: None });
         }
-        self.exchanges.enter(id, Stage::AwaitingInput(Box::new(InputRound { call, state, responses })));
+        self.exchanges
+            .enter(id, Stage::AwaitingInput(Box::new(InputRound { call, state, responses, signs_in: false })));
         Ok(())
     }
 
@@ -107,6 +115,10 @@ impl FrontMachine {
     /// Starts the next round, with the client's answers.
     pub(super) fn next_round(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(round) = self.exchanges.take_input_round(id) else { return };
+        if round.signs_in {
+            let answers = round.responses.to_object();
+            return self.after_sign_in(id, round.call, &answers, ctx, out);
+        }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(backend) = exchange.backend.clone() else { return };
         exchange.round += 1;

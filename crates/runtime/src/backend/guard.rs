@@ -102,7 +102,7 @@ impl Guard {
             BackCommand::Answer { to, .. } | BackCommand::Unfinished { to, .. } | BackCommand::TaskMade { to, .. } => {
                 (to, CallResult::Answered)
             }
-            BackCommand::Fail { to, fault, .. } => (to, outcome(fault.kind)),
+            BackCommand::Fail { to, fault, .. } | BackCommand::SignIn { to, fault, .. } => (to, outcome(fault.kind)),
             _ => return,
         };
         if (outcome != CallResult::Failed && self.is_quiet()) || !to.is_call() {

@@ -121,7 +121,7 @@ impl Backend {
                 Pick::Refuse(fault) => fault,
             };
             drop(state);
-            return self.refuse(session, exchange, fault);
+            return self.refuse_call(session, exchange, fault, call);
         }
         let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
         let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
@@ -315,6 +315,9 @@ impl Backend {
     /// Why nothing can be opened on a backend that is down.
     pub(super) fn down(&self, state: &BackendState) -> Option<Fault> {
         let fault = state.home.fault()?;
+        if fault.kind == FaultKind::SignInNeeded {
+            return Some(fault.clone());
+        }
         let text = format!("backend `{}` is down: {}", self.name, fault.message);
         Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }

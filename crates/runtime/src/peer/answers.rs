@@ -39,6 +39,23 @@ impl Peer {
         }
     }
 
+    /// The caller has to sign in before its call can be sent.
+    pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: Box<Call>) {
+        match to {
+            Origin::Exchange(session, exchange, _) => {
+                session.handle(Event::SignIn { exchange: *exchange, fault, call });
+            }
+            // The backend has seen nothing of it, so that there is nothing to park.
+            Origin::BridgedCall(bridged) if bridged.waiter().is_some() => {
+                if let Some((session, exchange)) = bridged.waiter() {
+                    bridged.over();
+                    session.handle(Event::SignIn { exchange, fault, call });
+                }
+            }
+            other => self.fail(other, fault),
+        }
+    }
+
     fn listen_ended(self: &Arc<Self>, waiter: Waiter, refused: bool) {
         if let Some(backend) = self.backend.upgrade() {
             backend.follow_ended(self, &waiter, refused);

@@ -45,7 +45,8 @@ impl Peer {
     ) -> Arc<Self> {
         let caps = CapSet::read(&offer.capabilities);
         let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
-            .numbered_from(first_id());
+            .numbered_from(first_id())
+            .keeping_calls(backend.connector.signs_in());
         Arc::new(Self {
             id: backend.next_peer(),
             principal,

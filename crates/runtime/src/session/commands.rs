@@ -9,6 +9,7 @@ use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::Awaited;
 use signalbox_engine::keys::KeyMap;
+use signalbox_engine::read_cache::Terms;
 use signalbox_engine::{Call, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
@@ -66,7 +67,9 @@ impl Session {
             }
             Command::KeepRead { backend, uri, result, terms, asked, era } => {
                 // An old backend may show each session something else, whatever it says about caching.
-                if self.gateway.backend(&backend).is_some_and(|backend| backend.target(era) == Era::Modern) {
+                let target = self.gateway.backend(&backend);
+                if let Some(target) = target.filter(|target| target.target(era) == Era::Modern) {
+                    let terms = Terms { public: terms.public && !target.is_per_user(), ..terms };
                     self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
                 }
             }

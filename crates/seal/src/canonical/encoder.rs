@@ -109,6 +109,10 @@ impl Encoder {
 
     /// The first byte of an item and the number that belongs to it, in as few bytes as possible.
     fn head(&mut self, major: u8, number: u64) {
+        // Most are this small.
+        if number < 24 {
+            return self.out.push(major | number as u8);
+        }
         let (head, length) = head(major, number);
         self.out.extend_from_slice(head.get(..length).unwrap_or_default());
     }
@@ -131,7 +135,10 @@ impl Encoder {
         match filled {
             Ok(count) => {
                 let (head, length) = head(major, count as u64);
-                self.out.splice(start..=start, head.into_iter().take(length));
+                match self.out.get_mut(start) {
+                    Some(place) if length == 1 => *place = head[0],
+                    _ => drop(self.out.splice(start..=start, head.into_iter().take(length))),
+                }
                 Ok(())
             }
             Err(error) => {

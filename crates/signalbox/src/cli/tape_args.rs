@@ -36,11 +36,21 @@ Examples:
 
 const VERIFY_HELP: &str = "\
 Whoever can write to the data folder can also sign with the key that is kept there. A key that is pinned, because somebody
-noted it elsewhere before, proves more.
+noted it elsewhere before, proves more; so do signed heads that were anchored elsewhere (`seal.anchor`).
 
 Examples:
   signalbox tape verify last
-  signalbox tape verify talk.tape --pin ed25519-39f713d0a644253f04529421b9f51b9b08979d08";
+  signalbox tape verify talk.tape --pin ed25519-39f713d0a644253f04529421b9f51b9b08979d08
+  signalbox tape verify last --anchor /mnt/other-machine/anchors.jsonl
+  signalbox tape verify --proof entry-17.json --pin ed25519-39f713d0a644253f04529421b9f51b9b08979d08";
+
+const PROVE_HELP: &str = "\
+`tape search --json`, `tape verify` and exported JSON lines name entries by their number (`seq`). Values that the auditor must not see
+are removed first: `tape redact`, and then `tape prove` of the copy.
+
+Examples:
+  signalbox tape prove last --entry 17 -o entry-17.json
+  signalbox tape verify --proof entry-17.json --pin ed25519-39f713d0a644253f04529421b9f51b9b08979d08";
 
 const REDACT_HELP: &str = "\
 Examples:
@@ -95,6 +105,12 @@ pub enum TapeCommand {
     /// cut off), 5 never sealed.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
+    /// Write the proof that one entry is on a sealed tape, for somebody who does not get the tape
+    ///
+    /// The file holds the entry, the hashes from there to the next signature, and that signature. Of the other entries it shows
+    /// nothing. `tape verify --proof` checks it, and so does examples/verify-seal/proof.py.
+    #[command(after_help = PROVE_HELP)]
+    Prove(ProveArgs),
     /// Write a copy of a sealed tape without some values; the rest still proves itself
     ///
     /// The copy is a tape file that `tape verify` holds against the original signatures, and that `replay serve` plays. It says where
@@ -120,9 +136,28 @@ pub struct VerifyArgs {
     /// The tape
     #[arg(default_value = "last")]
     pub tape: String,
+    /// Check the proof of one entry in this file instead of a tape
+    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    pub proof: Option<PathBuf>,
     /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May be given several times
     #[arg(long, value_name = "KEY")]
     pub pin: Vec<String>,
+    /// Compare the tape with the signed heads of it in this file, which `seal.anchor` had kept elsewhere. May be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "proof")]
+    pub anchor: Vec<PathBuf>,
+}
+
+/// Arguments of `tape prove`.
+#[derive(Debug, Clone, Args)]
+pub struct ProveArgs {
+    /// The tape
+    pub tape: String,
+    /// The number of the entry
+    #[arg(long, value_name = "NUMBER")]
+    pub entry: u64,
+    /// The file to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// Arguments of `tape redact`.

@@ -5,32 +5,34 @@ use crate::failure::Failure;
 use http::Method;
 use serde_json::Value;
 use signalbox_control::api::routes::STATUS;
-use signalbox_control::control_socket::{AskError, send};
-use std::path::PathBuf;
+use signalbox_control::control_socket::{AskError, ProcessAddress, send};
 
 /// A running process.
 #[derive(Debug, Clone)]
 pub(super) struct Process {
-    pub socket: PathBuf,
+    pub address: ProcessAddress,
     pub pid: String,
 }
 
 impl Process {
-    fn of(socket: PathBuf) -> Self {
-        let name = socket.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    fn of(address: ProcessAddress) -> Self {
+        let name = match &address {
+            ProcessAddress::Socket(path) => path.file_stem().map(|name| name.to_string_lossy().into_owned()),
+            ProcessAddress::Web { .. } => None,
+        };
         // A second process of the same number has a number after it.
-        let pid = name.split('-').next().unwrap_or_default().to_owned();
-        Self { socket, pid }
+        let pid = name.unwrap_or_default().split('-').next().unwrap_or_default().to_owned();
+        Self { address, pid }
     }
 
     /// Asks it, or tells it something.
     pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Result<Value, Failure> {
-        send(&self.socket, method, path, body).await.map_err(|error| self.failure(error))
+        send(&self.address, method, path, body).await.map_err(|error| self.failure(error))
     }
 
     /// What one asks for and may not be there.
     pub async fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
-        match send(&self.socket, Method::GET, path, None).await {
+        match send(&self.address, Method::GET, path, None).await {
             Ok(found) => Ok(Some(found)),
             Err(AskError::Refused { status: http::StatusCode::NOT_FOUND, .. }) => Ok(None),
             Err(error) => Err(self.failure(error)),
@@ -46,7 +48,7 @@ impl Process {
     pub fn failure(&self, error: AskError) -> Failure {
         match error {
             AskError::Refused { why, .. } => Failure::Refused(why),
-            other => Failure::Process { socket: self.socket.clone(), error: other },
+            other => Failure::Process { address: self.address.clone(), error: other },
         }
     }
 }

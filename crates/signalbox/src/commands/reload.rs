@@ -5,9 +5,8 @@ use crate::failure::Failure;
 use crate::output;
 use serde_json::Value;
 use signalbox_control::api::routes;
-use signalbox_control::control_socket::{AskError, tell};
+use signalbox_control::control_socket::{AskError, ProcessAddress, tell};
 use signalbox_control::table;
-use std::path::Path;
 use std::process::ExitCode;
 
 /// Tells every process of this data folder, and says what came of it.
@@ -25,7 +24,7 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
             }
             Err(why) => {
                 refused = true;
-                output::complain(format_args!("{}: {why}", socket.display()));
+                output::complain(format_args!("{socket}: {why}"));
             }
         }
     }
@@ -58,6 +57,6 @@ enum ReloadFailure {
     NotJson(#[from] serde_json::Error),
 }
 
-async fn one(socket: &Path) -> Result<Value, ReloadFailure> {
+async fn one(socket: &ProcessAddress) -> Result<Value, ReloadFailure> {
     Ok(serde_json::from_slice(&tell(socket, routes::RELOAD).await?)?)
 }

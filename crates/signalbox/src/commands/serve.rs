@@ -5,7 +5,9 @@ use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
 use crate::output;
 use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::key_file::KeyFile;
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::recording::Recording;
 use signalbox_assembly::reload::{Follower, Reloader};
@@ -17,16 +19,19 @@ use signalbox_control::control_socket::Control;
 use signalbox_control::open_files;
 use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Principal;
-use signalbox_engine::authenticator::Authenticators;
+use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::record::TapeKind;
+use signalbox_govern::Secret;
+use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::router::Router;
 use signalbox_transport::tcp_front::{self, TcpSpec};
 use signalbox_transport::tls::FrontTls;
 use signalbox_transport::workers::Workers;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal as _};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +52,10 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let hangups = Hangups::listen().map_err(Failure::Start)?;
+    let admin = match config.source {
+        None => KeyFile::of(data_dir.path()).make_admin(data_dir.path(), unix_millis())?,
+        Some(_) => None,
+    };
     let server = Server::build(
         &config,
         loader,
@@ -61,6 +70,9 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
             None => None,
         };
         output::say(banner::serving(&config, server.url(), not_recording.as_deref()));
+    }
+    if let Some((key, file)) = admin {
+        announce_admin(&key, &file, json);
     }
     if let Some(security) = server.security() {
         security.announce(json);
@@ -87,6 +99,15 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     }
 }
 
+/// Tells of the key for administration: where it is, and on a terminal what it is. A log keeps what it is told.
+fn announce_admin(key: &Secret, file: &Path, json: bool) {
+    if json {
+        return tracing::info!(file = %file.display(), "made a key for the API");
+    }
+    let shown = if std::io::stderr().is_terminal() { format!("{} (kept in ", key.reveal()) } else { "(in ".to_owned() };
+    output::say(format!("  admin     {shown}{})", file.display()));
+}
+
 pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => Failure::PortTaken(address),
@@ -101,15 +122,24 @@ enum Front {
 }
 
 impl Front {
-    fn new(config: &Config, principal: Principal, admission: Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Self {
-        let authenticators = Authenticators::open(principal);
+    fn new(
+        config: &Config,
+        authentication: &Authentication,
+        admission: Arc<Admission>,
+        tls: Option<Arc<FrontTls>>,
+    ) -> Self {
+        let authenticators = authentication.authenticators().clone();
+        let authentication_timeout = config.auth.timeout;
         if config.listen.transport == Transport::Tcp {
-            return Self::Tcp(Arc::new(TcpSpec { admission, authenticators, tls }));
+            return Self::Tcp(Arc::new(TcpSpec { admission, authenticators, authentication_timeout, tls }));
         }
+        let challenge = authentication.resource().map(|resource| Arc::clone(resource) as Arc<dyn Challenge>);
         Self::Http(Arc::new(FrontSpec {
             path: config.listen.path.clone(),
             admission,
             authenticators,
+            authentication_timeout,
+            challenge,
             transport: "http",
             tls,
             ..FrontSpec::default()
@@ -118,7 +148,16 @@ impl Front {
 }
 
 /// Everything of the front that follows the configuration, and the certificates with it.
-fn followers(admission: &Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
+fn followers(
+    admission: &Arc<Admission>,
+    authentication: &Arc<Authentication>,
+    tls: Option<Arc<FrontTls>>,
+) -> Vec<Follower> {
+    let authentication = Arc::clone(authentication);
+    let users: Follower = Box::new(move |config: &Config| {
+        let (authentication, auth) = (Arc::clone(&authentication), config.auth.clone());
+        Ok(Box::new(move || authentication.follow(&auth)))
+    });
     let admission = Arc::clone(admission);
     let door: Follower = Box::new(move |config: &Config| {
         let (admission, gateway) = (Arc::clone(&admission), config.gateway.clone());
@@ -133,7 +172,7 @@ fn followers(admission: &Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Vec<Foll
             Ok(Box::new(move || tls.take_over(read)))
         })
     });
-    std::iter::once(door).chain(certificates).collect()
+    [door, users].into_iter().chain(certificates).collect()
 }
 
 /// Where clients connect.
@@ -159,6 +198,7 @@ pub struct Server {
     reloader: Arc<Reloader>,
     workers: Workers,
     security: Option<FrontSecurity>,
+    authentication: Arc<Authentication>,
 }
 
 impl Server {
@@ -174,12 +214,13 @@ impl Server {
         let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
         let security = FrontSecurity::load(config, data_dir)?;
         let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
-        let following = followers(&admission, tls.clone());
-        let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
-        let front = Front::new(config, principal, admission, tls.clone());
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
+        let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal)?);
+        let following = followers(&admission, &authentication, tls.clone());
+        let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
+        let front = Front::new(config, &authentication, admission, tls.clone());
         let served = Served::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
-        let router = routes::router(&served)?;
+        let router = routes::router(&served, authentication.resource())?;
         let control = Control::open(data_dir, &app.gateway, &router);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let gateway = Arc::downgrade(&app.gateway);
@@ -190,7 +231,7 @@ impl Server {
         };
         let workers = Workers::start(cores, idle).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
-        Ok(Self { app, front, router, listener, control, url, reloader, workers, security })
+        Ok(Self { app, front, router, listener, control, url, reloader, workers, security, authentication })
     }
 
     /// Where clients connect.
@@ -219,10 +260,11 @@ impl Server {
 
     /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let Self { app, front, router, listener, control, reloader, workers, security, .. } = self;
+        let Self { app, front, router, listener, control, reloader, workers, security, authentication, .. } = self;
         let drain = || reloader.current().gateway.drain;
         app.gateway.start();
         let _watching = security.as_ref().map(FrontSecurity::watch);
+        let _keeping_up = authentication.keep_up(&app.gateway);
         let (gateway, stopping) = (Arc::clone(&app.gateway), stop.clone());
         let serving = async {
             match front {
@@ -299,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_api_is_at_the_control_socket_and_nothing_of_it_at_the_listener() {
+    async fn the_api_is_at_the_control_socket_and_asks_for_a_credential_at_the_listener() {
         let root = tempfile::tempdir().unwrap();
         let (server, address) = built(root.path()).await;
         let (router, gateway) = (Arc::clone(&server.router), Arc::clone(&server.app().gateway));
@@ -311,16 +353,21 @@ mod tests {
         }
         for route in router.routes() {
             let at_listener = route.mount().is_at(Door::Listener);
-            assert_eq!(at_listener, !route.path().starts_with("/api/"), "{}", route.path());
-            let found = !get(address, &route.path().replace("{id}", "1")).await.starts_with("HTTP/1.1 404");
-            assert_eq!(found, at_listener, "{}", route.path());
+            let answer = get(address, &route.path().replace("{id}", "1")).await;
+            // The pages of sign-ins are there only where browsers can reach them.
+            let found = at_listener && !route.path().starts_with("/auth/");
+            assert_eq!(!answer.starts_with("HTTP/1.1 404"), found, "{}", route.path());
+            if route.path().starts_with("/api/") && at_listener && route.method() == Method::GET {
+                assert!(answer.starts_with("HTTP/1.1 401"), "{}: {answer}", route.path());
+            }
             if at_listener {
                 // The MCP endpoint cannot be put there.
                 let file = root.path().join("signalbox.toml");
                 std::fs::write(&file, format!("[mcp.protocol.transport]\npath = {:?}\n", route.path())).unwrap();
                 Config::load(&Located::File(file), &|_| None, &Overrides::default()).unwrap_err();
             }
-            if route.method() == Method::GET && !route.path().contains('{') && route.path() != routes::LIVE {
+            let asked = route.mount().is_at(Door::Control) && route.path() != routes::LIVE;
+            if asked && route.method() == Method::GET && !route.path().contains('{') {
                 control_socket::ask(&socket, route.path()).await.unwrap();
             }
         }
@@ -385,7 +432,7 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert!(get(address, "/readyz").await.ends_with("\r\n\r\nready\n"));
-        assert!(get(address, "/api/v1/status").await.starts_with("HTTP/1.1 404"));
+        assert!(get(address, "/api/v1/status").await.starts_with("HTTP/1.1 401"));
         stop.send_replace(true);
         running.await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());

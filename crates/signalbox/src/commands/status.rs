@@ -7,11 +7,11 @@ use crate::watch_screen::Screen;
 use serde_json::Value;
 use signalbox_assembly::signals::Signals;
 use signalbox_control::api::routes;
-use signalbox_control::control_socket::{AskError, ask};
+use signalbox_control::control_socket::{AskError, ProcessAddress, ask};
 use signalbox_control::status::rates::Rates;
 use signalbox_control::status::show::show;
 use signalbox_control::terminal::Style;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -73,7 +73,7 @@ async fn ask_all(global: &Global) -> Result<(PathBuf, Vec<Value>), Failure> {
     for socket in sockets {
         match read(&socket).await {
             Ok(status) => all.push(status),
-            Err(why) => output::complain(format_args!("{}: {why}", socket.display())),
+            Err(why) => output::complain(format_args!("{socket}: {why}")),
         }
     }
     Ok((data_dir, all))
@@ -88,7 +88,7 @@ pub(super) enum ReadError {
     NotJson(#[from] serde_json::Error),
 }
 
-/// The state of the process behind a socket.
-pub(super) async fn read(socket: &Path) -> Result<Value, ReadError> {
-    Ok(serde_json::from_slice(&ask(socket, routes::STATUS).await?)?)
+/// The state of a process.
+pub(super) async fn read(process: &ProcessAddress) -> Result<Value, ReadError> {
+    Ok(serde_json::from_slice(&ask(process, routes::STATUS).await?)?)
 }

@@ -34,7 +34,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
     let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
-    let control = Control::open(&data_dir, &app.gateway, &routes::router(&served)?);
+    let control = Control::open(&data_dir, &app.gateway, &routes::router(&served, None)?);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data_dir.display(),

@@ -12,6 +12,7 @@ mod keys;
 mod lines;
 mod named_tape;
 mod progress;
+mod prove;
 mod prune;
 mod redact;
 mod running;
@@ -21,6 +22,7 @@ mod show;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod unfinished;
 mod verify;
 
@@ -54,6 +56,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Import { file, format } => import::run(global, &file, format),
         TapeCommand::Keep { which } => keep::run(global, &which),
         TapeCommand::Verify(args) => verify::run(global, &args),
+        TapeCommand::Prove(args) => prove::run(global, &args),
         TapeCommand::Redact(args) => redact::run(global, &args),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),

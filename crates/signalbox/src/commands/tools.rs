@@ -30,16 +30,19 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCode, Failure> {
     let arguments = arguments(&command)?;
     let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = &command;
+    if from.fresh && global.url.is_some() {
+        return Err(Failure::Usage("--fresh starts the backends here, and --url asks elsewhere; use one".to_owned()));
+    }
     if let Some(process) = running(global, from).await? {
         return match &command {
             ToolsCommand::List { .. } => {
-                let told = control_socket::ask_for_long(&process.socket, TOOLS)
+                let told = control_socket::ask_for_long(&process.address, TOOLS)
                     .await
                     .map_err(|error| process.failure(error))?;
                 show_list(&ToolList::from_json(told), global.json)
             }
             ToolsCommand::Call { name, .. } => {
-                let result = request_of(&process.socket, "tools/call", params(name, arguments), show_progress).await?;
+                let result = request_of(&process.address, "tools/call", params(name, arguments), show_progress).await?;
                 show_result(&result, global.json)
             }
         };
@@ -50,7 +53,7 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
 /// The process to ask, unless the backends are to be started for this: the only one with this data folder that runs with
 /// the file that was named, if one was.
 async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failure> {
-    if from.fresh || from.url.is_some() {
+    if from.fresh || global.url.is_some() {
         return Ok(None);
     }
     let mut fitting = Vec::new();
@@ -95,8 +98,7 @@ fn arguments(command: &ToolsCommand) -> Result<Map<String, Value>, Failure> {
 }
 
 async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, Value>) -> Result<ExitCode, Failure> {
-    let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = command;
-    let config = configuration(global, from)?;
+    let config = configuration(global)?;
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
     let app = assemble(&config, principal.clone(), None, None)?;
@@ -137,11 +139,22 @@ fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The headers that show the key that was given.
+fn credential(global: &Global) -> Result<http::HeaderMap, Failure> {
+    let mut headers = http::HeaderMap::new();
+    if let Some(key) = &global.key {
+        let value = http::HeaderValue::try_from(format!("Bearer {key}"));
+        let value = value.map_err(|_| Failure::Usage("--key has characters that no key has".to_owned()))?;
+        headers.insert(http::header::AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
 /// The configuration, or one whose only backend is the gateway to ask.
-fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
+fn configuration(global: &Global) -> Result<Config, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     let mut config = loaded.config;
-    let Some(url) = &from.url else {
+    let Some(url) = &global.url else {
         log_warnings(&loaded.warnings);
         return Ok(config);
     };
@@ -153,9 +166,10 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         name: "gateway".to_owned(),
         target: BackendTarget::Url {
             url,
-            headers: http::HeaderMap::new(),
+            headers: credential(global)?,
             transport: UrlTransport::Auto,
             tls: BackTlsSpec::default(),
+            auth: None,
         },
         tape: None,
         tools: ToolFilter::default(),

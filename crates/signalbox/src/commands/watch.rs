@@ -28,7 +28,7 @@ const FRAME: Duration = Duration::from_millis(50);
 /// Watches until the person leaves, a signal, or the end of the process.
 pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, Failure> {
     let process = processes::one(global, &args.which)?;
-    let lines = LineStream::open(&process.socket, LIVE).await.map_err(|error| process.failure(error))?;
+    let lines = LineStream::open(&process.address, LIVE).await.map_err(|error| process.failure(error))?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     if global.json || !stdout().is_terminal() || !stdin().is_terminal() {
         return tokio::select! {

@@ -35,7 +35,7 @@ async fn anything_bad_in_a_config_is_one_message_and_exit_code_2() {
     for (text, expected) in [
         ("[backends.a]\ncomand = \"x\"\n", "bad.toml:2:1: backends.a.comand: unknown key; did you mean `command`?"),
         ("[backends.a\n", "bad.toml:1:"),
-        ("[mcp.protocol.security]\nrequire_authentication = true\n", "require_authentication"),
+        ("[auth]\norder = ['magic']\n", "auth.order"),
         ("[gateway]\ndemo_root = \"/does/not/exist\"\n", "demo_root"),
     ] {
         std::fs::write(&file, text).unwrap();
@@ -189,7 +189,7 @@ async fn serve_says_where_it_is_and_ends_well() {
     assert!(get("/healthz").await.contains("200 OK"));
     assert!(get("/readyz").await.contains("ready"));
     assert!(get("/metrics").await.contains("signalbox_backend_up{backend=\"demo\"} 1"));
-    assert!(get("/api/v1/status").await.contains("404"), "the control API is never on TCP");
+    assert!(get("/api/v1/status").await.contains("401"), "the API on TCP is for admins");
 
     let taken = run(folder.path(), &["serve", "--listen", &address], "").await;
     assert_eq!((taken.code, taken.stderr.lines().count()), (1, 1), "{}", taken.stderr);

@@ -159,8 +159,121 @@ async fn issue_16_5_another_language_comes_to_the_same_verdicts() {
     let cut = folder.join("cut.jsonl");
     let lines: Vec<&str> = text.lines().collect();
     std::fs::write(&cut, lines[..lines.len() - 2].join("\n")).unwrap();
-    for (file, expected) in [(open, 4), (closed, 0), (copy, 0), (changed, 1), (cut, 1)] {
+    let report = export("last", "report.html").await;
+    let page = std::fs::read_to_string(&report).unwrap();
+    assert!(page.contains("<h2>Seal</h2>") && page.contains("<td>closing"), "{page}");
+    let forged = folder.join("forged.html");
+    let (before, lines) = page.split_once("id=\"tape\">").unwrap();
+    std::fs::write(&forged, [before, "id=\"tape\">", &lines.replacen("secret 5", "secret 6", 1)].concat()).unwrap();
+    for (file, expected) in [(open, 4), (closed, 0), (copy, 0), (changed, 1), (cut, 1), (report, 0), (forged, 1)] {
         let Some((code, said)) = judge(&file) else { return };
         assert_eq!(code, Some(expected), "{}: {said}", file.display());
     }
+}
+
+#[tokio::test]
+async fn one_entry_is_handed_to_an_auditor_who_has_no_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    stop(recorded(folder).await).await;
+    let found = run(folder, &["tape", "export", "last", "-o", "all.jsonl"], "").await;
+    assert_eq!(found.code, 0, "{}", found.stderr);
+    let lines = std::fs::read_to_string(folder.join("all.jsonl")).unwrap();
+    let entry = lines.lines().find(|line| line.contains("secret 7")).unwrap();
+    let entry: Value = serde_json::from_str(entry).unwrap();
+    let number = entry["seq"].to_string();
+    let done = run(folder, &["tape", "prove", "last", "--entry", &number, "-o", "proof.json"], "").await;
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let proof = folder.join("proof.json");
+    assert_eq!(proof.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, told) = verify(folder, &["--proof", "proof.json"]).await;
+    assert_eq!((code, told["outcome"].as_str(), told["trust"].as_str()), (0, Some("valid"), Some("trusted")), "{told}");
+    assert_eq!(told["entry"]["seq"], entry["seq"], "{told}");
+    let shown = run(folder, &["tape", "verify", "--proof", "proof.json"], "").await.stdout;
+    assert!(shown.contains("as it was recorded") && shown.contains("secret 7"), "{shown}");
+
+    let auditor = tempfile::tempdir().unwrap();
+    std::fs::copy(&proof, auditor.path().join("proof.json")).unwrap();
+    assert_eq!(verify(auditor.path(), &["--proof", "proof.json"]).await.0, 3);
+    let key = told["signers"][0]["key_id"].as_str().unwrap();
+    let (code, told) = verify(auditor.path(), &["--proof", "proof.json", "--pin", key]).await;
+    assert_eq!((code, told["trust"].as_str()), (0, Some("pinned")), "{told}");
+
+    let text = std::fs::read_to_string(&proof).unwrap();
+    let forged = folder.join("forged.json");
+    std::fs::write(&forged, text.replacen("secret 7", "secret 8", 1)).unwrap();
+    let (code, told) = verify(folder, &["--proof", "forged.json"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (1, Some("broken")), "{told}");
+    assert_eq!(run(folder, &["tape", "prove", "last", "--entry", "9999", "-o", "x.json"], "").await.code, 1);
+    for (file, expected) in [(&proof, 0), (&forged, 1)] {
+        let Some((code, said)) = python(&["seal-proof".as_ref(), file.as_os_str()]) else { return };
+        assert_eq!(code, Some(expected), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn heads_that_were_anchored_elsewhere_show_that_a_tape_was_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (folder, anchors) = (folder.path(), elsewhere.path().join("anchors.jsonl"));
+    let anchors = anchors.to_str().unwrap();
+    std::fs::write(folder.join("signalbox.toml"), format!("[seal]\nanchor = [{anchors:?}]\nhead_every = 5\n")).unwrap();
+    stop(recorded(folder).await).await;
+    let (code, told) = verify(folder, &["last", "--anchor", anchors]).await;
+    assert_eq!((code, told["trust"].as_str()), (0, Some("anchored")), "{told}");
+    assert_eq!(told["anchored_up_to"], told["last_entry"], "{told}");
+    let shown = run(folder, &["tape", "verify", "last", "--anchor", anchors], "").await.stdout;
+    assert!(shown.contains("anchored elsewhere, up to entry") && !shown.contains("beside"), "{shown}");
+    assert_eq!(verify(folder, &["last"]).await.1["trust"], "trusted");
+
+    // A prefix of the tape, cut off where a killed process would have left it.
+    assert_eq!(run(folder, &["tape", "export", "last", "-o", "all.jsonl"], "").await.code, 0);
+    let text = std::fs::read_to_string(folder.join("all.jsonl")).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.truncate(20);
+    let mut head: Value = serde_json::from_str(&lines[0]).unwrap();
+    head.as_object_mut().unwrap().remove("ended");
+    let seal = open_seal(head["seal"].as_str().unwrap());
+    head["seal"] = seal.into();
+    lines[0] = head.to_string();
+    std::fs::write(folder.join("cut.jsonl"), lines.join("\n")).unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let imported = run(other.path(), &["tape", "import", folder.join("cut.jsonl").to_str().unwrap()], "").await;
+    assert_eq!(imported.code, 0, "{}", imported.stderr);
+    let key = told["signers"][0]["key_id"].as_str().unwrap();
+    assert_eq!(verify(other.path(), &["last", "--pin", key]).await.0, 4, "nothing but the anchors tells");
+    let (code, told) = verify(other.path(), &["last", "--anchor", anchors]).await;
+    assert_eq!((code, told["fault"]["kind"].as_str()), (1, Some("missing")), "{told}");
+
+    // Anchors of another tape say nothing of this one.
+    std::fs::write(folder.join("none.jsonl"), "").unwrap();
+    let (code, told) = verify(folder, &["last", "--anchor", "none.jsonl"]).await;
+    assert_eq!((code, told["outcome"].as_str()), (3, Some("signer_unknown")), "{told}");
+}
+
+/// The seal of a tape without the head that closes it.
+fn open_seal(base64: &str) -> String {
+    use base64::Engine as _;
+    let engine = base64::engine::general_purpose::STANDARD;
+    let seal = signalbox_seal::TapeSeal::from_bytes(&engine.decode(base64).unwrap()).unwrap();
+    engine.encode(signalbox_seal::TapeSeal { closing: None, ..seal }.to_bytes())
+}
+
+#[tokio::test]
+async fn a_part_of_a_tape_says_that_it_is_not_sealed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    stop(recorded(folder).await).await;
+    let shown = run(folder, &["tape", "show", "--json"], "").await.stdout;
+    let number = (1..5).find(|number| shown.contains(&format!("\"session\":{number}"))).unwrap_or(1).to_string();
+    for file in ["part.tape", "part.jsonl", "part.html"] {
+        let done = run(folder, &["tape", "export", "last", "--session", &number, "-o", file], "").await;
+        assert_eq!(done.code, 0, "{}", done.stderr);
+        assert!(done.stderr.contains("the seal does not carry over: a part of a tape"), "{}", done.stderr);
+    }
+    assert_eq!(verify(folder, &["part.tape"]).await.0, 5);
+    let page = std::fs::read_to_string(folder.join("part.html")).unwrap();
+    assert!(!page.contains("<h2>Seal</h2>"), "{page}");
+    let whole = run(folder, &["tape", "export", "last", "-o", "whole.tape"], "").await;
+    assert!(!whole.stderr.contains("seal"), "{}", whole.stderr);
 }

@@ -3,6 +3,7 @@
 use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
 use signalbox_assembly::live;
+use signalbox_assembly::recording::MAX_WAITING_ANCHORS;
 use signalbox_rules::limits;
 use signalbox_runtime::gateway::MAX_REFUSALS;
 use signalbox_runtime::{breakpoints, holds, webhooks};
@@ -160,6 +161,10 @@ pub(super) fn of_recording() -> Vec<Row> {
         .answer("the oldest exchange is kept, or with a ring let go")
         .metric("signalbox_tape_sampled_out_total")
         .shown(&["a_ring_is_written_when_something_fires"]),
+        row("signed heads that wait for one place of `seal.anchor`", vec![Count(MAX_WAITING_ANCHORS, "heads")], None)
+            .answer("the oldest go; later ones cover what they did")
+            .metric(r#"signalbox_anchors_total{outcome="dropped"}"#)
+            .shown(&["what_a_dead_place_never_took_is_bounded_and_counted"]),
         row("age of what is kept, in days", vec![], Some("record.max_age_days"))
             .answer("the oldest goes first")
             .metric("signalbox_tape_entries_total")

@@ -24,7 +24,7 @@ use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, task_directory};
 use signalbox_transport::http_front::{self, FrontSpec};
-use signalbox_transport::{child, router, send_queue, tcp_front, turned_away};
+use signalbox_transport::{child, router, send_queue, tcp_front, turned_away, unknown_caller};
 use signalbox_wire::limits;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -131,6 +131,10 @@ fn of_messages() -> Vec<Row> {
                 "t20_a_body_that_is_too_large_is_not_read",
                 "what_cannot_be_read_is_answered_and_the_next_line_works",
             ]),
+        row("a message of a caller whom only its signature proves", vec![Bytes(unknown_caller::UNKNOWN_CALLER)], None)
+            .answer("the same, and the error says so; JSON only where `seal.require` is `*`")
+            .metric(r#"signalbox_refused_total{limit="unknown_caller"}"#)
+            .shown(&["little_is_read_of_callers_whom_only_their_signature_proves"]),
         row(
             "messages of 4 KiB and more that the process holds, wherever they wait",
             vec![Bytes(settings.memory)],
@@ -467,7 +471,7 @@ fn every_key_on_the_page_exists_and_has_the_default_that_the_page_says() {
 fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_begun() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("signalbox.toml");
-    std::fs::write(&file, "[backends.one]\ncommand = \"true\"\n").unwrap();
+    std::fs::write(&file, "[seal]\nanchor = [\"a.jsonl\"]\n[backends.one]\ncommand = \"true\"\n").unwrap();
     let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
     let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
     let data_dir = DataDir::prepare(root.path()).unwrap();

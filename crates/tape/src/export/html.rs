@@ -1,11 +1,14 @@
 //! A report that a person can mail: one file, no network, readable without scripts and better with them.
 
+mod proof;
+
 use super::{ExportError, Source};
 use crate::gather::{Gather, Piece};
 use crate::marks;
 use crate::pretty;
 use crate::story::{self, Story};
 use crate::times::{millis, rfc3339};
+use proof::Proof;
 use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;
 
@@ -39,7 +42,9 @@ pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(
     let (mut written, mut shown, mut left, mut gaps) = (0, 0, 0u64, 0u64);
     // An exchange is gathered when it has ended, which is not the order in which they began.
     let mut parts: Vec<(u64, String)> = Vec::new();
-    for piece in Gather::new(source.entries) {
+    let mut proof = Proof::new(source.info, source.sessions, bounds.bytes)?;
+    let mut entries = source.entries.inspect(|entry| entry.iter().for_each(|entry| proof.add(entry)));
+    for piece in Gather::new(&mut entries) {
         let (place, part) = match piece? {
             Piece::Exchange(entries) => match Story::new(&entries) {
                 Some(_) if written >= bounds.bytes || shown >= bounds.exchanges => {
@@ -67,7 +72,8 @@ pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(
     for (_, part) in parts {
         to.write_all(part.as_bytes())?;
     }
-    end(left, gaps, &mut to)
+    drop(entries);
+    end(left, gaps, &proof, &mut to)
 }
 
 fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
@@ -97,7 +103,7 @@ fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
     Ok(())
 }
 
-fn end(left: u64, gaps: u64, to: &mut impl Write) -> Result<(), ExportError> {
+fn end(left: u64, gaps: u64, proof: &Proof, to: &mut impl Write) -> Result<(), ExportError> {
     to.write_all(b"</main>\n")?;
     if gaps > 0 {
         writeln!(to, "<p class=\"note\">{gaps} facts are missing from this tape; the gaps are marked above.</p>")?;
@@ -105,6 +111,7 @@ fn end(left: u64, gaps: u64, to: &mut impl Write) -> Result<(), ExportError> {
     if left > 0 {
         writeln!(to, "<p class=\"note\">{left} more exchanges did not fit into this report.</p>")?;
     }
+    to.write_all(proof.html().as_bytes())?;
     writeln!(to, "<script>{SCRIPT}</script></body></html>")?;
     Ok(to.flush()?)
 }

@@ -39,6 +39,28 @@ pub fn value(entry: &Entry) -> serde_json::Result<serde_json::Value> {
     serde_json::to_value(Line::new(entry))
 }
 
+/// The head of a tape as the first line has it, without its sessions.
+pub(crate) fn head_value(info: &TapeInfo) -> serde_json::Result<serde_json::Value> {
+    serde_json::to_value(HeadLine::new(info, &[]))
+}
+
+/// The first line of a tape.
+pub(crate) fn head_text(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> serde_json::Result<String> {
+    serde_json::to_string(&HeadLine::new(info, sessions))
+}
+
+/// Reads such a head.
+pub(crate) fn read_head(value: serde_json::Value) -> Result<TapeInfo, ExportError> {
+    let head: HeadLine = serde_json::from_value(value)?;
+    head.tape().map(|(info, _)| info)
+}
+
+/// Reads an entry as a line has it.
+pub(crate) fn read_entry(value: serde_json::Value) -> Result<Entry, ExportError> {
+    let line: Line = serde_json::from_value(value)?;
+    line.entry().map_err(|why| ExportError::Line { line: 1, why: why.to_owned() })
+}
+
 /// A tape that is read from lines.
 #[derive(Debug)]
 pub struct Reader<R> {

@@ -109,6 +109,7 @@ mod tests {
             claims: vec![("subject".into(), "CN=ann".into())],
             address: address.parse().ok(),
             transport: "http",
+            standing: None,
         })
     }
 

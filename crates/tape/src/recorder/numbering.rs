@@ -1,6 +1,5 @@
 //! Gives entries their place in the tape, at the moment they are sure to be on it.
 
-use crate::bodies::join;
 use crate::seal::{BodySealer, Draft, SealSettings};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
@@ -92,10 +91,11 @@ impl Numbering {
                     Some(known) => {
                         *base = known.seq;
                         if let (Some(sealer), Some((whole, body))) = (&mut self.sealer, &known.sealed) {
-                            draft = match join(whole, *prefix, *suffix, middle) {
-                                Some(same) if same == *whole => Some(Draft { body: *body, salted_as: known.seq }),
-                                other => other
-                                    .and_then(|bytes| sealer.commit(&bytes, seq))
+                            let is_same = middle.is_empty() && *suffix == 0 && *prefix == whole.len() as u64;
+                            draft = match is_same {
+                                true => Some(Draft { body: *body, salted_as: known.seq }),
+                                false => sealer
+                                    .commit_like(whole, (*prefix, *suffix), middle, seq)
                                     .map(|body| Draft { body, salted_as: 0 }),
                             };
                         }

@@ -131,10 +131,16 @@ impl Writing {
         self.append(&mut out, &[], true);
         // A store that has given up does not take the end either.
         let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
-        if self.counters.snapshot().lost(GapReason::Disk) == lost
-            && let Err(error) = self.tape.end(ended, closing.as_deref())
-        {
-            self.fails(&error);
+        if self.counters.snapshot().lost(GapReason::Disk) != lost {
+            return;
+        }
+        match self.tape.end(ended, closing.as_deref()) {
+            Err(error) => self.fails(&error),
+            Ok(()) => {
+                if let (Some(chain), Some(closing)) = (&mut self.chain, closing) {
+                    chain.closed(&closing);
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::salts::{Salt, Salts};
 use memchr::{memchr, memchr2};
-use signalbox_seal::{ChainHash, sha256};
+use signalbox_seal::{ChainHash, sha256, sha256_of};
 use signalbox_wire::json;
 use std::ops::Range;
 
@@ -18,6 +18,11 @@ const LEAF: u8 = 1;
 const BODY: u8 = 2;
 /// Stands in the frame for a leaf. A message that has this byte in it has no leaves.
 const CUT: u8 = 0;
+const CUT_BYTES: [u8; 1] = [CUT];
+/// Larger bodies are hashed piece by piece instead of being copied.
+const MAX_COPIED: usize = 4 << 10;
+/// Largest buffer that is kept for the next body.
+const MAX_KEPT: usize = 1 << 20;
 
 /// Finds the leaves of a message: all values below the committed members that are no objects and no arrays, in their order.
 /// A message that is no JSON, in the loose sense of `docs/seal.md`, has none.
@@ -43,6 +48,16 @@ fn find(body: &[u8], commit: &[Vec<String>], found: &mut Vec<Range<usize>>) {
         found.clear();
     }
 }
+
+/// The bytes at which a number or a word ends.
+const ENDS_BARE: [bool; 256] = {
+    let (mut ends, bytes, mut place) = ([false; 256], b" \t\n\r,:\"{}[]", 0);
+    while place < bytes.len() {
+        ends[bytes[place] as usize] = true;
+        place += 1;
+    }
+    ends
+};
 
 /// Where in a message the walk is, as far as committed members are concerned.
 #[derive(Copy, Clone)]
@@ -165,9 +180,8 @@ impl Walk<'_> {
     /// A number, a word, or whatever else stands without quotes.
     fn bare(&mut self) -> Option<()> {
         let start = self.at;
-        while self.peek().is_some_and(|byte| !b" \t\n\r,:\"{}[]".contains(&byte)) {
-            self.at += 1;
-        }
+        let rest = self.body.get(start..).unwrap_or_default();
+        self.at += rest.iter().position(|byte| ENDS_BARE[usize::from(*byte)]).unwrap_or(rest.len());
         (self.at > start).then_some(())
     }
 }
@@ -189,6 +203,9 @@ pub(super) fn commitment(
     hashes: &[ChainHash],
     scratch: &mut Vec<u8>,
 ) -> ChainHash {
+    if body.len() > MAX_COPIED {
+        return large_commitment(body, leaves, salt, hashes);
+    }
     scratch.clear();
     scratch.push(BODY);
     scratch.extend_from_slice(salt);
@@ -207,6 +224,19 @@ pub(super) fn commitment(
     sha256(scratch)
 }
 
+/// The same without a copy of the body.
+fn large_commitment(body: &[u8], leaves: &[Range<usize>], salt: &Salt, hashes: &[ChainHash]) -> ChainHash {
+    let cut: usize = leaves.iter().map(|leaf| leaf.len() - CUT_BYTES.len()).sum();
+    let (length, count) = (((body.len() - cut) as u64).to_be_bytes(), (hashes.len() as u32).to_be_bytes());
+    let ends = leaves.iter().map(|leaf| leaf.end);
+    let between = std::iter::once(0).chain(ends).zip(leaves.iter().map(|leaf| leaf.start).chain([body.len()]));
+    let frame = between.enumerate().flat_map(|(place, (from, to))| {
+        let before: &[u8] = if place == 0 { &[] } else { &CUT_BYTES };
+        [before, body.get(from..to).unwrap_or_default()]
+    });
+    sha256_of([&[BODY][..], salt].into_iter().chain(frame).chain([hashes.as_flattened(), &length, &count]))
+}
+
 /// Commits to bodies, one after the other, in memory that is used again.
 #[derive(Debug)]
 pub(crate) struct BodySealer {
@@ -216,6 +246,7 @@ pub(crate) struct BodySealer {
     made: Vec<Salt>,
     hashes: Vec<ChainHash>,
     scratch: Vec<u8>,
+    joined: Vec<u8>,
 }
 
 impl BodySealer {
@@ -228,7 +259,27 @@ impl BodySealer {
             made: Vec::new(),
             hashes: Vec::new(),
             scratch: Vec::new(),
+            joined: Vec::new(),
         })
+    }
+
+    /// The commitment to the body that is like another one: its beginning, something else, and its end. None if it is not.
+    pub(crate) fn commit_like(
+        &mut self,
+        whole: &[u8],
+        (prefix, suffix): (u64, u64),
+        middle: &[u8],
+        entry: u64,
+    ) -> Option<ChainHash> {
+        let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
+        let (head, tail) = (whole.get(..prefix)?, whole.get(whole.len().checked_sub(suffix)?..)?);
+        let mut joined = std::mem::take(&mut self.joined);
+        joined.clear();
+        [head, middle, tail].into_iter().for_each(|part| joined.extend_from_slice(part));
+        let sealed = self.commit(&joined, entry);
+        // A large one is not kept in memory for the sake of small ones.
+        self.joined = if joined.capacity() <= MAX_KEPT { joined } else { Vec::new() };
+        sealed
     }
 
     /// The commitment to a body, with the salts of this entry. None if the library fails.
@@ -285,6 +336,41 @@ mod tests {
         assert_eq!(found(&deep), [""; 0]);
         let many = format!(r#"{{"result":[{}1]}}"#, "1,".repeat(MAX_LEAVES));
         assert_eq!(found(&many).len(), MAX_LEAVES);
+    }
+
+    #[test]
+    fn large_bodies_are_committed_to_alike() {
+        let text = "x".repeat(MAX_COPIED);
+        for body in [format!(r#"{{"id":1,"result":["a",{{"b":"{text}"}},2]}}"#), format!("{text} no JSON")] {
+            let places = leaves(body.as_bytes(), &commit());
+            let (salt, mut scratch) = ([7; 16], Vec::new());
+            let hashes: Vec<_> =
+                places.iter().map(|leaf| leaf_hash(&salt, &body.as_bytes()[leaf.clone()], &mut scratch)).collect();
+            let large = commitment(body.as_bytes(), &places, &salt, &hashes, &mut scratch);
+            let mut frame = vec![BODY];
+            frame.extend_from_slice(&salt);
+            let mut from = 0;
+            for place in &places {
+                frame.extend_from_slice(&body.as_bytes()[from..place.start]);
+                frame.push(CUT);
+                from = place.end;
+            }
+            frame.extend_from_slice(&body.as_bytes()[from..]);
+            let length = (frame.len() - 17) as u64;
+            frame.extend_from_slice(hashes.as_flattened());
+            frame.extend_from_slice(&length.to_be_bytes());
+            frame.extend_from_slice(&(hashes.len() as u32).to_be_bytes());
+            assert_eq!(large, signalbox_seal::sha256(&frame));
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_like_another_is_committed_to_as_itself() {
+        let mut sealer = BodySealer::new(&[3; 32], &commit()).unwrap();
+        let (whole, other) = (br#"{"id":1,"result":"a"}"#, br#"{"id":234,"result":"a"}"#);
+        let like = sealer.commit_like(whole, (6, 14), b"234", 5);
+        assert_eq!(like, sealer.commit(other, 5));
+        assert_eq!(sealer.commit_like(whole, (99, 0), b"", 5), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::form;
 use super::settings::SealSettings;
+use super::signed_head::SignedHead;
 use prost::Message as _;
 use signalbox_engine::record::{Entry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
@@ -27,14 +28,19 @@ pub(super) fn link(
     body: Option<&ChainHash>,
     scratch: &mut Vec<u8>,
 ) -> Result<ChainHash, EncodeError> {
+    Ok(join(before, &digest(entry, body, scratch)?))
+}
+
+/// The hash of an entry by itself.
+pub(super) fn digest(entry: &Entry, body: Option<&ChainHash>, scratch: &mut Vec<u8>) -> Result<ChainHash, EncodeError> {
     scratch.clear();
     scratch.push(ENTRY);
     *scratch = form::entry(entry, body, std::mem::take(scratch))?;
-    Ok(join(before, &sha256(scratch)))
+    Ok(sha256(scratch))
 }
 
 /// The hash of the chain after an entry of this digest.
-fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
+pub(super) fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
     let mut bytes = [LINK; 1 + 2 * HASH_BYTES];
     let (_, rest) = bytes.split_at_mut(1);
     let (first, second) = rest.split_at_mut(HASH_BYTES);
@@ -74,14 +80,17 @@ pub(crate) struct Chain {
     drafts: Vec<Option<Draft>>,
     unsigned: u64,
     signed: Instant,
+    /// Signed, but not told to anybody before their entries are kept.
+    untold: Vec<(HeadKind, Head)>,
     scratch: Vec<u8>,
 }
 
 impl Chain {
     pub(crate) fn new(settings: SealSettings) -> Self {
         let before = settings.start;
+        let untold = vec![(HeadKind::Opening, settings.opening.clone())];
         let (drafts, scratch) = (Vec::new(), Vec::new());
-        Self { settings, before, last: 0, drafts, unsigned: 0, signed: Instant::now(), scratch }
+        Self { settings, before, last: 0, drafts, unsigned: 0, signed: Instant::now(), untold, scratch }
     }
 
     /// Links a new batch.
@@ -101,6 +110,9 @@ impl Chain {
     fn link_from(&mut self, entries: &mut [Entry], from: usize) {
         let last = from.checked_sub(1).and_then(|last| entries.get(last)).and_then(|entry| entry.seal.as_deref());
         let mut hash = last.and_then(EntrySeal::hash_of).unwrap_or(self.before);
+        if let Some(first) = entries.get(from) {
+            self.untold.retain(|(_, head)| head.seq < first.seq);
+        }
         let count = entries.len();
         for (place, (entry, draft)) in entries.iter_mut().zip(&self.drafts).enumerate().skip(from) {
             let body = draft.as_ref().map(|draft| &draft.body);
@@ -123,6 +135,7 @@ impl Chain {
                 let (settings, at) = (&self.settings, unix_nanos());
                 let place = (entry.seq, &hash);
                 details.head = Head::sign(HeadKind::Interim, &settings.tape, place, (at, None), &settings.key).ok();
+                self.untold.extend(details.head.clone().map(|head| (HeadKind::Interim, head)));
                 (self.unsigned, self.signed) = (0, Instant::now());
             }
             entry.seal = Some(EntrySeal { hash, details }.to_bytes());
@@ -136,6 +149,18 @@ impl Chain {
             self.last = last.seq;
             self.before = last.seal.as_deref().and_then(EntrySeal::hash_of).unwrap_or(self.before);
         }
+        if !self.untold.is_empty() {
+            self.tell();
+        }
+    }
+
+    /// Tells of the heads whose entries are kept. One of an entry that a crash could still take away would accuse the tape.
+    fn tell(&mut self) {
+        let last = self.last;
+        let Some(heads) = self.settings.heads.clone() else { return self.untold.clear() };
+        for (kind, head) in self.untold.extract_if(.., |(_, head)| head.seq <= last) {
+            heads.signed(SignedHead { tape: self.settings.tape.clone(), kind, head });
+        }
     }
 
     /// The head that closes the tape, in its stored form.
@@ -144,6 +169,12 @@ impl Chain {
         let times = (unix_nanos(), Some(ended));
         let head = Head::sign(HeadKind::Closing, &settings.tape, place, times, &settings.key).ok()?;
         Some(head.encode_to_vec())
+    }
+
+    /// The tape is closed, with this head in its stored form.
+    pub(crate) fn closed(&mut self, closing: &[u8]) {
+        self.untold.extend(Head::decode(closing).ok().map(|head| (HeadKind::Closing, head)));
+        self.tell();
     }
 }
 

@@ -41,6 +41,8 @@ pub enum FaultKind {
     Added,
     /// A signature does not fit.
     Signature,
+    /// The chain was another one when somebody anchored it elsewhere.
+    Anchor,
     /// Something cannot be read.
     Unreadable,
 }
@@ -56,6 +58,7 @@ impl FaultKind {
             Self::Reordered => "reordered",
             Self::Added => "added",
             Self::Signature => "signature",
+            Self::Anchor => "anchor",
             Self::Unreadable => "unreadable",
         }
     }
@@ -92,6 +95,8 @@ pub struct Report {
     pub signed_up_to: u64,
     /// The last that was pruned, with a signature; 0 if nothing was.
     pub pruned_up_to: u64,
+    /// The last place that an anchor kept elsewhere confirms; none if none does.
+    pub anchored_up_to: Option<u64>,
     /// Who signed.
     pub signers: Vec<Signer>,
     /// Entries of which something was removed.

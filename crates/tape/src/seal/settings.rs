@@ -2,10 +2,18 @@
 
 use super::chain;
 use super::salts::SEED_BYTES;
+use super::signed_head::SignedHead;
 use signalbox_engine::record::TapeInfo;
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, Head, HeadKind, SignHeadError, SigningKey, TapeSeal};
+use std::sync::Arc;
 use std::time::Duration;
+
+/// Told of signed heads, once the entries that they cover are kept.
+pub trait HeadSink: Send + Sync {
+    /// A place of the chain was signed. Must not wait: the thread that writes the tape calls it.
+    fn signed(&self, head: SignedHead);
+}
 
 /// Why a tape cannot be sealed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +37,9 @@ pub struct SealSettings {
     pub(crate) head_interval: Duration,
     /// The hash before the first entry.
     pub(crate) start: ChainHash,
+    /// Signed over it.
+    pub(crate) opening: Head,
+    pub(crate) heads: Option<Arc<dyn HeadSink>>,
 }
 
 impl SealSettings {
@@ -50,12 +61,18 @@ impl SealSettings {
             version: CHAIN_VERSION,
             seed: Some(seed.to_vec()),
             commit: names,
-            opening: Some(opening),
+            opening: Some(opening.clone()),
             checkpoint: None,
             closing: None,
         };
         tape.seal = Some(seal.to_bytes());
-        Ok(Self { tape: tape.id.clone(), key, seed, commit, head_every, head_interval, start })
+        Ok(Self { tape: tape.id.clone(), key, seed, commit, head_every, head_interval, start, opening, heads: None })
+    }
+
+    /// Tells this sink of every head that is signed.
+    #[must_use]
+    pub fn telling(self, heads: Arc<dyn HeadSink>) -> Self {
+        Self { heads: Some(heads), ..self }
     }
 
     /// The key that signs the tape.

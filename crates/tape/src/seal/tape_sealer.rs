@@ -41,4 +41,9 @@ impl TapeSealer {
     pub fn closing(&self, ended: u64) -> Option<Vec<u8>> {
         self.chain.closing(ended)
     }
+
+    /// The tape was ended with this closing.
+    pub fn closed(&mut self, closing: &[u8]) {
+        self.chain.closed(closing);
+    }
 }

@@ -1,11 +1,15 @@
 //! Tape files that somebody changes.
 
-use super::{FaultKind, NoRedaction, Report, SealSettings, SealedRedaction, TapeSealer, Verdict};
+use super::{
+    Anchors, FaultKind, HeadSink, InclusionProof, NoProof, NoRedaction, ProofFault, Report, SealSettings,
+    SealedRedaction, SignedHead, TapeSealer, Verdict,
+};
 use crate::{TapeFileWriter, TapeSource, sample};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo};
-use signalbox_seal::SigningKey;
+use signalbox_seal::{HeadKind, SigningKey};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const ENTRIES: u64 = 200;
@@ -23,10 +27,18 @@ fn entries() -> Vec<Entry> {
 }
 
 fn seal(entries: &mut [Entry]) -> (TapeInfo, TapeSealer) {
+    seal_telling(entries, None)
+}
+
+fn seal_telling(entries: &mut [Entry], heads: Option<Arc<dyn HeadSink>>) -> (TapeInfo, TapeSealer) {
     let mut info = TapeInfo { ended: None, ..sample::info() };
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
     let commit = vec![vec!["result".to_owned()]];
     let settings = SealSettings::begin(&mut info, key, [2; 32], commit, (50, Duration::from_secs(3600))).unwrap();
+    let settings = match heads {
+        Some(heads) => settings.telling(heads),
+        None => settings,
+    };
     let mut sealer = TapeSealer::new(settings);
     sealer.seal(entries);
     (info, sealer)
@@ -179,4 +191,153 @@ fn issue_16_5_a_redacted_copy_verifies_and_says_where() {
     }
     assert_eq!(SealedRedaction::new(&head).unwrap_err(), NoRedaction::NoSeed);
     assert_eq!(SealedRedaction::new(&sample::info()).unwrap_err(), NoRedaction::NeverSealed);
+}
+
+/// The proof that a file of these bytes gives for an entry.
+fn prove(bytes: &[u8], entry: u64) -> Result<InclusionProof, NoProof> {
+    let path =
+        std::env::temp_dir().join(format!("prove-{}-{:?}.tape", std::process::id(), std::thread::current().id()));
+    std::fs::write(&path, bytes).unwrap();
+    let proof = TapeSource::open(&path).unwrap().prove(entry);
+    std::fs::remove_file(&path).unwrap();
+    proof
+}
+
+/// A proof of an entry.
+pub(crate) fn proof() -> InclusionProof {
+    let mut sealed = entries();
+    let (info, sealer) = seal(&mut sealed);
+    prove(&file(&info, &sealed, sealer.closing(5_000)), 45).unwrap()
+}
+
+#[test]
+fn one_entry_is_proved_without_the_tape() {
+    let mut sealed = entries();
+    let (info, sealer) = seal(&mut sealed);
+    let closed = file(&info, &sealed, sealer.closing(5_000));
+    // A signature comes with every 50th entry, and the last one is covered by the one that closes the tape.
+    for (entry, signed) in [(1, 50), (49, 50), (50, 50), (51, 100), (199, 200), (200, 200)] {
+        let proof = prove(&closed, entry).unwrap();
+        let text = proof.to_json().unwrap();
+        let read = InclusionProof::from_json(text.as_bytes()).unwrap();
+        assert_eq!(read, proof);
+        let proved = read.verify().unwrap();
+        assert_eq!((proved.signed_at, proved.signers.len(), proved.removed.len()), (signed, 1, 0), "{entry}");
+        assert!(text.len() < 10_000, "{} bytes", text.len());
+        // Neither the seed nor other entries are in it.
+        assert!(!text.contains(&format!("answer {}", entry + 1)));
+    }
+    assert!(matches!(prove(&closed, 201), Err(NoProof::NoEntry(201))));
+    let open = file(&info, &sealed[..120], None);
+    assert!(matches!(prove(&open, 101), Err(NoProof::NotSigned(101))));
+    assert!(prove(&open, 100).is_ok());
+    let unsealed = file(&sample::info(), &entries(), None);
+    assert!(matches!(prove(&unsealed, 1), Err(NoProof::NeverSealed)));
+    let mut changed = sealed.clone();
+    changed[60].at += 1;
+    assert!(matches!(prove(&file(&info, &changed, sealer.closing(5_000)), 55), Err(NoProof::Broken(_))));
+}
+
+#[test]
+fn nothing_of_a_proof_can_be_changed() {
+    let proof = proof();
+    let text = proof.to_json().unwrap();
+    let said = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}: {text}");
+        InclusionProof::from_json(text.replacen(from, to, 1).as_bytes()).unwrap().verify().unwrap_err()
+    };
+    assert_eq!(said("answer 45", "answer 46"), ProofFault::Chain);
+    assert_eq!(said("\"principal\": \"ann\"", "\"principal\": \"bob\""), ProofFault::Chain);
+    assert!(matches!(said("\"program\": \"", "\"program\": \"x"), ProofFault::Tape(_)));
+    assert_eq!(said("\"seq\": 50", "\"seq\": 51"), ProofFault::Signature);
+    assert_eq!(said("\"kind\": \"interim\"", "\"kind\": \"opening\""), ProofFault::Chain);
+    assert_eq!(said("\"kind\": \"interim\"", "\"kind\": \"closing\""), ProofFault::Signature);
+    assert!(InclusionProof::from_json(b"{}").is_err());
+    assert!(InclusionProof::from_json(text.replacen("proof/1", "proof/2", 1).as_bytes()).is_err());
+}
+
+#[test]
+fn an_entry_of_a_redacted_copy_is_proved_without_what_was_removed() {
+    let mut sealed = entries();
+    let (info, sealer) = seal(&mut sealed);
+    let (mut redaction, head) = SealedRedaction::new(&info).unwrap();
+    let removes = |path: &str| path == "/result/text";
+    let copy = |entry: &Entry| redaction.entry(entry.clone(), &removes, &|_| false).unwrap();
+    let copy: Vec<Entry> = sealed.iter().map(copy).collect();
+    let proof = prove(&file(&head, &copy, sealer.closing(5_000)), 7).unwrap();
+    assert_eq!(proof.verify().unwrap().removed, ["/result/text"]);
+    assert!(!proof.to_json().unwrap().contains("answer 7"));
+}
+
+/// Keeps every head that it is told of.
+#[derive(Default)]
+struct Kept(Mutex<Vec<SignedHead>>);
+
+impl HeadSink for Kept {
+    fn signed(&self, head: SignedHead) {
+        self.0.lock().unwrap().push(head);
+    }
+}
+
+/// What verifying these bytes against these anchors says.
+fn verify_against(bytes: &[u8], anchors: &[SignedHead]) -> Report {
+    let lines: String = anchors.iter().map(|head| format!("{}\n", head.to_json())).collect();
+    let path =
+        std::env::temp_dir().join(format!("anchor-{}-{:?}.tape", std::process::id(), std::thread::current().id()));
+    std::fs::write(&path, bytes).unwrap();
+    let mut source = TapeSource::open(&path).unwrap();
+    let anchors = Anchors::read(lines.as_bytes(), &source.info().id).unwrap();
+    let report = source.verify_against(anchors, || ());
+    std::fs::remove_file(&path).unwrap();
+    report
+}
+
+#[test]
+fn a_tape_that_was_made_anew_or_cut_off_does_not_agree_with_its_anchors() {
+    let kept = Arc::new(Kept::default());
+    let mut sealed = entries();
+    let (info, mut sealer) = seal_telling(&mut sealed, Some(kept.clone()));
+    let closing = sealer.closing(5_000).unwrap();
+    sealer.closed(&closing);
+    let heads = kept.0.lock().unwrap().clone();
+    assert_eq!(heads.iter().map(|head| head.head.seq).collect::<Vec<_>>(), [0, 50, 100, 150, 200, 200]);
+    let closed = file(&info, &sealed, Some(closing));
+    let report = verify_against(&closed, &heads);
+    assert_eq!((report.verdict, report.anchored_up_to), (Verdict::Valid, Some(200)), "{report:?}");
+    let report = verify_against(&closed, &heads[..2]);
+    assert_eq!((report.verdict, report.anchored_up_to), (Verdict::Valid, Some(50)));
+
+    // Whoever has the key can make a tape that is valid in itself.
+    let mut changed = entries();
+    changed[70].at += 1;
+    let (other_info, sealer) = seal(&mut changed);
+    let forged = file(&other_info, &changed, sealer.closing(5_000));
+    assert_eq!(verify(&forged).unwrap().verdict, Verdict::Valid);
+    let fault = verify_against(&forged, &heads).fault.unwrap();
+    assert_eq!((fault.kind, fault.entry), (FaultKind::Anchor, Some(100)));
+
+    // A tape that looks as if its process was killed early.
+    let cut = file(&info, &sealed[..120], None);
+    let fault = verify_against(&cut, &heads).fault.unwrap();
+    assert_eq!((fault.kind, fault.entry), (FaultKind::Missing, Some(121)));
+    let unclosed = file(&info, &sealed, None);
+    assert_eq!(verify_against(&unclosed, &heads).fault.unwrap().kind, FaultKind::Head);
+    let unsealed = file(&TapeInfo { seal: None, ..info }, &entries(), None);
+    assert_eq!(verify_against(&unsealed, &heads).fault.unwrap().kind, FaultKind::Anchor);
+}
+
+#[test]
+fn anchors_that_somebody_changed_are_refused_by_their_line() {
+    let key = SigningKey::from_seed(&[1; 32]).unwrap();
+    let head = |seq, hash| {
+        let head = signalbox_seal::Head::sign(HeadKind::Interim, "t", (seq, &[hash; 32]), (1, None), &key).unwrap();
+        SignedHead { tape: "t".to_owned(), kind: HeadKind::Interim, head }.to_json().to_string()
+    };
+    let said = |text: &str| Anchors::read(text.as_bytes(), "t").unwrap_err().to_string();
+    assert!(said("{}").starts_with("line 1: it is no signed head"), "{}", said("{}"));
+    let forged = head(1, 1).replace("\"seq\":1", "\"seq\":2");
+    assert!(said(&format!("{}\n{forged}\n", head(1, 1))).starts_with("line 2: the signature does not fit"));
+    assert!(said(&format!("{}\n\n{}\n", head(1, 1), head(1, 2))).starts_with("line 3: entry 1"));
+    assert!(said(&"x".repeat(100_000)).starts_with("line 1: longer"));
+    assert!(Anchors::read(head(1, 1).as_bytes(), "other").unwrap().is_empty());
 }

@@ -1,12 +1,11 @@
 //! Makes the chain of a tape again, entry by entry, and says where it differs first.
 
-use super::body::{BodySealer, commitment, leaf_hash, leaves};
+use super::anchored::Anchors;
 use super::chain;
+use super::commitments::Commitments;
 use super::pointer::pointers;
-use super::redaction::REMOVED;
 use super::report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
-use super::salts::{SALT_BYTES, Salt};
-use signalbox_engine::record::{Body, Content, Entry, TapeInfo};
+use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
 
@@ -24,11 +23,12 @@ const PRUNED: &str = "pruned";
 pub struct Verifier {
     tape: TapeInfo,
     seal: TapeSeal,
-    bodies: Bodies,
+    bodies: Commitments,
     hash: ChainHash,
     report: Report,
     /// The first wrong entry and what follows it.
     suspects: Vec<Entry>,
+    anchors: Anchors,
     scratch: Vec<u8>,
 }
 
@@ -49,38 +49,36 @@ enum BadHead {
     Checkpoint,
 }
 
-/// Makes the commitments to bodies again.
-#[derive(Debug)]
-struct Bodies {
-    commit: Vec<Vec<String>>,
-    sealer: Option<BodySealer>,
-}
-
 impl Verifier {
     /// Begins with the head of a tape.
     #[must_use]
     pub fn new(tape: &TapeInfo) -> Self {
+        Self::against(tape, Anchors::default())
+    }
+
+    /// Begins with the head of a tape, and compares it with signed heads of it that were kept elsewhere.
+    #[must_use]
+    pub fn against(tape: &TapeInfo, anchors: Anchors) -> Self {
         let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).unwrap_or_default();
-        let commit: Vec<Vec<String>> =
-            seal.commit.iter().map(|path| path.split('.').map(str::to_owned).collect()).collect();
-        let sealer = seal.seed.as_deref().and_then(|seed| BodySealer::new(seed, &commit));
         let report = Report {
             verdict: Verdict::NeverSealed,
             entries: 0,
             last: 0,
             signed_up_to: 0,
             pruned_up_to: 0,
+            anchored_up_to: None,
             signers: vec![],
             redacted: vec![],
             fault: None,
         };
         let mut verifier = Self {
             tape: tape.clone(),
+            bodies: Commitments::new(&seal),
             seal,
-            bodies: Bodies { commit, sealer },
             hash: ChainHash::default(),
             report,
             suspects: vec![],
+            anchors,
             scratch: vec![],
         };
         if let Err(why) = verifier.begin() {
@@ -103,11 +101,15 @@ impl Verifier {
             return Err(BadHead::Changed);
         }
         self.signed(HeadKind::Opening, &opening).ok_or(BadHead::Signature)?;
+        if !self.agrees(0) {
+            return Ok(());
+        }
         if let Some(checkpoint) = self.seal.checkpoint.clone() {
             self.hash = checkpoint.hash.as_slice().try_into().map_err(|_| BadHead::Checkpoint)?;
             self.signed(HeadKind::Checkpoint, &checkpoint).ok_or(BadHead::Checkpoint)?;
             self.report.pruned_up_to = checkpoint.seq;
             self.report.last = checkpoint.seq;
+            self.agrees(checkpoint.seq);
         }
         Ok(())
     }
@@ -154,6 +156,9 @@ impl Verifier {
         if self.report.fault.is_none() && self.report.verdict == Verdict::NeverClosed {
             self.close();
         }
+        if self.report.fault.is_none() {
+            self.miss_anchored();
+        }
         if self.report.fault.is_some() {
             self.report.verdict = Verdict::Broken;
         }
@@ -182,8 +187,23 @@ impl Verifier {
         self.report.fault.is_none()
     }
 
+    /// Whether the chain is here as it was when it was anchored.
+    fn agrees(&mut self, seq: u64) -> bool {
+        let Some(anchored) = self.anchors.at(seq) else { return true };
+        if anchored == self.hash {
+            self.report.anchored_up_to = Some(seq);
+            return true;
+        }
+        let why = "the chain had another hash here when it was anchored: the tape was made anew since";
+        self.fail(Some(seq), FaultKind::Anchor, why);
+        false
+    }
+
     fn take(&mut self, entry: &Entry, hash: ChainHash, details: &SealDetails) -> bool {
         self.hash = hash;
+        if !self.agrees(entry.seq) {
+            return false;
+        }
         if let Some(head) = &details.head {
             let fits = head.seq == entry.seq && head.hash == hash;
             if !fits || self.signed(HeadKind::Interim, head).is_none() {
@@ -193,7 +213,7 @@ impl Verifier {
             self.report.signed_up_to = entry.seq;
         }
         if (details.body.is_some() || !details.removed.is_empty()) && self.report.redacted.len() < MAX_REDACTED {
-            let paths = pointers(entry, details, &self.bodies.commit);
+            let paths = pointers(entry, details, self.bodies.paths());
             self.report.redacted.push(RedactedEntry { entry: entry.seq, paths });
         }
         self.report.entries += 1;
@@ -233,6 +253,26 @@ impl Verifier {
         }
         self.report.signed_up_to = closing.seq;
         self.report.verdict = Verdict::Valid;
+    }
+
+    /// An anchor of a place that the tape does not reach: the end was cut off, or the whole seal was.
+    fn miss_anchored(&mut self) {
+        if self.report.verdict == Verdict::NeverSealed {
+            if !self.anchors.is_empty() {
+                self.fail(None, FaultKind::Anchor, "the tape was sealed when it was anchored, and is not any more");
+            }
+            return;
+        }
+        let (first, last) = (self.report.last + 1, self.anchors.last());
+        if last >= first {
+            let why =
+                format!("the tape went on to entry {last} when it was anchored: entries {first} to {last} are missing");
+            return self.fail(Some(first), FaultKind::Missing, why);
+        }
+        if self.anchors.closed() && self.report.verdict == Verdict::NeverClosed {
+            let why = "the tape was closed when it was anchored, and the signature that closes it is missing";
+            self.fail(None, FaultKind::Head, why);
+        }
     }
 
     /// The hash that the chain has after this entry if it comes next, and the seal that the entry has.
@@ -299,42 +339,4 @@ impl Verifier {
         }
         found(first.seq, FaultKind::Wrong, "this entry is not as it was recorded".to_owned())
     }
-}
-
-impl Bodies {
-    /// The commitment to the body of an entry: `Some(None)` if it has none, none if it cannot be made.
-    fn of(&mut self, entry: &Entry, details: &SealDetails, scratch: &mut Vec<u8>) -> Option<Option<ChainHash>> {
-        let Content::Message(message) = &entry.content else { return Some(None) };
-        let body = match (&message.body, &details.body) {
-            (Body::Left, Some(removed)) => return Some(Some(removed.as_slice().try_into().ok()?)),
-            (Body::Left, None) => return Some(None),
-            (Body::Whole(_), Some(_)) | (Body::Like { .. }, _) => return None,
-            (Body::Whole(body), None) => body,
-        };
-        if details.salts.is_empty() {
-            let salted_as = if details.salted_as == 0 { entry.seq } else { details.salted_as };
-            return Some(Some(self.sealer.as_mut()?.commit(body, salted_as)?));
-        }
-        // A redacted copy shows its salts, but for those of values that were removed.
-        let places = leaves(body, &self.commit);
-        let (first, salts) = details.salts.split_first()?;
-        if salts.len() != places.len() {
-            return None;
-        }
-        let mut removed = details.removed.iter();
-        let mut hashes = Vec::with_capacity(places.len());
-        for (place, salt) in places.iter().zip(salts) {
-            hashes.push(match salt.len() {
-                // Nothing else may stand there: nobody could tell that it was not recorded.
-                0 if body.get(place.clone())? == REMOVED => removed.next()?.as_slice().try_into().ok()?,
-                0 => return None,
-                _ => leaf_hash(&salt_of(salt)?, body.get(place.clone())?, scratch),
-            });
-        }
-        removed.next().is_none().then(|| Some(commitment(body, &places, &salt_of(first)?, &hashes, scratch)))
-    }
-}
-
-fn salt_of(bytes: &[u8]) -> Option<Salt> {
-    <[u8; SALT_BYTES]>::try_from(bytes).ok()
 }

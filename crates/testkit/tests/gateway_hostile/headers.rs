@@ -229,7 +229,7 @@ async fn every_wrong_request_has_its_status() {
         ("POST /MCP", &[host, json], PING, 404),
         ("POST /mcp/../mcp", &[host, json], PING, 404),
         ("POST /%6dcp", &[host, json], PING, 404),
-        ("GET /api/v1/status", &[host], "", 404),
+        ("GET /api/v1/status", &[host], "", 401),
         ("POST *", &[host, json], PING, 404),
     ];
     for (first, lines, body, status) in cases {

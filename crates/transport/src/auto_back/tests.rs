@@ -16,6 +16,10 @@ use std::sync::atomic::AtomicUsize;
 struct Nobody;
 
 impl LinkEvents for Nobody {
+    fn principal(&self) -> Option<signalbox_engine::Principal> {
+        None
+    }
+
     fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {}
     fn failed(&self, _: u64, _: Fault) {}
     fn expired(&self, _: ToBackend) {}

@@ -29,6 +29,10 @@ pub(crate) fn recorder() -> (Arc<Recorder>, Recorded) {
 }
 
 impl LinkEvents for Recorder {
+    fn principal(&self) -> Option<signalbox_engine::Principal> {
+        None
+    }
+
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         assert_eq!((about, status), (None, None));
         let text = String::from_utf8(bytes.to_vec()).unwrap();

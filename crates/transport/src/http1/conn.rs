@@ -75,8 +75,13 @@ pub(crate) struct Conn {
 impl Conn {
     /// Connects. No byte is sent yet.
     pub(crate) async fn open(target: &HttpTarget, timeout: Duration) -> Result<Box<Self>, ConnectError> {
-        Ok(Box::new(Self {
-            stream: target.connect(timeout).await?,
+        Ok(Self::over(target.connect(timeout).await?))
+    }
+
+    /// A connection over a stream that is open.
+    pub(crate) fn over(stream: MaybeTlsStream) -> Box<Self> {
+        Box::new(Self {
+            stream,
             out: None,
             room: Vec::new(),
             came: BytesMut::new(),
@@ -87,7 +92,7 @@ impl Conn {
             usual: 0,
             stride: ROOM,
             widest: ROOM,
-        }))
+        })
     }
 
     /// A buffer for the head of the next request.

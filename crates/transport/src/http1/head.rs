@@ -57,6 +57,17 @@ impl Head {
         let found = response.headers.iter().find(|line| line.name.eq_ignore_ascii_case(name.as_str()))?;
         HeaderValue::from_bytes(found.value).ok()
     }
+
+    /// All values under this name that are text, in their order.
+    pub(crate) fn texts(&self, name: &HeaderName) -> Vec<String> {
+        let mut lines = [EMPTY_HEADER; MAX_LINES];
+        let mut response = Response::new(&mut lines);
+        if response.parse(&self.bytes).is_err() {
+            return Vec::new();
+        }
+        let found = response.headers.iter().filter(|line| line.name.eq_ignore_ascii_case(name.as_str()));
+        found.filter_map(|line| std::str::from_utf8(line.value).ok().map(str::to_owned)).collect()
+    }
 }
 
 /// What a head says about its connection.

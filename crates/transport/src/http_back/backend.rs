@@ -4,8 +4,9 @@ use super::{HttpSpec, headers};
 use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
 use crate::http1::{Conn, ConnectError, Head, HttpError, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls;
-use http::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{BackendCredentials, Credential, LinkEvents, Refusal};
 use signalbox_wire::Limits;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,11 +26,15 @@ const LOOKED_THROUGH: usize = 4096;
 /// Shorter values are not taken for secrets: hiding every `1` would hide everything.
 const SHORTEST_SECRET: usize = 6;
 
+/// What was sent in confidence beside the configured headers: the id of the session and the credential.
+pub(crate) type Hidden<'a> = [Option<&'a HeaderValue>; 2];
+
 /// A backend, its configured headers and its connections.
 pub(crate) struct Backend {
     pub name: Arc<str>,
     pub target: HttpTarget,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub credentials: Option<Arc<dyn BackendCredentials>>,
     /// How the head of every POST begins.
     pub post_start: RequestDraft,
     pub limits: Limits,
@@ -53,6 +58,7 @@ impl Backend {
             post_start: headers::post_start(&target, &headers),
             target,
             headers,
+            credentials: spec.credentials,
             limits: spec.limits,
             pool: Pool::new(spec.max_idle, spec.idle_timeout),
             retries: spec.retries,
@@ -60,6 +66,28 @@ impl Backend {
             connect_timeout: spec.connect_timeout,
             name: spec.name,
         })
+    }
+
+    /// The credential for requests on behalf of the principal that a link serves.
+    pub(crate) async fn credential(&self, events: &dyn LinkEvents) -> Result<Option<Credential>, Fault> {
+        match &self.credentials {
+            Some(credentials) => credentials.current(events.principal()).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Another credential, where the backend refused the last one. `None` where it has not, or where no other would help.
+    pub(crate) async fn renewed(
+        &self,
+        events: &dyn LinkEvents,
+        head: &Head,
+        used: Option<&Credential>,
+    ) -> Result<Option<Credential>, Fault> {
+        let (Some(credentials), status @ (401 | 403)) = (&self.credentials, head.status.as_u16()) else {
+            return Ok(None);
+        };
+        let refusal = Refusal { status, challenges: head.texts(&WWW_AUTHENTICATE), used: used.cloned() };
+        credentials.renewed(events.principal(), refusal).await
     }
 
     /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
@@ -132,8 +160,8 @@ impl Backend {
     }
 
     /// Adds the beginning of a body to a text, where there is one.
-    pub(crate) fn quote(&self, text: &mut String, body: &[u8], session: Option<&HeaderValue>) {
-        let excerpt = self.excerpt(body, session);
+    pub(crate) fn quote(&self, text: &mut String, body: &[u8], hidden: Hidden<'_>) {
+        let excerpt = self.excerpt(body, hidden);
         if !excerpt.is_empty() {
             text.push_str(": ");
             text.push_str(&excerpt);
@@ -141,10 +169,10 @@ impl Backend {
     }
 
     /// The beginning of a body for people, on one line and without anything we have sent in confidence.
-    pub(crate) fn excerpt(&self, body: &[u8], session: Option<&HeaderValue>) -> String {
+    pub(crate) fn excerpt(&self, body: &[u8], hidden: Hidden<'_>) -> String {
         let start = body.get(..LOOKED_THROUGH).unwrap_or(body);
         let mut text = String::from_utf8_lossy(start).into_owned();
-        for secret in self.secrets(session) {
+        for secret in self.secrets(hidden) {
             if secret.len() >= SHORTEST_SECRET {
                 text = text.replace(secret, "[hidden]");
             }
@@ -154,8 +182,8 @@ impl Backend {
     }
 
     /// What must not be repeated: header values, whole and without a leading `Bearer`, and the values of the query.
-    fn secrets<'a>(&'a self, session: Option<&'a HeaderValue>) -> impl Iterator<Item = &'a str> {
-        let values = self.headers.iter().map(|(_, value)| value).chain(session);
+    fn secrets<'a>(&'a self, hidden: Hidden<'a>) -> impl Iterator<Item = &'a str> {
+        let values = self.headers.iter().map(|(_, value)| value).chain(hidden.into_iter().flatten());
         let values = values.filter_map(|value| value.to_str().ok());
         let values = values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)]);
         let query = self.target.uri.query().unwrap_or_default().split('&');

@@ -37,7 +37,8 @@ pub(super) async fn run(
     let mut fruitless = 0;
     loop {
         let last = cursor.last_event.as_deref();
-        let Some(request) = headers::get(backend, session.as_ref(), revision, last) else {
+        let Ok(credential) = backend.credential(&*shared.events).await else { return };
+        let Some(request) = headers::get(backend, (session.as_ref(), credential.as_ref()), revision, last) else {
             // The id fits into no header, so the stream is opened without resuming.
             cursor.last_event = None;
             continue;
@@ -58,6 +59,12 @@ pub(super) async fn run(
                         reader.read(&mut conn).await;
                     }
                     (500..=599, _) => {}
+                    (401 | 403, _) if fruitless < MAX_BACKOFF => {
+                        match backend.renewed(&*shared.events, &head, credential.as_ref()).await {
+                            Ok(Some(_)) => {}
+                            Ok(None) | Err(_) => return,
+                        }
+                    }
                     (400 | 404, _) if session.is_some() => {
                         tracing::debug!(backend = %backend.name, "no general stream, and perhaps no session");
                         return shared.events.doubted();

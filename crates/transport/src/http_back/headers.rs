@@ -8,6 +8,7 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::method::Method;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::Credential;
 use signalbox_wire::header as rules;
 use signalbox_wire::{Era, Revision, method};
 use std::borrow::Cow;
@@ -62,10 +63,11 @@ pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderV
 pub(crate) fn post(
     backend: &Backend,
     message: &ToBackend,
-    session: Option<&HeaderValue>,
+    (session, credential): (Option<&HeaderValue>, Option<&Credential>),
     room: Vec<u8>,
 ) -> Result<HttpRequest, Fault> {
     let mut draft = RequestDraft::like(&backend.post_start, room);
+    add_credential(&mut draft, credential);
     if message.method() != method::INITIALIZE {
         add_session(&mut draft, session, message.revision());
     }
@@ -81,11 +83,11 @@ pub(crate) fn post(
 /// The GET that opens a stream, or takes one up after the event with this id; none where no header can hold the id.
 pub(crate) fn get(
     backend: &Backend,
-    session: Option<&HeaderValue>,
+    (session, credential): (Option<&HeaderValue>, Option<&Credential>),
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<HttpRequest> {
-    let mut draft = bare(backend, &Method::GET, &backend.target.uri);
+    let mut draft = bare(backend, credential, &Method::GET, &backend.target.uri);
     draft.add(&header::ACCEPT, &EVENTS);
     add_session(&mut draft, session, revision);
     if let Some(id) = last_event {
@@ -96,15 +98,28 @@ pub(crate) fn get(
 }
 
 /// The DELETE that ends a session.
-pub(crate) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> HttpRequest {
-    let mut draft = bare(backend, &Method::DELETE, &backend.target.uri);
+pub(crate) fn delete(
+    backend: &Backend,
+    session: &HeaderValue,
+    credential: Option<&Credential>,
+    revision: Option<Revision>,
+) -> HttpRequest {
+    let mut draft = bare(backend, credential, &Method::DELETE, &backend.target.uri);
     add_session(&mut draft, Some(session), revision);
     draft.without_body()
 }
 
-/// A request without anything but where it goes and what is configured.
-pub(crate) fn bare(backend: &Backend, method: &Method, line: &Uri) -> RequestDraft {
-    start(&backend.target, &backend.headers, method, line)
+/// A request without anything but where it goes, what is configured and the credential.
+pub(crate) fn bare(backend: &Backend, credential: Option<&Credential>, method: &Method, line: &Uri) -> RequestDraft {
+    let mut draft = start(&backend.target, &backend.headers, method, line);
+    add_credential(&mut draft, credential);
+    draft
+}
+
+fn add_credential(draft: &mut RequestDraft, credential: Option<&Credential>) {
+    if let Some(credential) = credential {
+        draft.add(&credential.name, &credential.value);
+    }
 }
 
 /// `Host` may be configured, and must not be there twice: the last one counts.

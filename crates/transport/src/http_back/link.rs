@@ -112,8 +112,7 @@ impl Link for HttpLink {
             task.abort();
         }
         if let Some(session) = state.session {
-            let backend = Arc::clone(&self.shared.backend);
-            self.spawn(end_session(backend, session, state.revision));
+            self.spawn(end_session(Arc::clone(&self.shared), session, state.revision));
         }
     }
 }
@@ -160,9 +159,11 @@ impl State {
 }
 
 /// Tells the backend that the session is over. Whether it listens does not matter.
-async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Option<Revision>) {
-    let request = headers::delete(&backend, &session, revision);
+async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Option<Revision>) {
+    let backend = &shared.backend;
     let telling = async {
+        let credential = backend.credential(&*shared.events).await.unwrap_or_default();
+        let request = headers::delete(backend, &session, credential.as_ref(), revision);
         match backend.exchange(backend.pool.take(), request).await {
             Ok((conn, _)) => backend.finish(conn).await,
             Err(fault) => tracing::debug!(%fault, "the backend was not told that the session is over"),

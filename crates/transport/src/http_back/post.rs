@@ -1,7 +1,7 @@
 //! Sending one message as a POST, and handling the response.
 
 use super::answer::{self, AnswerPost, Came, OnSession};
-use super::backend::Backend;
+use super::backend::{Backend, Hidden};
 use super::link::Running;
 use super::{headers, stream};
 use crate::http1::body::{self, ResponseBodyError};
@@ -11,6 +11,8 @@ use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind, pacing};
+use signalbox_runtime::Credential;
+use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -87,10 +89,48 @@ async fn again(
 
 async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let backend = running.backend();
+    if backend.credentials.is_some() {
+        return Box::pin(post_authorized(running, message, session)).await;
+    }
     let mut kept = backend.pool.take();
     let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
-    let exchange = backend.exchange(kept, headers::post(backend, message, session, room)?);
+    let exchange = backend.exchange(kept, headers::post(backend, message, (session, None), room)?);
     let (conn, head) = exchange.await?;
+    handle(running, message, [session, None], conn, head).await
+}
+
+/// The same for a protected backend. A request that is refused for its credential was not processed, and is sent again with another.
+async fn post_authorized(running: &Running, message: &ToBackend, session: Option<&HeaderValue>) -> Result<(), Fault> {
+    let (backend, events) = (running.backend(), running.events());
+    let mut credential = backend.credential(events).await?;
+    let mut tries = 1;
+    loop {
+        let mut kept = backend.pool.take();
+        let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
+        let request = headers::post(backend, message, (session, credential.as_ref()), room)?;
+        let (conn, head) = backend.exchange(kept, request).await?;
+        if tries < MAX_CREDENTIAL_TRIES
+            && let Some(other) = backend.renewed(events, &head, credential.as_ref()).await?
+        {
+            backend.finish(conn).await;
+            (credential, tries) = (Some(other), tries + 1);
+            continue;
+        }
+        let hidden = [session, credential.as_ref().map(|Credential { value, .. }| value)];
+        return handle(running, message, hidden, conn, head).await;
+    }
+}
+
+/// Handles a response whose head has come.
+async fn handle(
+    running: &Running,
+    message: &ToBackend,
+    hidden: Hidden<'_>,
+    conn: Box<Conn>,
+    head: Head,
+) -> Result<(), Fault> {
+    let backend = running.backend();
+    let [session, _] = hidden;
     if head.status == StatusCode::NOT_FOUND && session.is_some() {
         running.events().expired(message.clone());
         Box::pin(backend.finish(conn)).await;
@@ -100,7 +140,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
         running.begin_session(&head);
     }
     let (status, content) = (head.status.as_u16(), head.content);
-    let reply = Reply { running, revision: message.revision(), session, conn, status, content };
+    let reply = Reply { running, revision: message.revision(), hidden, conn, status, content };
     match (message.key(), status, content) {
         (_, 400, _) if session.is_some() => Box::pin(reply.bad_request(message)).await,
         (Some(key), 200, ContentKind::Json) => reply.json(key).await,
@@ -113,7 +153,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
 struct Reply<'a> {
     running: &'a Running,
     revision: Option<Revision>,
-    session: Option<&'a HeaderValue>,
+    hidden: Hidden<'a>,
     conn: Box<Conn>,
     status: u16,
     content: ContentKind,
@@ -225,13 +265,13 @@ impl<'a> Reply<'a> {
             401 | 403 => format!("wants authentication (HTTP {})", self.status),
             status => format!("answered HTTP {status}"),
         };
-        self.backend().quote(&mut text, bytes, self.session);
+        self.backend().quote(&mut text, bytes, self.hidden);
         self.backend().fault(refusal_kind(self.status), text)
     }
 
     fn wrong_content(&self, head: &Head) -> Fault {
         let value = head.get(&CONTENT_TYPE);
-        let shown = self.backend().excerpt(value.as_ref().map_or(&b""[..], HeaderValue::as_bytes), self.session);
+        let shown = self.backend().excerpt(value.as_ref().map_or(&b""[..], HeaderValue::as_bytes), self.hidden);
         self.garbage(format!("answered with content type `{shown}`, expected JSON or an event stream"))
     }
 
@@ -241,7 +281,7 @@ impl<'a> Reply<'a> {
         let location = location.as_ref().and_then(|value| value.to_str().ok());
         let uri = location.and_then(|location| location.parse::<Uri>().ok());
         let place = match uri.as_ref().and_then(Uri::host) {
-            Some(host) => format!("host `{}`", self.backend().excerpt(host.as_bytes(), self.session)),
+            Some(host) => format!("host `{}`", self.backend().excerpt(host.as_bytes(), self.hidden)),
             None => "another address".to_owned(),
         };
         self.garbage(format!("redirects to {place} (HTTP {}), and redirects are not followed", self.status))

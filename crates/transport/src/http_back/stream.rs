@@ -105,7 +105,9 @@ impl<'a> AnswerStream<'a> {
     async fn resume(&mut self) -> Result<End, Fault> {
         let session = self.running.session();
         let last = self.cursor.last_event.as_deref();
-        let request = headers::get(self.backend(), session.as_ref(), self.revision, last);
+        let credential = self.backend().credential(self.running.events()).await?;
+        let known = (session.as_ref(), credential.as_ref());
+        let request = headers::get(self.backend(), known, self.revision, last);
         let Some(request) = request else {
             return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
         };

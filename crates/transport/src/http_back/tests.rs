@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod credentials;
 mod framing;
 pub(crate) mod server;
 mod sessions;

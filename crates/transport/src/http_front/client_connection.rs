@@ -6,13 +6,16 @@
 
 use super::upgrade::PendingUpgrade;
 use super::{COMMIT_AFTER, FrontShared};
+use crate::first_message::Newcomer;
 use crate::tls::MaybeTlsStream;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::{HeaderMap, HeaderValue};
-use signalbox_engine::authenticator::Arrival;
+use signalbox_engine::authenticator::{Arrival, Shown};
 use signalbox_engine::budget::Share;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Caller, Fault, Limit, Principal, Proof};
+use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal, Proof};
+use signalbox_runtime::clock::unix_millis;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -78,6 +81,26 @@ fn ticks(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(TICK.as_millis())).unwrap_or(u32::MAX).saturating_add(1)
 }
 
+/// The headers that credentials come in.
+const CREDENTIAL_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
+
+/// Who sent the last request, and the credentials that came with it: the next request with the same ones has the same caller.
+struct Identified {
+    caller: Caller,
+    credentials: [Option<HeaderValue>; 2],
+}
+
+impl Identified {
+    fn is_still(&self, headers: &HeaderMap, now: u64) -> bool {
+        let same = |(name, before): (&str, &Option<HeaderValue>)| match (headers.get(name), before) {
+            (None, None) => true,
+            (Some(one), Some(other)) => verify_slices_are_equal(one.as_bytes(), other.as_bytes()).is_ok(),
+            _ => false,
+        };
+        CREDENTIAL_HEADERS.into_iter().zip(&self.credentials).all(same) && self.caller.is_current(now)
+    }
+}
+
 /// A client's connection.
 pub struct ClientConnection {
     /// The front it came to.
@@ -90,9 +113,9 @@ pub struct ClientConnection {
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<PendingUpgrade>>>,
     /// Who has shown a certificate, or owns the other end.
-    shown: OnceLock<(Principal, Proof)>,
+    shown: OnceLock<Shown>,
     /// Who calls, once that is known.
-    caller: Mutex<Option<Caller>>,
+    caller: Mutex<Option<Identified>>,
     /// What that caller may make the gateway hold on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     address: Option<SocketAddr>,
@@ -119,31 +142,55 @@ impl ClientConnection {
     /// Finds out who sends a request, before its body is read. A connection carries one request at a time.
     ///
     /// # Errors
-    /// Where a proof does not hold, or none was given.
+    /// If a proof is not valid, or none was given.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
         let all = &self.front.spec.authenticators;
-        let mut caller = self.caller.lock().unpoisoned();
-        if caller.is_none() || all.is_per_request() {
-            let known = self.shown.get();
-            let of = |proof| known.filter(|(_, by)| *by == proof).map(|(principal, _)| principal);
-            *caller = Some(all.identify(&Arrival {
-                transport: self.front.spec.transport,
-                address: self.address,
-                certificate: of(Proof::Certificate),
-                user: of(Proof::LocalUser),
-                header: &|name| headers.get(name).map(HeaderValue::as_bytes),
-            })?);
+        let mut last = self.caller.lock().unpoisoned();
+        if !all.is_per_request() {
+            if last.is_none() {
+                *last = Some(self.identify(headers)?);
+            }
+            return Ok(());
         }
+        if last.as_ref().is_some_and(|last| last.is_still(headers, unix_millis())) {
+            return Ok(());
+        }
+        // Nobody is taken for whoever sent the request before.
+        *last = None;
+        *last = Some(self.identify(headers)?);
         Ok(())
+    }
+
+    fn identify(&self, headers: &HeaderMap) -> Result<Identified, Fault> {
+        if CREDENTIAL_HEADERS.into_iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
+            let fault = Fault::new(FaultKind::Unauthenticated, "a request carries one credential, not several");
+            return Err(fault.with_str("error", "invalid_request"));
+        }
+        let caller = self.front.spec.authenticators.identify(&Arrival {
+            transport: self.front.spec.transport,
+            address: self.address,
+            shown: self.shown.get(),
+            header: &|name| headers.get(name).map(HeaderValue::as_bytes),
+            now: unix_millis(),
+        })?;
+        self.front.gateway.identified(&caller);
+        Ok(Identified { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
     }
 
     /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
     pub fn caller(&self) -> Caller {
-        let known = self.caller.lock().unpoisoned().clone();
+        let known = self.caller.lock().unpoisoned().as_ref().map(|last| last.caller.clone());
         known.unwrap_or_else(|| {
             let (proof, transport) = (Proof::Unproved, self.front.spec.transport);
             let principal = Principal::named("unknown");
-            Caller::new(Identity { principal, proof, claims: Vec::new(), address: self.address, transport })
+            Caller::new(Identity {
+                principal,
+                proof,
+                claims: Vec::new(),
+                address: self.address,
+                transport,
+                standing: None,
+            })
         })
     }
 
@@ -161,13 +208,24 @@ impl ClientConnection {
         }
     }
 
+    /// True if its caller has proved nothing, where that is required: the message itself has to.
+    pub fn must_still_prove(&self) -> bool {
+        self.front.gateway.settings().require_proof && self.caller().identity().proof == Proof::Unproved
+    }
+
+    /// Who connected, for a first message that has to prove who calls.
+    pub fn newcomer(&self, transport: &'static str) -> Newcomer<'_> {
+        let authenticators = &self.front.spec.authenticators;
+        Newcomer { authenticators, transport, address: self.address, shown: self.shown.get() }
+    }
+
     /// Who it is, who goes on by another transport.
     pub fn caller_by(&self, transport: &'static str) -> Caller {
         Caller::new(Identity { transport, ..self.caller().identity().clone() })
     }
 
     /// The connection can be spoken on, and this is what is proved for all of it.
-    pub fn secured(&self, shown: Option<(Principal, Proof)>) {
+    pub fn secured(&self, shown: Option<Shown>) {
         if let Some(shown) = shown {
             let _ = self.shown.set(shown);
         }

@@ -10,6 +10,7 @@ use crate::batch;
 use crate::protobuf;
 use crate::proved::Proved;
 use crate::read_body::{BodyError, read_body};
+use crate::unknown_caller;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -42,10 +43,14 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         let text = "the client must accept application/json or text/event-stream";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let limit = front.gateway.settings().limits.message;
+    let most = front.gateway.settings().limits.message;
+    let limit = unknown_caller::limit(&front.gateway, || connection.caller(), most, false);
     let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(connection.share())).await {
         Ok(bytes) => bytes,
-        Err(error) => return unreadable_body(front, error),
+        Err(error) => {
+            let error = unknown_caller::explain(&front.gateway, || connection.caller(), error, most);
+            return unreadable_body(front, error);
+        }
     };
     if let Some(room) = front.gateway.room() {
         room.await;

@@ -9,6 +9,7 @@ use super::routed::FrontBody;
 use crate::protobuf::{self, Decoded};
 use crate::proved::Proved;
 use crate::read_body::read_body;
+use crate::unknown_caller;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
@@ -23,10 +24,14 @@ use std::task::{Context, Poll};
 /// Answers a POST.
 pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body: Incoming) -> FrontAnswer {
     let (front, heads) = (&connection.front, Heads::read(&headers));
-    let limit = protobuf::limit_for(&connection.caller(), front.gateway.settings().limits.message);
+    let most = front.gateway.settings().limits.message;
+    let limit = unknown_caller::limit(&front.gateway, || connection.caller(), most, true);
     let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(connection.share())).await {
         Ok(bytes) => bytes,
-        Err(error) => return unreadable_body(front, error),
+        Err(error) => {
+            let error = unknown_caller::explain(&front.gateway, || connection.caller(), error, most);
+            return unreadable_body(front, error);
+        }
     };
     let Decoded { json, proof } = match protobuf::decode(&front.gateway, &connection.caller(), bytes) {
         Ok(decoded) => decoded,

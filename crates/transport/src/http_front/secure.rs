@@ -2,7 +2,6 @@
 
 use super::client_connection::ClientConnection;
 use crate::tls::{Arrived, FrontTls, MaybeTlsStream, last_words};
-use signalbox_engine::Proof;
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
@@ -38,7 +37,7 @@ async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &Front
     };
     match arrived {
         Arrived::Secured(stream, shown) => {
-            connection.secured(shown.map(|principal| (principal, Proof::Certificate)));
+            connection.secured(shown);
             Some(stream)
         }
         Arrived::NotTls(socket) => {

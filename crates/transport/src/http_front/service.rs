@@ -6,13 +6,13 @@ use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
 use crate::router::Door;
-use http::header::ALLOW;
+use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
-use signalbox_engine::FaultKind;
 use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Session;
-use signalbox_wire::{Era, HeaderValues, Revision};
+use signalbox_wire::{Era, HeaderValues, Revision, json};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
     let mut answer = answer(&connection, request, origin.is_some()).await;
     if let Some(origin) = origin.filter(|_| answer.status() != StatusCode::FORBIDDEN) {
         cors::admit(&mut answer, origin);
+    }
+    if matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        challenge(&connection, &mut answer);
     }
     if answer.status().is_client_error() || answer.status().is_server_error() {
         tell_refusal(&connection, &mut answer);
@@ -67,23 +70,75 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     if let Some(answer) = cors::preflight(&request) {
         return answer;
     }
-    if let Err(fault) = connection.authenticate(request.headers()) {
-        return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
+    let path = request.uri().path();
+    if let Err(fault) = identified(connection, &request) {
+        if path == front.spec.path && may_prove_later(&request, &fault) {
+            return upgrade::handle(connection, request, false);
+        }
+        if !front.router.is_open(Door::Listener, request.method(), path) {
+            return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
+        }
     }
-    if request.uri().path() == front.spec.path {
+    if path == front.spec.path {
         return match *request.method() {
             // Boxed, since every future around it would be built and moved with the room for it.
             Method::POST => Box::pin(post::handle(connection, request)).await,
-            Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(connection, request),
+            Method::GET if upgrade::is_asked_for(request.headers()) => {
+                let known = !connection.must_still_prove();
+                upgrade::handle(connection, request, known)
+            }
             Method::GET => get::handle(connection, request.headers()),
             Method::DELETE => delete(connection, request.headers()),
             _ => not_allowed(METHODS),
         };
     }
-    match request.uri().path() {
+    match path {
         sse::STREAM_PATH => sse::open(connection, &request),
         sse::POST_PATH => Box::pin(sse::post(connection, request)).await,
         _ => Box::pin(routed::answer(connection, Door::Listener, request)).await,
+    }
+}
+
+/// Finds out who sends a request. A token in the query would stand in logs, so none is accepted there.
+fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Result<(), Fault> {
+    let in_query = |query: &str| query.split('&').any(|pair| pair.split('=').next() == Some("access_token"));
+    if request.uri().query().is_some_and(in_query) {
+        let fault =
+            Fault::new(FaultKind::Unauthenticated, "a token belongs in the Authorization header, not in the query");
+        return Err(fault.with_str("error", "invalid_request"));
+    }
+    connection.authenticate(request.headers())
+}
+
+/// True if the client asks for a WebSocket, and was refused only because it gave no credential: its first message may.
+fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
+    let no_credential = fault.kind == FaultKind::Unauthenticated && fault.data.is_empty();
+    no_credential && *request.method() == Method::GET && upgrade::is_asked_for(request.headers())
+}
+
+/// Tells a client that was refused for want of a good credential how to get one.
+fn challenge(connection: &ClientConnection, answer: &mut FrontAnswer) {
+    // What an interceptor or the second stage of authentication refused is known by its words only.
+    let FrontBody::Whole(Some(body)) = answer.body() else { return };
+    let text = |path: &[&str]| {
+        let found = json::path(body, path).and_then(|span| json::string(span.of(body)));
+        found.map(std::borrow::Cow::into_owned)
+    };
+    let (error, scopes) = match text(&["error", "data", "reason"]).as_deref() {
+        Some("unauthenticated") => (text(&["error", "data", "error"]), String::new()),
+        Some(word @ "insufficient_scope") => {
+            (Some(word.to_owned()), text(&["error", "data", "scope"]).unwrap_or_default())
+        }
+        _ => return,
+    };
+    let scopes: Vec<&str> = scopes.split_ascii_whitespace().collect();
+    let message = text(&["error", "message"]).unwrap_or_default();
+    let value = match &connection.front.spec.challenge {
+        Some(challenge) => challenge.header(error.as_deref(), &message, &scopes),
+        None => "Bearer".to_owned(),
+    };
+    if let Ok(value) = HeaderValue::try_from(value) {
+        answer.headers_mut().insert(WWW_AUTHENTICATE, value);
     }
 }
 

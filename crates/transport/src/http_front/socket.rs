@@ -3,16 +3,17 @@
 //! While the client does not read, nothing more is read of it.
 
 use super::client_connection::{ClientConnection, WatchedSocket};
-use super::upgrade::PendingUpgrade;
+use super::upgrade::{PendingUpgrade, UpgradedSocket};
 use crate::batch;
 use crate::protobuf;
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use crate::tls::MaybeTlsStream;
+use crate::unknown_caller;
 use crate::websocket::{CloseCode, Duplex, Ending, Outgoing, Patience, Role, SocketEvent, Utf8Bytes};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
+use signalbox_engine::{Caller, Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Session, StreamReader};
@@ -21,9 +22,13 @@ use signalbox_wire::{Envelope, Era, Kind};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// In ticks of 15 s: as long as an idle connection is kept, and a little longer than a body may take.
 const PATIENCE: Patience = Patience { silent: 5, unfinished: 3 };
+/// How long a client may take to read the answer to its first message.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 /// The session behind a WebSocket. Dropping it ends the session.
 pub struct Socket {
@@ -50,13 +55,79 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     let Ok(parts) = upgraded.downcast::<TokioIo<WatchedSocket>>() else {
         return tracing::error!("an upgraded connection is not of this front");
     };
-    let mut limit = socket.gateway.settings().limits.message;
-    if socket.protobuf {
-        limit = protobuf::limit_for(&socket.session.caller, limit);
-    }
-    let bounds = (limit, Some(Arc::clone(socket.session.share())));
-    let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, bounds, PATIENCE).await;
+    let gateway = &connection.front.gateway;
+    let most = gateway.settings().limits.message;
+    let mut limit = most;
+    let share = match &socket {
+        UpgradedSocket::Session(socket) => {
+            let caller = || socket.session.caller.clone();
+            limit = unknown_caller::limit(gateway, caller, most, socket.protobuf);
+            Arc::clone(socket.session.share())
+        }
+        UpgradedSocket::Unproved { .. } => connection.share(),
+    };
+    let raw = parts.io.into_inner().socket;
+    let mut duplex = Duplex::new(raw, &parts.read_buf, Role::Server, (limit, Some(share)), PATIENCE).await;
+    let socket = match socket {
+        UpgradedSocket::Session(socket) => socket,
+        UpgradedSocket::Unproved { protobuf } => match admit(connection, &mut duplex, protobuf).await {
+            Ok(socket) => socket,
+            Err(reason) => return duplex.close(CloseCode::Policy, reason).await,
+        },
+    };
     socket.run(connection, duplex).await;
+}
+
+/// Waits for the first message, which has to prove who calls, answers it, and opens the session.
+async fn admit(
+    connection: &ClientConnection,
+    duplex: &mut Duplex<MaybeTlsStream>,
+    protobuf: bool,
+) -> Result<Socket, &'static str> {
+    const REFUSED: &str = "the first message did not prove who calls";
+    let front = &connection.front;
+    let first = poll_fn(|cx| duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending));
+    let message = match timeout(front.spec.authentication_timeout, first).await {
+        Ok(SocketEvent::Message(message)) => message,
+        Ok(_) => return Err(REFUSED),
+        Err(_) => {
+            front.gateway.counters.refused(Limit::HeadTime);
+            return Err("no message proved in time who calls");
+        }
+    };
+    let proved = connection.newcomer("websocket").prove(&front.gateway, message);
+    let (opened, answer) = match proved {
+        Ok((caller, answer)) => (Socket::open(connection, caller, protobuf), answer),
+        Err(refused) => {
+            let reply = refused.reply();
+            front.gateway.refused(&connection.caller(), None, &refused.fault, Some(&reply));
+            send(duplex, reply).await;
+            return Err(REFUSED);
+        }
+    };
+    match opened {
+        Ok(socket) => {
+            send(duplex, answer).await;
+            duplex.charge_to(Arc::clone(socket.session.share()));
+            Ok(socket)
+        }
+        Err(fault) => {
+            send(duplex, fault.reply(None, Era::Legacy)).await;
+            Err("no session could be opened")
+        }
+    }
+}
+
+/// Writes one message, for as long as the client takes it.
+async fn send(duplex: &mut Duplex<MaybeTlsStream>, message: Bytes) {
+    let mut waiting = Utf8Bytes::try_from(message).ok().map(Outgoing::Text);
+    let writing = poll_fn(|cx| {
+        duplex.poll_step(cx, false, |_| match waiting.take() {
+            Some(message) => Poll::Ready(Some(message)),
+            None => Poll::Pending,
+        })
+    });
+    let _ = timeout(ANSWER_TIME, writing).await;
 }
 
 impl Socket {
@@ -64,14 +135,9 @@ impl Socket {
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open(connection: &ClientConnection, protobuf: bool) -> Result<Self, Fault> {
+    pub fn open(connection: &ClientConnection, caller: Caller, protobuf: bool) -> Result<Self, Fault> {
         let gateway = Arc::clone(&connection.front.gateway);
-        let session = gateway.open_session(
-            connection.caller_by("websocket"),
-            Mode::Pipe,
-            &Gateway::new_session_id()?,
-            "websocket",
-        )?;
+        let session = gateway.open_session(caller, Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
@@ -113,7 +179,15 @@ impl Socket {
     /// The session ends before the connection does: nobody can be answered any more.
     async fn end(self, duplex: Duplex<MaybeTlsStream>, ending: &Ending) {
         tracing::debug!(session = %self.session.key, "the client {ending}");
+        let most = self.gateway.settings().limits.message;
+        let caller = || self.session.caller.clone();
+        let bound = unknown_caller::limit(&self.gateway, caller, most, self.protobuf);
+        let is_unknown = bound < most && matches!(ending, Ending::TooLarge);
+        if is_unknown {
+            unknown_caller::count(&self.gateway, &self.session.caller);
+        }
         let limit = match ending {
+            Ending::TooLarge if is_unknown => None,
             Ending::TooLarge => Some(Limit::MessageSize),
             Ending::Slow => Some(Limit::MessageTime),
             Ending::NoRoom(_) => Some(Limit::Memory),
@@ -124,6 +198,9 @@ impl Socket {
         }
         drop(self);
         let reason = match ending {
+            Ending::TooLarge if is_unknown => {
+                "the message is larger than 1 MiB, and only its signature proves the caller"
+            }
             Ending::TooLarge => "the message is too large",
             Ending::NotText => "the message is not UTF-8",
             Ending::Silent => "the client gives no sign of life",

@@ -10,6 +10,7 @@ use super::sse_body::SseBody;
 use super::{FrontAnswer, FrontShared, whole};
 use crate::batch;
 use crate::read_body::read_body;
+use crate::unknown_caller;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -79,10 +80,14 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let limit = front.gateway.settings().limits.message;
+    let most = front.gateway.settings().limits.message;
+    let limit = unknown_caller::limit(&front.gateway, || connection.caller(), most, false);
     let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(Arc::clone(session.share()))).await {
         Ok(bytes) => bytes,
-        Err(error) => return unreadable_body(front, error),
+        Err(error) => {
+            let error = unknown_caller::explain(&front.gateway, || connection.caller(), error, most);
+            return unreadable_body(front, error);
+        }
     };
     if let Some(room) = front.gateway.room() {
         room.await;

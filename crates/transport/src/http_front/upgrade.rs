@@ -24,7 +24,15 @@ pub struct PendingUpgrade {
     /// Where the connection comes from.
     pub upgrade: OnUpgrade,
     /// What will speak on it.
-    pub socket: Socket,
+    pub socket: UpgradedSocket,
+}
+
+/// What will speak on an upgraded connection.
+pub enum UpgradedSocket {
+    /// A session of a caller that is known.
+    Session(Socket),
+    /// Nobody yet: the first message has to prove who calls. Whether it is protobuf.
+    Unproved { protobuf: bool },
 }
 
 /// True where the client asks for a WebSocket.
@@ -32,8 +40,8 @@ pub fn is_asked_for(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE) && names(headers, &UPGRADE).any(|name| name.eq_ignore_ascii_case("websocket"))
 }
 
-/// Answers the request; the session is open before the client is told so.
-pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>) -> FrontAnswer {
+/// Answers the request; the session of a caller that is `known` is open before the client is told so.
+pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>, known: bool) -> FrontAnswer {
     let accept = match accept_key(request.headers()) {
         Ok(accept) => accept,
         Err(answer) => return *answer,
@@ -43,9 +51,11 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
     };
     let offered = || names(request.headers(), &SEC_WEBSOCKET_PROTOCOL);
     let protocol = offered().find_map(|name| [SUBPROTOCOL, protobuf::SUBPROTOCOL].into_iter().find(|one| *one == name));
-    let socket = match Socket::open(connection, protocol == Some(protobuf::SUBPROTOCOL)) {
-        Ok(socket) => socket,
-        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
+    let protobuf = protocol == Some(protobuf::SUBPROTOCOL);
+    let socket = match known.then(|| Socket::open(connection, connection.caller_by("websocket"), protobuf)) {
+        Some(Ok(socket)) => UpgradedSocket::Session(socket),
+        Some(Err(fault)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
+        None => UpgradedSocket::Unproved { protobuf },
     };
     let mut answer = plain(StatusCode::SWITCHING_PROTOCOLS);
     let headers = answer.headers_mut();

@@ -2,10 +2,10 @@
 
 use super::link::ManyShared;
 use bytes::Bytes;
-use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
+use signalbox_engine::{Fault, Principal};
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
@@ -61,6 +61,10 @@ impl LinkEvents for Relay {
 
     fn room(&self) -> Option<BoxFuture<()>> {
         self.shared.upgrade()?.events.room()
+    }
+
+    fn principal(&self) -> Option<Principal> {
+        self.shared.upgrade()?.events.principal()
     }
 
     fn share(&self) -> Option<Arc<Share>> {

@@ -102,6 +102,10 @@ enum Event {
 struct Recorder(mpsc::Sender<Event>);
 
 impl LinkEvents for Recorder {
+    fn principal(&self) -> Option<signalbox_engine::Principal> {
+        None
+    }
+
     fn received(&self, _: Bytes, about: Option<u64>, _: Option<u16>) {
         let _ = self.0.try_send(Event::Answer(about.unwrap()));
     }

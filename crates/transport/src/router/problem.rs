@@ -3,7 +3,7 @@
 use super::answer::RoutedAnswer;
 use super::query::{QueryError, Undecodable};
 use crate::read_body::BodyError;
-use http::header::{ALLOW, CONNECTION};
+use http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use http::{HeaderValue, Method, StatusCode};
 use signalbox_wire::json::quote;
 use std::fmt;
@@ -17,6 +17,12 @@ pub enum Problem {
     /// Routes have this path, but for other methods.
     #[error("only {0} is served here")]
     Method(Allowed),
+    /// Nobody may use this without a proof of who they are.
+    #[error("this needs a credential, such as `Authorization: Bearer KEY`; `signalbox keys new` makes a key")]
+    Unauthenticated,
+    /// The caller lacks this role.
+    #[error("this needs the role `{0}`")]
+    Role(&'static str),
     /// The path cannot be read.
     #[error("the path: {0}")]
     Path(Undecodable),
@@ -51,6 +57,8 @@ impl Problem {
         match self {
             Self::NothingHere => StatusCode::NOT_FOUND,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+            Self::Role(_) => StatusCode::FORBIDDEN,
             Self::Path(_) | Self::Query(_) => StatusCode::BAD_REQUEST,
             Self::Body(error) => error.status(),
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
@@ -65,6 +73,9 @@ impl Problem {
         match self {
             Self::Method(allowed) => {
                 answer.headers.insert(ALLOW, allowed.header());
+            }
+            Self::Unauthenticated => {
+                answer.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             // The rest of the body is not read, so that nothing more can be sent on this connection.
             Self::Body(_) => {

@@ -8,7 +8,8 @@ use http::{Method, Uri, header};
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_runtime::{Link, LinkEvents};
+use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
+use signalbox_runtime::{Credential, Link, LinkEvents};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -102,7 +103,7 @@ impl LinkShared for SseShared {
 pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
     running.begin().await;
     let shared = &*running.shared;
-    let posting = post(&shared.backend, &shared.post_to, &message);
+    let posting = post(shared, &message);
     let Some(key) = message.key() else {
         if let Err(fault) = in_time(&shared.backend, posting).await {
             undelivered(&fault);
@@ -114,19 +115,32 @@ pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
     }
 }
 
-async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fault> {
-    let kept = backend.pool.take();
-    let (conn, head) = backend.exchange(kept, request(backend, to, message)).await?;
+async fn post(shared: &SseShared, message: &ToBackend) -> Result<(), Fault> {
+    let (backend, events) = (&*shared.backend, &*shared.events);
+    let mut credential = backend.credential(events).await?;
+    let mut tries = 1;
+    let (conn, head) = loop {
+        let request = request(backend, credential.as_ref(), &shared.post_to, message);
+        let (conn, head) = backend.exchange(backend.pool.take(), request).await?;
+        match backend.renewed(events, &head, credential.as_ref()).await? {
+            Some(other) if tries < MAX_CREDENTIAL_TRIES => {
+                backend.finish(conn).await;
+                (credential, tries) = (Some(other), tries + 1);
+            }
+            _ => break (conn, head),
+        }
+    };
     if head.status.is_success() {
         backend.finish(conn).await;
         return Ok(());
     }
     let kind = refusal_kind(head.status.as_u16());
-    Err(Fault { kind, ..refusal(backend, conn, &head, "a message").await })
+    let hidden = [None, credential.as_ref().map(|credential| &credential.value)];
+    Err(Fault { kind, ..refusal(backend, conn, &head, "a message", hidden).await })
 }
 
-fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> HttpRequest {
-    let mut draft = headers::bare(backend, &Method::POST, to);
+fn request(backend: &Backend, credential: Option<&Credential>, to: &Uri, message: &ToBackend) -> HttpRequest {
+    let mut draft = headers::bare(backend, credential, &Method::POST, to);
     draft.add(&header::CONTENT_TYPE, &headers::JSON);
     headers::add_session(&mut draft, None, message.revision());
     draft.with_body(message.bytes().clone())

@@ -2,7 +2,7 @@
 
 use super::link::SseShared;
 use crate::http_back::answer::{AnswerPost, Came};
-use crate::http_back::backend::Backend;
+use crate::http_back::backend::{Backend, Hidden};
 use crate::http_back::general::EventReader;
 use crate::http_back::headers;
 use crate::http1::{Conn, ContentKind, Head, body};
@@ -10,6 +10,8 @@ use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::LinkEvents;
+use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
 use signalbox_wire::SseDecoder;
 use signalbox_wire::endpoint::{self, EndpointError};
 use std::sync::Arc;
@@ -33,14 +35,23 @@ pub(super) struct OpenedStream {
 }
 
 /// Opens the stream and waits for the address to post to.
-pub(super) async fn open(backend: &Backend) -> Result<OpenedStream, Fault> {
-    let Some(request) = headers::get(backend, None, None, None) else {
-        return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
+pub(super) async fn open(backend: &Backend, events: &dyn LinkEvents) -> Result<OpenedStream, Fault> {
+    let mut credential = backend.credential(events).await?;
+    let mut tries = 1;
+    let (conn, head) = loop {
+        let Some(request) = headers::get(backend, (None, credential.as_ref()), None, None) else {
+            return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
+        };
+        let (conn, head) = backend.exchange_alone(request).await?;
+        match backend.renewed(events, &head, credential.as_ref()).await? {
+            Some(other) if tries < MAX_CREDENTIAL_TRIES => (credential, tries) = (Some(other), tries + 1),
+            _ => break (conn, head),
+        }
     };
-    let (conn, head) = backend.exchange_alone(request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
     if status != 200 || content != ContentKind::Events {
-        return Err(refusal(backend, conn, &head, "the GET that opens its event stream").await);
+        let hidden = [None, credential.as_ref().map(|credential| &credential.value)];
+        return Err(refusal(backend, conn, &head, "the GET that opens its event stream", hidden).await);
     }
     let decoder = SseDecoder::new(backend.limits.sse_event);
     let opened = OpenedStream { conn, decoder, post_to: Uri::default() };
@@ -128,7 +139,13 @@ fn take(shared: &SseShared, data: Bytes) {
 }
 
 /// What a response says that is not the one hoped for. Neither addresses nor anything sent in confidence are repeated.
-pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head, what: &str) -> Fault {
+pub(super) async fn refusal(
+    backend: &Backend,
+    mut conn: Box<Conn>,
+    head: &Head,
+    what: &str,
+    hidden: Hidden<'_>,
+) -> Fault {
     let status = head.status.as_u16();
     let mut text = match status {
         200..=299 => format!("answered {what} with something else than an event stream"),
@@ -139,7 +156,7 @@ pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head,
     if status >= 400 && head.content != ContentKind::Events {
         let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES, || None));
         if let Ok(Ok(bytes)) = reading.await {
-            backend.quote(&mut text, &bytes, None);
+            backend.quote(&mut text, &bytes, hidden);
             backend.pool.put(conn);
         }
     }

@@ -1,10 +1,10 @@
 //! From a client's socket to a connection that speaks TLS.
 
 use super::front::FrontTls;
-use super::inspect::fingerprint;
+use super::shown::shown_certificate;
 use super::stream::MaybeTlsStream;
 use super::words::{find, reason};
-use signalbox_engine::Principal;
+use signalbox_engine::authenticator::Shown;
 use signalbox_runtime::counters::Counters;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ const UNHEARD: usize = 64 * 1024;
 /// What became of a socket.
 pub(crate) enum Arrived {
     /// It speaks TLS, and this is who holds the certificate that was shown, if one was.
-    Secured(MaybeTlsStream, Option<Principal>),
+    Secured(MaybeTlsStream, Option<Shown>),
     /// It speaks something else.
     NotTls(TcpStream),
     /// Nothing can be said to it any more.
@@ -75,8 +75,8 @@ impl FrontTls {
         let stream = TlsAcceptor::from(self.config()).accept(socket).await.map_err(Failed::Io)?;
         Counters::add(&counters.handshakes_done);
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-        let principal = shown.map(|certificate| Principal::certificate(&fingerprint(certificate)));
-        Ok(Arrived::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), principal))
+        let shown = shown.map(|certificate| Shown::Certificate(shown_certificate(certificate)));
+        Ok(Arrived::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), shown))
     }
 }
 

@@ -2,8 +2,10 @@
 
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
+use signalbox_engine::budget::Share;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -29,6 +31,11 @@ impl<S> Moving<S> {
     pub(super) fn give(&mut self, message: Bytes) -> Bytes {
         self.begun = 0;
         self.charge.give(message)
+    }
+
+    /// From now on this share is charged for what comes.
+    pub(super) fn charge_to(&mut self, share: Arc<Share>) {
+        self.charge.charge_to(share);
     }
 
     /// How often it has moved.

@@ -7,17 +7,17 @@ use crate::websocket::{Duplex, Patience, Role, SUBPROTOCOL, derive_accept_key};
 use bytes::Bytes;
 use http::header::{
     CONNECTION, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
+use signalbox_runtime::{Credential, LinkEvents, Refusal};
 use std::fmt::Display;
-use std::sync::Arc;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
@@ -27,19 +27,66 @@ const MAX_HEAD: usize = 64 * 1024;
 /// calls have a time limit of their own.
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
-/// Connects and shakes hands. What the backend sends is charged to its share.
-pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<MaybeTlsStream>, Fault> {
+/// Why a handshake failed.
+enum Unshaken {
+    Fault(Fault),
+    /// With 401 or 403, and these values of `WWW-Authenticate`.
+    Unauthorized(u16, Vec<String>),
+}
+
+impl From<Fault> for Unshaken {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Connects and shakes hands. What the backend sends is charged to its share. A refused credential is replaced, if there is another.
+pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Result<Duplex<MaybeTlsStream>, Fault> {
+    let mut credential = match &backend.credentials {
+        Some(credentials) => credentials.current(events.principal()).await?,
+        None => None,
+    };
+    for _ in 1..MAX_CREDENTIAL_TRIES {
+        let (status, challenges) = match once(backend, events, credential.as_ref()).await {
+            Ok(duplex) => return Ok(duplex),
+            Err(Unshaken::Fault(fault)) => return Err(fault),
+            Err(Unshaken::Unauthorized(status, challenges)) => (status, challenges),
+        };
+        let refusal = Refusal { status, challenges, used: credential.take() };
+        credential = match &backend.credentials {
+            Some(credentials) => credentials.renewed(events.principal(), refusal).await?,
+            None => None,
+        };
+        if credential.is_none() {
+            return Err(backend.unauthorized(status));
+        }
+    }
+    once(backend, events, credential.as_ref()).await.map_err(|unshaken| match unshaken {
+        Unshaken::Fault(fault) => fault,
+        Unshaken::Unauthorized(status, _) => backend.unauthorized(status),
+    })
+}
+
+async fn once(
+    backend: &Backend,
+    events: &dyn LinkEvents,
+    credential: Option<&Credential>,
+) -> Result<Duplex<MaybeTlsStream>, Unshaken> {
     let within = backend.connect_timeout;
     let late = || {
         let text = format_args!("no answer to the handshake within {} s", within.as_secs_f32());
         backend.unreachable(&text)
     };
     let socket = backend.target.connect(within).await.map_err(|error| backend.unreachable(&error))?;
-    let (socket, early) = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late())??;
-    Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, share), PATIENCE).await)
+    let (socket, early) = timeout(within, shake_hands(backend, socket, credential)).await.map_err(|_| late())??;
+    Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, events.share()), PATIENCE).await)
 }
 
-async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(MaybeTlsStream, Bytes), Fault> {
+async fn shake_hands(
+    backend: &Backend,
+    socket: MaybeTlsStream,
+    credential: Option<&Credential>,
+) -> Result<(MaybeTlsStream, Bytes), Unshaken> {
     let broken = |error: hyper::Error| match tls::find(&error) {
         Some(error) => backend.unreachable(&format_args!("it {}", ended_tls(error))),
         None => backend.refused(&format_args!("with something that cannot be read ({error})")),
@@ -49,7 +96,7 @@ async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(Maybe
     let (mut sender, conn) = builder.handshake(TokioIo::new(socket)).await.map_err(broken)?;
     let mut driver = std::pin::pin!(conn.with_upgrades());
     let key = generate_key();
-    let mut answer = std::pin::pin!(sender.send_request(request(backend, &key)?));
+    let mut answer = std::pin::pin!(sender.send_request(request(backend, &key, credential)?));
     let answer = tokio::select! {
         biased;
         answer = &mut answer => answer,
@@ -57,6 +104,11 @@ async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(Maybe
         _ = &mut driver => answer.await,
     };
     let answer = answer.map_err(broken)?;
+    if let status @ (401 | 403) = answer.status().as_u16() {
+        let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter();
+        let challenges = challenges.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect();
+        return Err(Unshaken::Unauthorized(status, challenges));
+    }
     check(backend, &answer, &key)?;
     // The upgrade of a connection that has ended is ready at once, so that the connection is not asked again.
     let mut upgrade = std::pin::pin!(hyper::upgrade::on(answer));
@@ -70,12 +122,13 @@ async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(Maybe
     Ok((parts.io.into_inner(), parts.read_buf))
 }
 
-fn request(backend: &Backend, key: &str) -> Result<Request<Empty<Bytes>>, Fault> {
+fn request(backend: &Backend, key: &str, credential: Option<&Credential>) -> Result<Request<Empty<Bytes>>, Fault> {
     let mut request = Request::new(Empty::new());
     *request.uri_mut() = backend.target.uri.clone();
     let headers = request.headers_mut();
     headers.insert(HOST, backend.target.authority.clone());
     headers.extend(backend.headers.iter().cloned());
+    headers.extend(credential.map(|credential| (credential.name.clone(), credential.value.clone())));
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
@@ -115,6 +168,10 @@ fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
 impl Backend {
     fn unreachable(&self, why: &dyn Display) -> Fault {
         backend_fault::unreachable(&self.name, &self.target, why)
+    }
+
+    fn unauthorized(&self, status: u16) -> Fault {
+        self.refused(&format_args!("with status {status}"))
     }
 
     fn refused(&self, how: &dyn Display) -> Fault {

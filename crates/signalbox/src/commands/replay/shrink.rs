@@ -97,6 +97,9 @@ fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -
     let (info, sessions) = (source.info().clone(), source.sessions()?);
     let numbers: HashSet<u64> = kept.iter().map(|call| call.number).collect();
     let parent = Some(info.id.clone());
+    if info.seal.is_some() {
+        output::say("the seal does not carry over: a part of a tape is not the tape that was sealed");
+    }
     let info = TapeInfo { id: format!("{}-shrunk", info.id), parent, seal: None, ..info };
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(&path);
     let file = file.map_err(|error| Failure::File { path, error })?;

@@ -40,8 +40,15 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     let mut decryptor = keys::decryptor(&args.key_file)?;
     // A part of a tape, or one whose messages differ from what was recorded, is not the tape that was sealed.
     let other = args.session.is_some() || decryptor.is_some();
-    if other {
-        info.seal = None;
+    if other && info.seal.take().is_some() {
+        let why = match args.session {
+            Some(_) => "a part of a tape is not the tape that was sealed",
+            None => "decrypted messages are not those that were sealed",
+        };
+        output::say(format_args!(
+            "the seal does not carry over: {why}; hand out the whole tape, a redacted copy (`tape redact`) or single entries \
+             (`tape prove`) to prove something"
+        ));
     }
     let mut decrypted = |entry: Entry| {
         let seal = if other { None } else { entry.seal.clone() };

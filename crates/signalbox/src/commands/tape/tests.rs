@@ -182,7 +182,7 @@ fn file(folder: &Path, script: &Script) -> String {
 }
 
 fn nothing_recorded(folder: &Path) -> Global {
-    Global { config: None, data_dir: Some(folder.to_owned()), log_level: None, json: true }
+    Global { data_dir: Some(folder.to_owned()), json: true, ..Global::default() }
 }
 
 /// SO-11: a file answers as the store does, without a store.

@@ -1,53 +1,39 @@
 //! `signalbox tape verify`: checks that a tape is as it was recorded.
 
 use super::progress::Progress;
-use super::{config, find_tape};
+use super::trust::{Trust, TrustedSigners};
+use super::{find_tape, prove};
 use crate::cli::{Global, VerifyArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
-use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_control::table::harmless;
-use signalbox_seal::{KeySet, Role, VerifyingKey};
 use signalbox_tape::moment;
-use signalbox_tape::seal::{Report, Signer, Verdict};
+use signalbox_tape::seal::{Anchors, Report, Verdict};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Most redacted entries that are shown to a person.
 const MAX_SHOWN: usize = 20;
 
-/// Whether a key that signed is one that may.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum Trust {
-    /// Somebody named it on the command line.
-    Pinned,
-    /// It is in the set of trusted keys beside the tape.
-    Beside,
-    /// Nobody knows it.
-    Unknown,
-}
-
-impl Trust {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Pinned => "pinned",
-            Self::Beside => "trusted",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// Does it.
 pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failure> {
-    let pins = args.pin.iter().map(|pin| Pin::read(pin)).collect::<Result<Vec<_>, _>>()?;
+    let mut signers = TrustedSigners::read(global, &args.pin)?;
+    if let Some(proof) = &args.proof {
+        return prove::verify(global, proof, &signers);
+    }
     let mut tape = find_tape(global, &args.tape)?;
+    let anchors = anchors(&args.anchor, &tape.info().id)?;
+    if !args.anchor.is_empty() {
+        signers = signers.anchored_by(anchors.signers());
+    }
     let mut progress = Progress::new("verified", global.json);
-    let report = tape.verify(|| progress.step());
+    let report = tape.verify_against(anchors, || progress.step());
     progress.done();
-    let keys =
-        SealFolder::of(&config(global)?.data_dir).key_set().map_err(|error| Failure::Usage(error.to_string()))?;
-    let trust = worst(&report, &pins, &keys);
+    let trust = signers.worst(report.signers.iter().map(|signer| (&signer.key, signer.at)));
     let (word, code) = outcome(&report, trust);
     let text = match global.json {
         true => format!("{}\n", as_json(&tape.info().id, &report, (word, code, trust))),
@@ -57,46 +43,18 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
     Ok(ExitCode::from(code))
 }
 
-/// A key that somebody noted elsewhere.
-enum Pin {
-    Id(String),
-    Key(VerifyingKey),
-}
-
-impl Pin {
-    fn read(text: &str) -> Result<Self, Failure> {
-        if text.starts_with("ed25519-") {
-            return Ok(Self::Id(text.to_owned()));
-        }
-        VerifyingKey::from_hex(text).map(Self::Key).map_err(|_| {
-            let why = "is neither the id of a key (ed25519-…) nor a public key of 64 hexadecimal digits";
-            Failure::Usage(format!("`{}` {why}", harmless(text)))
-        })
+/// The signed heads of this tape in these files.
+fn anchors(files: &[PathBuf], tape: &str) -> Result<Anchors, Failure> {
+    let mut anchors = Anchors::default();
+    for path in files {
+        let file = File::open(path).map_err(|error| Failure::File { path: path.clone(), error })?;
+        let read = anchors.read_more(BufReader::new(file), tape);
+        read.map_err(|error| Failure::Refused(format!("{}: {error}", path.display())))?;
     }
-
-    /// An id counts only as derived from the key: a tape may call its key by any other name.
-    fn is(&self, key: &VerifyingKey) -> bool {
-        match self {
-            Self::Key(pinned) => pinned.as_bytes() == key.as_bytes(),
-            Self::Id(id) => VerifyingKey::from_bytes(key.as_bytes()).is_ok_and(|derived| derived.id() == id),
-        }
+    if !files.is_empty() && anchors.is_empty() {
+        output::say(format_args!("none of the anchors is of the tape {}", harmless(tape)));
     }
-}
-
-fn trust_of(signer: &Signer, pins: &[Pin], keys: &KeySet) -> Trust {
-    if pins.iter().any(|pin| pin.is(&signer.key)) {
-        return Trust::Pinned;
-    }
-    let at = i64::try_from(signer.at / 1_000_000_000).unwrap_or(i64::MAX);
-    let known = keys.trusted(signer.key.id(), &[Role::Recorder], at);
-    let known = known.is_ok_and(|known| known.key.as_bytes() == signer.key.as_bytes());
-    if pins.is_empty() && known { Trust::Beside } else { Trust::Unknown }
-}
-
-/// The trust in the signer that is trusted least.
-fn worst(report: &Report, pins: &[Pin], keys: &KeySet) -> Trust {
-    let trusts: Vec<Trust> = report.signers.iter().map(|signer| trust_of(signer, pins, keys)).collect();
-    [Trust::Unknown, Trust::Beside].into_iter().find(|trust| trusts.contains(trust)).unwrap_or(Trust::Pinned)
+    Ok(anchors)
 }
 
 /// The outcome in a word, and the exit code.
@@ -127,6 +85,7 @@ fn as_json(tape: &str, report: &Report, (word, code, trust): (&str, u8, Trust)) 
         "last_entry": report.last,
         "signed_up_to": report.signed_up_to,
         "pruned_up_to": report.pruned_up_to,
+        "anchored_up_to": report.anchored_up_to,
         "closed": report.verdict == Verdict::Valid,
         "trust": trust.word(),
         "signers": signers,
@@ -155,6 +114,9 @@ fn as_text(tape: &str, report: &Report, trust: Trust) -> String {
     };
     if report.pruned_up_to > 0 {
         let _ = writeln!(out, "entries up to {} were pruned, as a signature says", report.pruned_up_to);
+    }
+    if let Some(anchored) = report.anchored_up_to {
+        let _ = writeln!(out, "it agrees with what was anchored elsewhere, up to entry {anchored}");
     }
     redacted(&mut out, report);
     if report.verdict != Verdict::NeverSealed {
@@ -193,15 +155,7 @@ fn signers(out: &mut String, report: &Report, trust: Trust) {
         let _ =
             writeln!(out, "signed with the key {}, last on {}", harmless(signer.key.id()), moment::shown(signer.at));
     }
-    let note = match trust {
-        Trust::Pinned => return,
-        Trust::Beside => {
-            "the key is kept beside the tapes: whoever can change them can sign, too; note the key elsewhere and pin it \
-             with --pin"
-        }
-        Trust::Unknown => {
-            "that key is not known here, or is not the one that was pinned: anybody could have made this tape"
-        }
-    };
-    let _ = writeln!(out, "{note}");
+    if let Some(note) = trust.note() {
+        let _ = writeln!(out, "{note}");
+    }
 }

@@ -23,6 +23,7 @@ fn bob(port: u16) -> Caller {
         claims: vec![("subject".into(), "CN=bob".into())],
         address: Some(([10, 0, 0, 7], port).into()),
         transport: "http",
+        standing: None,
     })
 }
 

@@ -51,6 +51,10 @@ async fn one_call_after_the_other_needs_one_connection() {
 struct Deaf;
 
 impl LinkEvents for Deaf {
+    fn principal(&self) -> Option<signalbox_engine::Principal> {
+        None
+    }
+
     fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {}
     fn failed(&self, _: u64, _: Fault) {}
     fn expired(&self, _: ToBackend) {}
@@ -105,7 +109,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
     let opened = Opened::new(&server).await;
     let backend = &opened.connector.backend;
-    let request = |key| headers::post(backend, &call(key), None, Vec::new()).unwrap();
+    let request = |key| headers::post(backend, &call(key), (None, None), Vec::new()).unwrap();
     let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
     assert!(stale.send(request(1)).await.is_ok());
     body::whole(&mut stale, 1000, || None).await.unwrap();

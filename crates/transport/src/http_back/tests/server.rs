@@ -252,6 +252,10 @@ impl Event {
 struct Recorder(mpsc::Sender<Event>);
 
 impl LinkEvents for Recorder {
+    fn principal(&self) -> Option<signalbox_engine::Principal> {
+        None
+    }
+
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         self.0.try_send(Event::Received(text, about, status)).unwrap();

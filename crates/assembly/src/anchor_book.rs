@@ -1,0 +1,184 @@
+//! Signed heads of others' tapes, kept in the data folder.
+//!
+//! Whoever posts one proves itself by the key that signed it, which must be trusted as a recorder or a gateway. Of each tape only heads that
+//! come after the last one are added, so that nobody can fill the file with heads that were seen before.
+
+use crate::recording::unix_nanos;
+use crate::seal_folder::SealFolder;
+use signalbox_engine::lock::LockResultExt;
+use signalbox_seal::keys::files::FileError;
+use signalbox_seal::{ChainHash, HeadKind, Role, Untrusted};
+use signalbox_tape::seal::SignedHead;
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Most bytes of the file.
+pub const MAX_ANCHOR_FILE: u64 = 256 << 20;
+
+/// Why a head is not kept.
+#[derive(Debug, thiserror::Error)]
+pub enum NotKept {
+    /// Its signature does not fit.
+    #[error("the signature of the head does not fit")]
+    Signature,
+    /// Nobody here trusts its key.
+    #[error("{0}")]
+    Untrusted(Untrusted),
+    /// Another one of the same place came before.
+    #[error("entry {seq} of tape {tape} was anchored with another hash before")]
+    Conflict {
+        /// The tape.
+        tape: String,
+        /// The entry.
+        seq: u64,
+    },
+    /// There is no room.
+    #[error("the file of anchors has grown to {} MiB; move it away", MAX_ANCHOR_FILE >> 20)]
+    Full,
+    /// The trusted keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] FileError),
+    /// The file cannot be read or written.
+    #[error("the file of anchors: {0}")]
+    File(#[from] io::Error),
+}
+
+/// What became of a head.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// It was added.
+    New,
+    /// It, or one that covers it, is there already.
+    Known,
+}
+
+/// The last place of a tape that is kept: its number, whether the tape is closed there, and its hash.
+type Last = (u64, bool, ChainHash);
+
+/// The heads of one data folder.
+#[derive(Debug)]
+pub struct AnchorBook {
+    folder: SealFolder,
+    /// By tape, once the file was read.
+    last: Mutex<Option<HashMap<String, Last>>>,
+}
+
+impl AnchorBook {
+    /// The heads of this folder. Nothing is read or made before the first one comes.
+    #[must_use]
+    pub fn new(folder: SealFolder) -> Self {
+        Self { folder, last: Mutex::default() }
+    }
+
+    /// Keeps a head. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// If it is not one of a trusted key, or cannot be written.
+    pub fn keep(&self, head: &SignedHead) -> Result<Kept, NotKept> {
+        let (key, hash) = head.signer().zip(head.hash()).ok_or(NotKept::Signature)?;
+        let now = i64::try_from(unix_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+        let keys = self.folder.key_set()?;
+        let known = keys.trusted(key.id(), &[Role::Recorder, Role::Gateway], now).map_err(NotKept::Untrusted)?;
+        if known.key.as_bytes() != key.as_bytes() {
+            return Err(NotKept::Signature);
+        }
+        let path = self.folder.anchor_file();
+        let mut last = self.last.lock().unpoisoned();
+        let places = match &mut *last {
+            Some(places) => places,
+            none => none.insert(read(&path)?),
+        };
+        let seq = head.head.seq;
+        let place = (seq, head.kind == HeadKind::Closing);
+        if let Some((known_seq, known_closed, known_hash)) = places.get(&head.tape) {
+            if *known_seq == seq && *known_hash != hash {
+                tracing::error!(tape = %head.tape, seq, key = key.id(), "a tape was anchored twice, with different hashes");
+                return Err(NotKept::Conflict { tape: head.tape.clone(), seq });
+            }
+            if place <= (*known_seq, *known_closed) {
+                return Ok(Kept::Known);
+            }
+        }
+        append(&path, &head.to_json().to_string())?;
+        places.insert(head.tape.clone(), (seq, place.1, hash));
+        Ok(Kept::New)
+    }
+}
+
+fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
+    let mut places = HashMap::new();
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(places),
+        opened => opened?,
+    };
+    for line in BufReader::new(file).split(b'\n') {
+        // A line that a crash cut off is no head that anybody was told is kept.
+        let Ok(value) = serde_json::from_slice(&line?) else { continue };
+        let Ok(head) = SignedHead::from_json(value) else { continue };
+        let Some(hash) = head.hash() else { continue };
+        let place = (head.head.seq, head.kind == HeadKind::Closing, hash);
+        let kept = places.entry(head.tape).or_insert(place);
+        if (kept.0, kept.1) < (place.0, place.1) {
+            *kept = place;
+        }
+    }
+    Ok(places)
+}
+
+fn append(path: &Path, line: &str) -> Result<(), NotKept> {
+    if fs::metadata(path).is_ok_and(|file| file.len() + line.len() as u64 >= MAX_ANCHOR_FILE) {
+        return Err(NotKept::Full);
+    }
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // The line begins with the break, so that it ends what a crash cut off.
+    file.write_all(format!("\n{line}").as_bytes())?;
+    Ok(file.sync_data()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal_folder::SealFolderError;
+    use signalbox_seal::{Head, SigningKey, TrustedKey};
+    use signalbox_tape::seal::Anchors;
+
+    fn head(key: &SigningKey, kind: HeadKind, seq: u64, hash: u8) -> SignedHead {
+        let head = Head::sign(kind, "t", (seq, &[hash; 32]), (1, None), key).unwrap();
+        SignedHead { tape: "t".to_owned(), kind, head }
+    }
+
+    #[test]
+    fn heads_of_trusted_keys_are_kept_once() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let west = SigningKey::generate().unwrap();
+        let trusted = TrustedKey::new(west.verifying_key().clone(), "west", &[Role::Gateway]);
+        folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        let book = AnchorBook::new(folder.clone());
+        let interim = |seq, hash| head(&west, HeadKind::Interim, seq, hash);
+        assert_eq!(book.keep(&head(&west, HeadKind::Opening, 0, 1)).unwrap(), Kept::New);
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::New);
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::Known);
+        assert_eq!(book.keep(&interim(3, 2)).unwrap(), Kept::Known, "a later one covers it");
+        assert!(matches!(book.keep(&interim(5, 3)), Err(NotKept::Conflict { seq: 5, .. })));
+        let mut forged = interim(9, 2);
+        forged.head.seq = 8;
+        assert!(matches!(book.keep(&forged), Err(NotKept::Signature)));
+        let stranger = SigningKey::generate().unwrap();
+        assert!(matches!(book.keep(&head(&stranger, HeadKind::Interim, 9, 2)), Err(NotKept::Untrusted(_))));
+        // After a restart the same is known.
+        let book = AnchorBook::new(folder.clone());
+        assert_eq!(book.keep(&interim(5, 2)).unwrap(), Kept::Known);
+        assert_eq!(book.keep(&head(&west, HeadKind::Closing, 5, 2)).unwrap(), Kept::New);
+        let text = fs::read_to_string(folder.anchor_file()).unwrap();
+        assert_eq!(text.trim().lines().count(), 3, "{text}");
+        assert!(!Anchors::read(text.as_bytes(), "t").unwrap().is_empty());
+    }
+}

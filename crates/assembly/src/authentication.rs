@@ -1,0 +1,315 @@
+//! How callers prove who they are, as the configuration says it: the authenticators in their order, and what keeps them up to
+//! date while the process runs.
+//!
+//! ```text
+//! keys.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
+//! reload ──► Directory, issuers, order: put in place at once; tokens of issuers that are gone are revoked
+//! ```
+
+mod key_source;
+
+use crate::key_file::{KeyFile, KeyFileFault};
+use crate::seal_folder::SealFolder;
+use arc_swap::ArcSwap;
+use key_source::KeySource;
+use signalbox_config::{Auth, Config, Issuer, Member};
+use signalbox_engine::Principal;
+use signalbox_engine::authenticator::{Authenticator, Authenticators, LocalUser, Unproved};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_govern::directory::{Directory, Grant};
+use signalbox_govern::jwks::KeySetError;
+use signalbox_govern::token_authenticator::{KeySupply, KeysWanted};
+use signalbox_govern::{
+    CertificateAuthenticator, CertificateRule, IssuerRules, KeyAuthenticator, ProtectedResource, SharedKeys,
+    TokenAuthenticator, TokenIssuer,
+};
+use signalbox_oauth::outbound::Outbound;
+use signalbox_runtime::Gateway;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_seal::Role;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::task::JoinSet;
+
+/// How often files of keys are looked at. A revoked key must end within a second.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Why authentication cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The file of API keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] KeyFileFault),
+    /// The keys of an issuer cannot be used.
+    #[error("auth.jwt.{issuer}: {why}")]
+    KeySet {
+        /// The issuer.
+        issuer: String,
+        /// Why not.
+        why: KeySetError,
+    },
+    /// The file with the keys of an issuer cannot be read.
+    #[error("auth.jwt.{issuer}: {}: {why}", path.display())]
+    File {
+        /// The issuer.
+        issuer: String,
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: std::io::Error,
+    },
+}
+
+/// How callers of one process prove who they are.
+pub struct Authentication {
+    authenticators: Authenticators,
+    directory: Arc<ArcSwap<Directory>>,
+    key_store: Arc<KeyStore>,
+    issuers: Arc<[KeySource]>,
+    tokens: Option<Arc<TokenAuthenticator>>,
+    resource: Option<Arc<ProtectedResource>>,
+    outbound: Outbound,
+    required: bool,
+}
+
+impl Authentication {
+    /// Sets it up for clients that know the MCP endpoint by this address. Callers without a proof are `anonymous`, where the
+    /// configuration lets them in at all.
+    ///
+    /// # Errors
+    /// If keys cannot be read.
+    pub fn load(config: &Config, data_dir: &Path, url: &str, anonymous: Principal) -> Result<Self, AuthError> {
+        let auth = &config.auth;
+        let resource = auth.resource.clone().unwrap_or_else(|| url.to_owned());
+        let directory = Arc::new(ArcSwap::from_pointee(directory(auth)));
+        let key_store = KeyStore::load(KeyFile::of(data_dir))?;
+        let issuers = auth.issuers.iter().map(|issuer| KeySource::load(issuer, rules(issuer, &resource)));
+        let issuers: Arc<[KeySource]> = issuers.collect::<Result<Vec<_>, _>>()?.into();
+        let sources = Arc::clone(&issuers);
+        let supply: KeySupply = Box::new(move |issuer, wanted| {
+            let source = sources.iter().find(|source| std::ptr::eq(&*source.issuer, issuer));
+            // Tokens of a withdrawn key are revoked by the task that looks after credentials.
+            match wanted {
+                KeysWanted::BeforeUse => source.map(KeySource::refresh_now),
+                KeysWanted::Unknown => source.map(KeySource::want),
+            };
+        });
+        let all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
+        let tokens = (!all.is_empty()).then(|| Arc::new(TokenAuthenticator::new(all, Arc::clone(&directory), supply)));
+        let signatures = signatures(config, data_dir);
+        let authenticators = order(auth, &key_store.keys, tokens.as_ref(), &directory, (anonymous, signatures));
+        Ok(Self {
+            authenticators,
+            directory,
+            key_store,
+            issuers,
+            tokens,
+            resource: protected(auth, resource).map(Arc::new),
+            outbound: config.outbound.clone(),
+            required: auth.required,
+        })
+    }
+
+    /// The authenticators in their order.
+    #[must_use]
+    pub fn authenticators(&self) -> &Authenticators {
+        &self.authenticators
+    }
+
+    /// The MCP endpoint as a protected resource, if clients can get tokens for it.
+    #[must_use]
+    pub fn resource(&self) -> Option<&Arc<ProtectedResource>> {
+        self.resource.as_ref()
+    }
+
+    /// Whether callers without a proof are refused.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
+    /// Takes over what can change while the process runs: users, groups and their roles.
+    pub fn follow(&self, auth: &Auth) {
+        let directory = directory(auth);
+        if **self.directory.load() == directory {
+            return;
+        }
+        self.directory.store(Arc::new(directory));
+        self.key_store.keys.forget_standings();
+        if let Some(tokens) = &self.tokens {
+            tokens.tokens().outdate();
+        }
+    }
+
+    /// Keeps the keys up to date, and ends what callers hold open whose credentials have ended, until the set is dropped. While
+    /// nobody has a credential that could end, it sleeps: keys are looked at before each use.
+    #[must_use]
+    pub fn keep_up(self: &Arc<Self>, gateway: &Arc<Gateway>) -> JoinSet<()> {
+        let (this, gateway) = (Arc::clone(self), Arc::clone(gateway));
+        let mut tasks = JoinSet::new();
+        for at in 0..self.issuers.len() {
+            let this = Arc::clone(self);
+            tasks.spawn(async move {
+                if let Some(source) = this.issuers.get(at) {
+                    source.follow(&this.outbound).await;
+                }
+            });
+        }
+        tasks.spawn(async move {
+            loop {
+                if gateway.presence.is_empty() {
+                    gateway.presence.noted().await;
+                }
+                tokio::time::sleep(LOOK).await;
+                this.key_store.refresh();
+                this.refresh_issuers();
+                let ended = gateway.end_lapsed(unix_millis());
+                if ended > 0 {
+                    tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
+                }
+            }
+        });
+        tasks
+    }
+
+    /// Reads the keys of issuers again where their files have changed.
+    fn refresh_issuers(&self) {
+        let Some(tokens) = &self.tokens else { return };
+        for source in self.issuers.iter().filter(|source| source.refresh()) {
+            let ended = tokens.withdraw_keys(&source.issuer);
+            tracing::info!(issuer = source.issuer.rules.name, ended, "read the keys of an issuer of tokens");
+        }
+    }
+}
+
+/// The API keys of the process, and the file that they are read from again when it changes.
+struct KeyStore {
+    keys: Arc<SharedKeys>,
+    file: KeyFile,
+    stamp: Mutex<Option<(SystemTime, u64)>>,
+}
+
+impl KeyStore {
+    fn load(file: KeyFile) -> Result<Arc<Self>, AuthError> {
+        let stamp = Mutex::new(file.stamp());
+        let keys = Arc::new(SharedKeys::default());
+        keys.replace(file.load()?, unix_millis());
+        let this = Arc::new(Self { keys, file, stamp });
+        let weak = Arc::downgrade(&this);
+        this.keys.refresh_by(Box::new(move || {
+            if let Some(this) = weak.upgrade() {
+                this.refresh();
+            }
+        }));
+        Ok(this)
+    }
+
+    /// Reads the file again if it has changed. One that cannot be read changes nothing.
+    fn refresh(&self) {
+        let mut stamp = self.stamp.lock().unpoisoned();
+        let now = self.file.stamp();
+        if *stamp == now {
+            return;
+        }
+        *stamp = now;
+        match self.file.load() {
+            Ok(keys) => self.keys.replace(keys, unix_millis()),
+            Err(error) => tracing::error!(%error, "keeping the API keys that were read before"),
+        }
+    }
+}
+
+/// The authenticators that are asked, in this order. Nobody is let in without a proof where one is required.
+fn order(
+    auth: &Auth,
+    keys: &Arc<SharedKeys>,
+    tokens: Option<&Arc<TokenAuthenticator>>,
+    directory: &Arc<ArcSwap<Directory>>,
+    (anonymous, signatures): (Principal, bool),
+) -> Authenticators {
+    let mut list: Vec<Arc<dyn Authenticator>> = Vec::new();
+    for way in &auth.order {
+        match way.as_str() {
+            // Where nobody has to prove anything and there is no key, a header of another program is not looked at.
+            "key" if auth.required || !keys.is_empty() => {
+                list.push(Arc::new(KeyAuthenticator::new(Arc::clone(keys), Arc::clone(directory))));
+            }
+            "token" => list.extend(tokens.map(|tokens| Arc::clone(tokens) as Arc<dyn Authenticator>)),
+            "certificate" => {
+                let rules = auth.certificates.iter().map(certificate_rule).collect();
+                list.push(Arc::new(CertificateAuthenticator::new(rules, Arc::clone(directory))));
+            }
+            "local" => list.push(Arc::new(LocalUser)),
+            _ => {}
+        }
+    }
+    match (auth.required, signatures) {
+        (false, _) => list.push(Arc::new(Unproved(anonymous))),
+        // The message itself has to prove it, in the second stage.
+        (true, true) => list.push(Arc::new(Unproved(Principal::named("unproved")))),
+        (true, false) => {}
+    }
+    Authenticators::new(list)
+}
+
+/// Whether messages can prove who calls: the configuration says so, or a client's key is trusted at the start. Otherwise nothing
+/// is read of callers without a credential.
+fn signatures(config: &Config, data_dir: &Path) -> bool {
+    let listed = config.auth.order.iter().any(|way| way == "signature");
+    let trusted = || {
+        let keys = SealFolder::of(data_dir).key_set();
+        keys.is_ok_and(|keys| keys.iter().any(|key| key.roles.contains(&Role::Client)))
+    };
+    listed && (config.auth.order_given || trusted())
+}
+
+fn certificate_rule(name: &signalbox_config::CertificateName) -> CertificateRule {
+    CertificateRule {
+        fingerprint: name.fingerprint.clone(),
+        name: name.name.clone(),
+        subject: name.subject.clone(),
+        principal: name.principal.clone(),
+        roles: name.roles.clone(),
+    }
+}
+
+fn directory(auth: &Auth) -> Directory {
+    let grant = |(name, member): &(String, Member)| {
+        let Member { roles, groups, trust, resources } = member.clone();
+        (name.clone(), Grant { roles, groups, trust, resources })
+    };
+    let all = |members: &[(String, Member)]| members.iter().map(grant).collect();
+    Directory::new(all(&auth.users), all(&auth.groups), auth.default_trust)
+}
+
+fn rules(issuer: &Issuer, resource: &str) -> IssuerRules {
+    let audiences = if issuer.audience.is_empty() { vec![resource.to_owned()] } else { issuer.audience.clone() };
+    IssuerRules {
+        name: issuer.name.clone(),
+        issuer: issuer.issuer.clone(),
+        audiences,
+        algorithms: issuer.algorithms.iter().filter_map(|word| word.parse().ok()).collect(),
+        skew: issuer.clock_skew.as_secs(),
+        subject_claim: issuer.subject_claim.clone(),
+        role_claims: issuer.role_claims.clone(),
+        group_claims: issuer.group_claims.clone(),
+        require_id: issuer.require_id,
+    }
+}
+
+/// The protected resource, if there is anybody who gives out tokens for it.
+fn protected(auth: &Auth, resource: String) -> Option<ProtectedResource> {
+    if auth.authorization_servers.is_empty() {
+        return None;
+    }
+    let mut scopes = auth.required_scopes.clone();
+    scopes.extend(auth.scopes.iter().map(|(scope, _)| scope.clone()));
+    Some(ProtectedResource {
+        resource,
+        authorization_servers: auth.authorization_servers.clone(),
+        required_scopes: auth.required_scopes.clone(),
+        scopes_supported: scopes,
+        documentation: None,
+    })
+}

@@ -1,0 +1,154 @@
+//! The file of API keys in the data folder. It holds hashes, and only its owner may read it.
+
+use rustix::fs::{FlockOperation, flock};
+use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
+use signalbox_seal::keys::files::{FileError, save_private};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The folder in the data folder.
+const FOLDER: &str = "auth";
+/// Where the first key is, in the data folder.
+const ADMIN_KEY: &str = "admin.key";
+/// The largest file that is read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Why the file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileFault {
+    /// The system refuses.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// It is damaged.
+    #[error("{}: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        why: KeyFileError,
+    },
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+}
+
+/// Where the API keys of a data folder are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyFile(PathBuf);
+
+impl KeyFile {
+    /// The keys of this data folder. Nothing is made.
+    #[must_use]
+    pub fn of(data_dir: &Path) -> Self {
+        Self(data_dir.join(FOLDER).join("keys.json"))
+    }
+
+    /// When it was last written, if it is there; a change means that it has to be read again.
+    #[must_use]
+    pub fn stamp(&self) -> Option<(SystemTime, u64)> {
+        let about = std::fs::metadata(&self.0).ok()?;
+        Some((about.modified().ok()?, about.len()))
+    }
+
+    /// The keys; none if there is no file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn load(&self) -> Result<ApiKeys, KeyFileFault> {
+        let failed = |why| KeyFileFault::Io { path: self.0.clone(), why };
+        let file = match File::open(&self.0) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(ApiKeys::default()),
+            other => other.map_err(failed)?,
+        };
+        let mut text = String::new();
+        file.take(MAX_BYTES).read_to_string(&mut text).map_err(failed)?;
+        ApiKeys::parse(&text).map_err(|why| KeyFileFault::Damaged { path: self.0.clone(), why })
+    }
+
+    /// Changes the keys while no other process does.
+    ///
+    /// # Errors
+    /// If they can be neither read nor written.
+    pub fn change<T>(&self, change: impl FnOnce(&mut ApiKeys) -> T) -> Result<T, KeyFileFault> {
+        let _lock = self.lock()?;
+        let mut keys = self.load()?;
+        let changed = change(&mut keys);
+        let text = keys.to_text().map_err(|why| KeyFileFault::Damaged { path: self.0.clone(), why })?;
+        save_private(&self.0, text.as_bytes())?;
+        Ok(changed)
+    }
+
+    /// Makes the first key of a data folder that has none: one for administration, which is also written to `admin.key` there.
+    /// Returns the key and its file; `None` if there is a key already.
+    ///
+    /// # Errors
+    /// If it can be neither made nor written.
+    pub fn make_admin(&self, data_dir: &Path, now: u64) -> Result<Option<(Secret, PathBuf)>, KeyFileFault> {
+        if self.load()?.iter().next().is_some() {
+            return Ok(None);
+        }
+        let path = data_dir.join(ADMIN_KEY);
+        let mut random = [0; RANDOM];
+        let failed = |error: getrandom::Error| KeyFileFault::Io { path: path.clone(), why: error.into() };
+        getrandom::fill(&mut random).map_err(failed)?;
+        let (name, roles) = ("admin".to_owned(), vec!["admin".to_owned()]);
+        let new = NewKey { subject: "key:admin".to_owned(), name, roles, ..NewKey::default() };
+        let (_, secret) = self.change(|keys| keys.add(new, &random, now))?;
+        save_private(&path, format!("{}\n", secret.reveal()).as_bytes())?;
+        Ok(Some((secret, path)))
+    }
+
+    fn lock(&self) -> Result<File, KeyFileFault> {
+        let folder = self.0.parent().unwrap_or(&self.0);
+        let path = folder.join("lock");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
+            .and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
+            .map_err(|why| KeyFileFault::Io { path, why })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_first_start_makes_a_key_for_administration_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeyFile::of(folder.path());
+        let (secret, path) = file.make_admin(folder.path(), 0).unwrap().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), secret.reveal());
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let keys = file.load().unwrap();
+        assert_eq!(keys.find(secret.reveal().as_bytes()).unwrap().1.roles, ["admin"]);
+        assert!(file.make_admin(folder.path(), 0).unwrap().is_none());
+    }
+
+    #[test]
+    fn keys_are_kept_for_their_owner_only_and_a_damaged_file_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = KeyFile::of(folder.path());
+        assert_eq!(file.load().unwrap(), ApiKeys::default());
+        let new = NewKey { name: "ci".to_owned(), subject: "ci".to_owned(), ..NewKey::default() };
+        let (id, _) = file.change(|keys| keys.add(new, &[1; RANDOM], 0)).unwrap();
+        assert!(file.load().unwrap().knows(&id));
+        let mode = std::fs::metadata(&file.0).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(file.make_admin(folder.path(), 0).unwrap().is_none(), "there is a key already");
+        std::fs::write(&file.0, "{").unwrap();
+        let error = file.load().unwrap_err().to_string();
+        assert!(error.contains("keys.json") && error.contains("damaged"), "{error}");
+    }
+}

@@ -1,0 +1,344 @@
+//! How callers prove who they are, and what they are known to be: the table `auth`.
+
+use super::auth_keys::WAYS;
+use super::backend::bad;
+use super::error::{ConfigError, Problem};
+use super::read::{Table, Text};
+use super::secret::Secret;
+use super::tls::file;
+use http::Uri;
+use signalbox_engine::standing::TrustLevel;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What may sign tokens.
+const ALGORITHMS: [&str; 9] = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
+/// What may sign them by default.
+const DEFAULT_ALGORITHMS: [&str; 3] = ["RS256", "ES256", "EdDSA"];
+
+/// How callers prove who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// Whether callers without a proof are refused.
+    pub required: bool,
+    /// How long a client has to prove who it is.
+    pub timeout: Duration,
+    /// The ways that are tried, in this order: words of [`WAYS`].
+    pub order: Vec<String>,
+    /// Whether the file names them.
+    pub order_given: bool,
+    /// The address by which clients know the MCP endpoint, if it was given.
+    pub resource: Option<String>,
+    /// The issuers that clients get tokens from.
+    pub authorization_servers: Vec<String>,
+    /// Scopes that every token must have.
+    pub required_scopes: Vec<String>,
+    /// Scopes, and the patterns of what each is needed for.
+    pub scopes: Vec<(String, Vec<String>)>,
+    /// How many sessions one caller may have open.
+    pub max_sessions: usize,
+    /// How far a proved caller is trusted about whom nothing else is said.
+    pub default_trust: TrustLevel,
+    /// The issuers of tokens.
+    pub issuers: Vec<Issuer>,
+    /// Names for the holders of certificates.
+    pub certificates: Vec<CertificateName>,
+    /// Users, by principal.
+    pub users: Vec<(String, Member)>,
+    /// Groups, by name.
+    pub groups: Vec<(String, Member)>,
+}
+
+/// An issuer of tokens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issuer {
+    /// What the file calls it.
+    pub name: String,
+    /// The exact `iss`.
+    pub issuer: String,
+    /// What `aud` must name one of; empty for the resource itself.
+    pub audience: Vec<String>,
+    /// Where its keys come from.
+    pub keys: IssuerKeys,
+    /// What may be used to sign.
+    pub algorithms: Vec<String>,
+    /// How far its clock may be off.
+    pub clock_skew: Duration,
+    /// How often its keys are read again.
+    pub refresh: Duration,
+    /// The claim that names the caller.
+    pub subject_claim: String,
+    /// The claims that hold roles.
+    pub role_claims: Vec<String>,
+    /// The claims that hold groups.
+    pub group_claims: Vec<String>,
+    /// Whether tokens must have an id.
+    pub require_id: bool,
+}
+
+/// Where the keys of an issuer come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IssuerKeys {
+    /// A file with a JSON Web Key Set.
+    File(PathBuf),
+    /// An address that serves one.
+    Url(String),
+    /// One secret.
+    Secret(Secret),
+}
+
+/// A name for the holders of certificates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateName {
+    /// The SHA-256 of the certificate.
+    pub fingerprint: Option<String>,
+    /// A pattern of an alternative name.
+    pub name: Option<String>,
+    /// A pattern of the subject.
+    pub subject: Option<String>,
+    /// The principal.
+    pub principal: String,
+    /// Its roles.
+    pub roles: Vec<String>,
+}
+
+/// What is said of a user or a group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Member {
+    /// Roles.
+    pub roles: Vec<String>,
+    /// Groups; only of users.
+    pub groups: Vec<String>,
+    /// How far it is trusted.
+    pub trust: Option<TrustLevel>,
+    /// Patterns of resources.
+    pub resources: Vec<String>,
+}
+
+/// Check the table, beside the document's table `mcp.protocol.security`.
+pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, ConfigError> {
+    let mut order = Vec::new();
+    for word in table.texts("order")? {
+        if !WAYS.contains(&word.value.as_str()) {
+            return Err(bad(table, &word, "`key`, `token`, `certificate`, `signature` or `local`"));
+        }
+        order.push(word.value);
+    }
+    if !table.has("order") {
+        order = WAYS.map(str::to_owned).to_vec();
+    }
+    let resource = table.text("resource")?;
+    if let Some(text) = resource.as_ref().filter(|text| !is_resource(&text.value)) {
+        return Err(bad(table, text, "an address like `https://box.example/mcp`, without a fragment"));
+    }
+    let scopes = table.table("scopes")?;
+    let scopes = scopes.entries.iter().map(|entry| Ok((entry.key.clone(), values(scopes.texts(&entry.key)?))));
+    let issuers: Vec<Issuer> = each(&table.table("jwt")?, issuer)?;
+    let mut servers = values(table.texts("authorization_servers")?);
+    if servers.is_empty() {
+        let public = issuers.iter().filter(|issuer| !matches!(issuer.keys, IssuerKeys::Secret(_)));
+        servers = public.map(|issuer| issuer.issuer.clone()).collect();
+    }
+    Ok(Auth {
+        required: security.flag("require_authentication")?,
+        timeout: security.duration("authentication_timeout")?,
+        order,
+        order_given: table.has("order"),
+        resource: resource.map(|text| text.value),
+        authorization_servers: servers,
+        required_scopes: values(table.texts("required_scopes")?),
+        scopes: scopes.collect::<Result<_, ConfigError>>()?,
+        max_sessions: table.count("max_sessions")?,
+        default_trust: TrustLevel::of(&table.choice("default_trust")?).unwrap_or_default(),
+        issuers,
+        certificates: each(&table.table("certificates")?, certificate)?,
+        users: each(&table.table("users")?, |name, inside| Ok((name.to_owned(), member(inside, true)?)))?,
+        groups: each(&table.table("groups")?, |name, inside| Ok((name.to_owned(), member(inside, false)?)))?,
+    })
+}
+
+/// Every table below this one.
+fn each<T>(
+    table: &Table<'_>,
+    read: impl Fn(&str, &Table<'_>) -> Result<T, ConfigError>,
+) -> Result<Vec<T>, ConfigError> {
+    table.entries.iter().map(|entry| read(&entry.key, &table.inside(entry)?)).collect()
+}
+
+fn issuer(name: &str, table: &Table<'_>) -> Result<Issuer, ConfigError> {
+    let Some(issuer) = table.text("issuer")?.filter(|text| !text.value.is_empty()) else {
+        return Err(table.error(Problem::Needs("an `issuer`, the exact `iss` of its tokens")));
+    };
+    let keys = issuer_keys(table)?;
+    let mut algorithms = Vec::new();
+    for word in table.texts("algorithms")? {
+        if !ALGORITHMS.contains(&word.value.as_str()) {
+            return Err(bad(table, &word, "an algorithm of public keys, such as `RS256`, `ES256` or `EdDSA`"));
+        }
+        algorithms.push(word.value);
+    }
+    match (&keys, algorithms.is_empty()) {
+        (IssuerKeys::Secret(_), true) => algorithms = vec!["HS256".to_owned()],
+        (IssuerKeys::Secret(_), false) => return Err(table.key_error("algorithms", Problem::Beside("secret_env"))),
+        (_, true) => algorithms = DEFAULT_ALGORITHMS.map(str::to_owned).to_vec(),
+        (_, false) => {}
+    }
+    let or = |key: &str, default: &[&str]| -> Result<Vec<String>, ConfigError> {
+        let given = values(table.texts(key)?);
+        Ok(if table.has(key) { given } else { default.iter().map(|&word| word.to_owned()).collect() })
+    };
+    Ok(Issuer {
+        name: name.to_owned(),
+        issuer: issuer.value,
+        audience: values(table.texts("audience")?),
+        keys,
+        algorithms,
+        clock_skew: table.duration("clock_skew")?,
+        refresh: table.duration("refresh")?,
+        subject_claim: table.text("subject_claim")?.map_or_else(|| "sub".to_owned(), |text| text.value),
+        role_claims: or("role_claims", &["roles", "role"])?,
+        group_claims: or("group_claims", &["groups"])?,
+        require_id: table.flag("require_id")?,
+    })
+}
+
+fn issuer_keys(table: &Table<'_>) -> Result<IssuerKeys, ConfigError> {
+    let given: Vec<&str> = ["jwks_file", "jwks_url", "secret_env"].into_iter().filter(|key| table.has(key)).collect();
+    let &[only] = given.as_slice() else {
+        let Some(second) = given.get(1) else {
+            return Err(table.error(Problem::Needs("one of `jwks_file`, `jwks_url` and `secret_env`")));
+        };
+        let problem = Problem::BadHiddenValue("one of `jwks_file`, `jwks_url` and `secret_env`, not several");
+        return Err(table.key_error(second, problem));
+    };
+    let missing = || table.key_error(only, Problem::BadHiddenValue("a string"));
+    if only == "jwks_file" {
+        return file(table, only)?.map(IssuerKeys::File).ok_or_else(missing);
+    }
+    let text = table.text(only)?.ok_or_else(missing)?;
+    if only == "jwks_url" {
+        let good = is_resource(&text.value);
+        return if good { Ok(IssuerKeys::Url(text.value)) } else { Err(bad(table, &text, "an https address")) };
+    }
+    let secret = (table.document.env)(&text.value).ok_or_else(|| {
+        table.key_error(only, Problem::BadHiddenValue("the name of a variable that is set in the environment"))
+    })?;
+    if secret.len() < 32 {
+        return Err(table.key_error(only, Problem::BadHiddenValue("a variable that holds at least 32 characters")));
+    }
+    Ok(IssuerKeys::Secret(Secret::new(secret)))
+}
+
+fn certificate(name: &str, table: &Table<'_>) -> Result<CertificateName, ConfigError> {
+    let text = |key: &str| Ok::<_, ConfigError>(table.text(key)?.map(|text| text.value));
+    let fingerprint = table.text("fingerprint")?;
+    let plain = fingerprint.as_ref().map(|text| text.value.replace(':', ""));
+    if let (Some(text), Some(plain)) = (&fingerprint, &plain)
+        && !(plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    {
+        return Err(bad(table, text, "the SHA-256 of a certificate: 64 hexadecimal digits"));
+    }
+    let found = CertificateName {
+        fingerprint: plain,
+        name: text("name")?,
+        subject: text("subject")?,
+        principal: text("principal")?.unwrap_or_else(|| name.to_owned()),
+        roles: values(table.texts("roles")?),
+    };
+    if found.fingerprint.is_none() && found.name.is_none() && found.subject.is_none() {
+        return Err(table.error(Problem::Needs("a `fingerprint`, a `name` or a `subject`")));
+    }
+    Ok(found)
+}
+
+fn member(table: &Table<'_>, is_user: bool) -> Result<Member, ConfigError> {
+    Ok(Member {
+        roles: values(table.texts("roles")?),
+        groups: if is_user { values(table.texts("groups")?) } else { Vec::new() },
+        trust: trust(table)?,
+        resources: values(table.texts("resources")?),
+    })
+}
+
+fn trust(table: &Table<'_>) -> Result<Option<TrustLevel>, ConfigError> {
+    let Some(text) = table.text("trust")? else { return Ok(None) };
+    let known = TrustLevel::of(&text.value);
+    known.map(Some).ok_or_else(|| bad(table, &text, "`system`, `verified`, `community` or `untrusted`"))
+}
+
+fn values(texts: Vec<Text<'_>>) -> Vec<String> {
+    texts.into_iter().map(|text| text.value).collect()
+}
+
+/// An address by http or https with a host, and nothing behind the path.
+fn is_resource(text: &str) -> bool {
+    let uri = text.parse::<Uri>();
+    !text.contains('#')
+        && uri.is_ok_and(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("https" | "http")))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Config, Overrides};
+    use std::path::Path;
+
+    fn load(text: &str) -> Result<super::Auth, String> {
+        let env = |name: &str| match name {
+            "HOME" => Some("/home/ada".to_owned()),
+            "JWT" => Some("a secret that is long enough for HS256".to_owned()),
+            "SHORT" => Some("short".to_owned()),
+            _ => None,
+        };
+        let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default());
+        loaded.map(|loaded| loaded.config.auth).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn nobody_has_to_prove_anything_unless_the_file_says_so() {
+        let auth = load("").unwrap();
+        assert!(!auth.required && auth.issuers.is_empty() && auth.order.len() == 5);
+        let auth =
+            load("[mcp.protocol.security]\nrequire_authentication = true\nauthentication_timeout = 30\n").unwrap();
+        assert!(auth.required && auth.timeout.as_secs() == 30);
+    }
+
+    #[test]
+    fn an_issuer_has_one_source_of_keys() {
+        let auth =
+            load("[auth.jwt.corp]\nissuer = 'https://idp.example'\njwks_url = 'https://idp.example/keys'\n").unwrap();
+        assert_eq!(auth.authorization_servers, ["https://idp.example"]);
+        assert_eq!(auth.issuers[0].algorithms, ["RS256", "ES256", "EdDSA"]);
+        let auth = load("[auth.jwt.shared]\nissuer = 'x'\nsecret_env = 'JWT'\n").unwrap();
+        assert!(auth.authorization_servers.is_empty() && !format!("{auth:?}").contains("long enough"));
+        for (text, told) in [
+            ("issuer = 'x'", "needs one of `jwks_file`, `jwks_url` and `secret_env`"),
+            ("issuer = 'x'\njwks_file = 'a'\nsecret_env = 'JWT'", "not several"),
+            ("jwks_file = 'a'", "needs an `issuer`"),
+            ("issuer = 'x'\nsecret_env = 'NONE'", "set in the environment"),
+            ("issuer = 'x'\nsecret_env = 'SHORT'", "at least 32 characters"),
+            ("issuer = 'x'\njwks_file = 'a'\nalgorithms = ['HS256']", "algorithm of public keys"),
+            ("issuer = 'x'\njwks_file = 'a'\nalgorithms = ['none']", "algorithm of public keys"),
+            ("issuer = 'x'\njwks_url = 'ftp://x/y'", "https address"),
+        ] {
+            let error = load(&format!("[auth.jwt.x]\n{text}\n")).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn users_groups_certificates_and_scopes_are_read() {
+        let auth = load(
+            "[auth.scopes]\n'files:write' = ['fs/write_*']\n[auth.users.'corp:ada']\nroles = ['admin']\ntrust = 'system'\n\
+             [auth.groups.ops]\nroles = ['operator']\n[auth.certificates.ci]\nname = 'dns:ci.example'\n",
+        );
+        let auth = auth.unwrap();
+        assert_eq!(auth.scopes, [("files:write".to_owned(), vec!["fs/write_*".to_owned()])]);
+        assert_eq!(
+            (auth.users[0].0.as_str(), auth.users[0].1.roles.as_slice()),
+            ("corp:ada", &["admin".to_owned()][..])
+        );
+        assert_eq!((auth.groups.len(), auth.certificates[0].principal.as_str()), (1, "ci"));
+        assert!(load("[auth.certificates.ci]\nroles = ['a']\n").unwrap_err().contains("needs a `fingerprint`"));
+        assert!(load("[auth]\norder = ['magic']\n").unwrap_err().contains("`key`, `token`"));
+    }
+}

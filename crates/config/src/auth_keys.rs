@@ -1,0 +1,108 @@
+//! The configuration keys of authentication: how callers prove who they are, and what they are known to be.
+
+use crate::key_parts::{TRUST_LEVELS, count, key, one_of, seconds};
+use crate::keys::{ConfigKey, KeyKind};
+
+const DAY: f64 = 24.0 * 3600.0;
+
+/// The ways to prove who calls, in the order in which they are tried by default.
+pub const WAYS: [&str; 5] = ["key", "token", "certificate", "signature", "local"];
+
+/// Every key of `auth`, in the order of the reference.
+pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
+    key(
+        "auth.order",
+        KeyKind::Texts,
+        "The ways to prove who calls, in the order in which they are tried: `key`, `token`, `certificate`, `signature`, `local`. Others are not accepted. By default all that are configured.",
+    ),
+    key(
+        "auth.resource",
+        KeyKind::Text(""),
+        "The address by which clients know the MCP endpoint, such as `https://box.example/mcp`: the audience of tokens. By default the address that is listened on.",
+    ),
+    key(
+        "auth.authorization_servers",
+        KeyKind::Texts,
+        "The issuers that clients get tokens from, for the metadata of the resource. By default the issuers under `auth.jwt`.",
+    ),
+    key("auth.required_scopes", KeyKind::Texts, "Scopes that every token must have."),
+    key(
+        "auth.scopes.NAME",
+        KeyKind::Texts,
+        "The scope NAME is needed for these tools, prompts and resources, as patterns `BACKEND` or `BACKEND/NAME`. `*` and `?` are wildcards.",
+    ),
+    key(
+        "auth.max_sessions",
+        count(100, 1, 1_000_000),
+        "How many sessions one caller may have open where callers prove who they are.",
+    ),
+    key(
+        "auth.default_trust",
+        one_of(TRUST_LEVELS, "verified"),
+        "How far a caller is trusted that proved who it is, where nothing else is said of it.",
+    ),
+    key(
+        "auth.jwt.NAME.issuer",
+        KeyKind::Text(""),
+        "The exact `iss` of the tokens. NAME is the first part of principals: `NAME:SUBJECT`.",
+    ),
+    key("auth.jwt.NAME.audience", KeyKind::Texts, "What `aud` must name one of. By default `auth.resource`."),
+    key(
+        "auth.jwt.NAME.jwks_file",
+        KeyKind::Text(""),
+        "The issuer's public keys, as a JSON Web Key Set. A changed file is read again.",
+    ),
+    key(
+        "auth.jwt.NAME.jwks_url",
+        KeyKind::Text(""),
+        "Where the issuer publishes its keys. They are read again every `refresh`, and when a token names a key that is not known.",
+    ),
+    key(
+        "auth.jwt.NAME.secret_env",
+        KeyKind::Text(""),
+        "The variable that holds the secret of an issuer that signs with HS256.",
+    ),
+    key(
+        "auth.jwt.NAME.algorithms",
+        KeyKind::Texts,
+        "What may be used to sign: `RS256`, `RS384`, `RS512`, `PS256`, `PS384`, `PS512`, `ES256`, `ES384`, `EdDSA`; by default `RS256`, `ES256` and `EdDSA`.",
+    ),
+    key("auth.jwt.NAME.clock_skew", seconds(60.0, 600.0), "How far the issuer's clock may be off."),
+    key("auth.jwt.NAME.refresh", seconds(3600.0, 7.0 * DAY), "How often `jwks_url` is read again."),
+    key("auth.jwt.NAME.subject_claim", KeyKind::Text("sub"), "The claim that names the caller."),
+    key(
+        "auth.jwt.NAME.role_claims",
+        KeyKind::Texts,
+        "The claims that hold roles; dots lead into objects. By default `roles` and `role`.",
+    ),
+    key("auth.jwt.NAME.group_claims", KeyKind::Texts, "The claims that hold groups. By default `groups`."),
+    key("auth.jwt.NAME.require_id", KeyKind::Flag(false), "Refuse tokens without a `jti`."),
+    key(
+        "auth.certificates.NAME.fingerprint",
+        KeyKind::Text(""),
+        "The SHA-256 of a client certificate, in hexadecimal.",
+    ),
+    key(
+        "auth.certificates.NAME.name",
+        KeyKind::Text(""),
+        "A pattern of an alternative name of the certificate: `dns:…`, `email:…`, `uri:…` or `ip:…`.",
+    ),
+    key("auth.certificates.NAME.subject", KeyKind::Text(""), "A pattern of its whole subject, such as `CN=ada,*`."),
+    key("auth.certificates.NAME.principal", KeyKind::Text(""), "The principal of its holder. By default NAME."),
+    key("auth.certificates.NAME.roles", KeyKind::Texts, "Roles of its holder."),
+    key(
+        "auth.users.NAME.roles",
+        KeyKind::Texts,
+        "Roles of the principal NAME. `admin` may use the API; see docs/authentication.md.",
+    ),
+    key("auth.users.NAME.groups", KeyKind::Texts, "Groups of the principal NAME."),
+    key(
+        "auth.users.NAME.trust",
+        KeyKind::Text(""),
+        "How far it is trusted: `system`, `verified`, `community` or `untrusted`.",
+    ),
+    key("auth.users.NAME.resources", KeyKind::Texts, "Patterns of the resources that it may use; by default all."),
+    key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of everybody in the group NAME."),
+    key("auth.groups.NAME.trust", KeyKind::Text(""), "How far they are trusted, as for users."),
+    key("auth.groups.NAME.resources", KeyKind::Texts, "Patterns of the resources that they may use."),
+];

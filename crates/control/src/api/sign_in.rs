@@ -1,0 +1,75 @@
+//! The pages of sign-ins at backends, where browsers reach the gateway's own listener (`auth.outbound.public_url`).
+
+use super::Served;
+use super::routes::ADMIN;
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, StatusCode};
+use signalbox_engine::Proof;
+use signalbox_oauth::oauth_credentials::EVERYBODY;
+use signalbox_oauth::oauth_desk::Page;
+use signalbox_oauth::sign_in::Holder;
+use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use std::sync::Arc;
+
+/// Sends whoever opens the address of a ticket on to the authorization server. The address is for the caller that it was made for, or, while
+/// callers do not say who they are, for the machine that the gateway runs on.
+pub(super) async fn connect(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let desk = &served.app().desk;
+    if desk.outbound.public_url.is_none() {
+        return Err(Problem::NothingHere);
+    }
+    let ticket = request.segment("ticket");
+    match desk.holder(ticket) {
+        Some(holder) if !may_open(&request, &holder) => {
+            Err(Problem::new(StatusCode::FORBIDDEN, "this address was made for somebody else"))
+        }
+        _ => Ok(render(&desk.connect(ticket))),
+    }
+}
+
+/// Takes the answer of the authorization server.
+pub(super) async fn callback(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let desk = &served.app().desk;
+    if desk.outbound.public_url.is_none() {
+        return Err(Problem::NothingHere);
+    }
+    let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    Ok(render(&desk.callback(pairs).await))
+}
+
+/// A browser behind a proxy on this machine comes from loopback too, so that is enough only for holders who have proved nothing that a
+/// browser could prove as well: unproved callers, the owner of a pipe, and a token that all callers share, for which an administrator may sign in too.
+fn may_open(request: &RoutedRequest, holder: &Holder) -> bool {
+    let identity = request.caller.identity();
+    if holder.subject == EVERYBODY && identity.has_role(ADMIN) {
+        return true;
+    }
+    let is_local = matches!(holder.subject.as_str(), "anonymous" | EVERYBODY) || holder.subject.starts_with("local:");
+    let from_here = || identity.address.is_some_and(|address| address.ip().to_canonical().is_loopback());
+    let same = || identity.proof != Proof::Unproved && identity.principal.as_str() == holder.subject;
+    same() || (is_local && from_here())
+}
+
+fn render(page: &Page) -> RoutedAnswer {
+    let text = "text/plain; charset=utf-8";
+    let mut answer = match page {
+        Page::Redirect(url) => {
+            let mut answer = RoutedAnswer::whole(StatusCode::FOUND, text, "");
+            if let Ok(url) = HeaderValue::from_str(url) {
+                answer.headers.insert(LOCATION, url);
+            }
+            answer
+        }
+        Page::Text { status, text: sentence } => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
+            RoutedAnswer::whole(status, text, sentence.clone())
+        }
+    };
+    // No script, no frame, no trace of the query in other places.
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    answer.headers.insert(CONTENT_SECURITY_POLICY, policy);
+    answer.headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

@@ -1,0 +1,145 @@
+//! A backend wants the caller to sign in before it does a call: the client is asked to open an address, in the form of its revision,
+//! and then the same call goes on. Nothing of the call has reached the backend so far.
+//!
+//! A client of 2025-11-25 that takes elicitations by URL is asked in the middle of its call, and the call is sent once more when it
+//! has answered. A client of 2026-07-28 gets `input_required` and comes back with the same call. Any other gets an error with the address.
+
+use super::exchanges::Stage;
+use super::input_requests::InputRequest;
+use super::params::Params;
+use super::rounds::InputRound;
+use super::{Context, FrontMachine};
+use crate::bridge::{self, capabilities};
+use crate::command::Command;
+use crate::exchange::{Call, Exchange, RoundSpans};
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Era, Revision, json, method};
+
+/// The key of the question, and the beginning of the state with which a client comes back.
+const KEY: &str = "signalbox-sign-in";
+
+impl FrontMachine {
+    /// A call did not reach its backend, because the caller has to sign in there.
+    pub(super) fn sign_in(
+        &mut self,
+        id: ExchangeId,
+        fault: &Fault,
+        call: Box<Call>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if !self.exchanges.contains_key(&id) {
+            return out.push(Command::Dropped("late_answer"));
+        }
+        let params = question(fault);
+        let client = std::sync::Arc::clone(&call.client);
+        let takes = capabilities::allows(
+            client.modern_capabilities(false).as_bytes(),
+            method::ELICITATION_CREATE,
+            params.as_bytes(),
+        );
+        // A further round of a call carries a state of the backend, in whose place there is no room for ours.
+        let askable = takes && bridge::may_ask(&call.method) && call.round.is_none();
+        match call.era {
+            Era::Modern if askable => {
+                let state = format!("{KEY}-{}-{id}", self.session);
+                let entry = format!(r#"{{"method":"{}","params":{params}}}"#, method::ELICITATION_CREATE);
+                let result = format!(
+                    r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{entry}}},"requestState":{}}}"#,
+                    json::quote(&state)
+                );
+                self.show_questions(id, result.as_bytes(), None, ctx, out);
+            }
+            Era::Legacy if askable && client.revision.url_elicitation() => {
+                let key = Bytes::from(json::quote(KEY));
+                let wanted = InputRequest { key, method: method::ELICITATION_CREATE.into(), params: params.into() };
+                match self.ask_client(id, vec![wanted], (&client, Revision::LATEST_LEGACY), ctx, out) {
+                    Ok(Some(responses)) => {
+                        let round = InputRound::sign_in(call, responses);
+                        self.exchanges.enter(id, Stage::AwaitingInput(Box::new(round)));
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.fail(id, fault, ctx, out),
+                }
+            }
+            _ => self.fail(id, &for_revision(fault, client.revision), ctx, out),
+        }
+    }
+
+    /// The client has answered whether its user opens the address. If so, the call is sent once more, as it was judged before.
+    pub(super) fn after_sign_in(
+        &mut self,
+        id: ExchangeId,
+        call: Box<Call>,
+        answers: &[u8],
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
+        match backend.filter(|_| accepted(answers)) {
+            Some(backend) => out.push(Command::Forward { exchange: id, backend, call }),
+            None => self.fail(id, &declined(), ctx, out),
+        }
+    }
+}
+
+/// The caller does not want to sign in.
+pub(super) struct Declined;
+
+/// The round that a call is, unless it comes back from a sign-in: then it is the first one, and our question is taken out of it.
+pub(super) fn round_of(
+    exchange: &Exchange,
+    message: &Envelope,
+    params: &Params,
+    edits: &mut Edits,
+) -> Result<Option<RoundSpans>, Declined> {
+    let round = params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method));
+    let Some(whole) = message.params_span().filter(|_| round.is_some() && is_return(message, params)) else {
+        return Ok(round);
+    };
+    edits.remove_member(message.bytes(), whole, "inputResponses");
+    edits.remove_member(message.bytes(), whole, "requestState");
+    match params.responses.is_some_and(|span| accepted(span.of(message.bytes()))) {
+        true => Ok(None),
+        false => Err(Declined),
+    }
+}
+
+/// True if a call comes back from a sign-in.
+fn is_return(message: &Envelope, params: &Params) -> bool {
+    let state = params.state.and_then(|span| json::string(span.of(message.bytes())));
+    state.is_some_and(|state| state.starts_with(KEY))
+}
+
+/// The fault of a caller who does not want to sign in.
+pub(super) fn declined() -> Fault {
+    Fault::new(FaultKind::Refused, "the backend wants you to sign in, which was declined")
+}
+
+/// Whether the answers say that the user goes to the address.
+fn accepted(answers: &[u8]) -> bool {
+    let answer = json::member(answers, KEY).map_or(&b""[..], |span| span.of(answers));
+    let action = json::member(answer, "action").and_then(|span| json::string(span.of(answer)));
+    action.is_some_and(|action| action == "accept")
+}
+
+/// The params of the elicitation.
+fn question(fault: &Fault) -> String {
+    let url = fault.data.iter().find(|(name, _)| *name == "url").map_or(&b"\"\""[..], |(_, value)| value);
+    let message = json::quote(&fault.message);
+    format!(r#"{{"mode":"url","message":{message},"url":{}}}"#, String::from_utf8_lossy(url))
+}
+
+/// Clients of 2025-11-25 know an error that names the addresses to open first.
+fn for_revision(fault: &Fault, revision: Revision) -> Fault {
+    if revision != Revision::V2025_11_25 {
+        return fault.clone();
+    }
+    let params = question(fault);
+    let id = format!(r#""elicitationId":{},"#, json::quote(KEY));
+    let elicitation = format!("{{{id}{}", params.strip_prefix('{').unwrap_or_default());
+    let fault = Fault { kind: FaultKind::UrlElicitationRequired, ..fault.clone() };
+    fault.with_raw("elicitations", format!("[{elicitation}]").into_bytes())
+}

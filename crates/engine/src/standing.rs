@@ -1,0 +1,162 @@
+//! What a proved caller is known to be: how far it is trusted, its roles, groups and scopes, and for how long the credential
+//! that said so is good.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// How far a caller is trusted, from the most to the least.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum TrustLevel {
+    /// Part of the system itself.
+    System,
+    /// Known and vouched for.
+    Verified,
+    /// Known, but nobody vouches for it.
+    Community,
+    /// Nothing is known of it.
+    #[default]
+    Untrusted,
+}
+
+impl TrustLevel {
+    /// All of them, from the most trusted to the least.
+    pub const ALL: [Self; 4] = [Self::System, Self::Verified, Self::Community, Self::Untrusted];
+
+    /// The word for it in configuration, policies and answers.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Verified => "verified",
+            Self::Community => "community",
+            Self::Untrusted => "untrusted",
+        }
+    }
+
+    /// The level that this word names, in any case.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.word().eq_ignore_ascii_case(word))
+    }
+}
+
+/// What is known of a caller.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Standing {
+    /// How far it is trusted.
+    pub trust: TrustLevel,
+    /// Its roles.
+    pub roles: Vec<Box<str>>,
+    /// Its groups.
+    pub groups: Vec<Box<str>>,
+    /// The scopes of its token or key. `None` if its credential knows no scopes, and so is not limited by them.
+    pub scopes: Option<Vec<Box<str>>>,
+    /// Patterns of the resources that it may use; empty if it may use all.
+    pub resources: Vec<Box<str>>,
+    /// What it proved itself with, if that can expire or be revoked.
+    pub credential: Option<Credential>,
+}
+
+impl Standing {
+    /// True if it has this role.
+    #[must_use]
+    pub fn has_role(&self, role: &str) -> bool {
+        self.roles.iter().any(|one| &**one == role)
+    }
+
+    /// The scopes of this list that it lacks.
+    #[must_use]
+    pub fn lacks<'a>(&self, scopes: &'a [Box<str>]) -> Vec<&'a str> {
+        let Some(has) = &self.scopes else { return Vec::new() };
+        scopes.iter().filter(|scope| !has.contains(scope)).map(|scope| &**scope).collect()
+    }
+}
+
+/// A key or token, by its id; its secret is not kept.
+#[derive(Clone, Debug)]
+pub struct Credential {
+    /// Its id: a key's id, or the issuer and id of a token.
+    pub id: Box<str>,
+    /// When it expires, in milliseconds since 1970.
+    pub expires: Option<u64>,
+    state: Arc<AtomicU8>,
+}
+
+const GOOD: u8 = 0;
+const OUTDATED: u8 = 1;
+const REVOKED: u8 = 2;
+
+impl Credential {
+    /// A credential that is good until it expires or [`Revocation::revoke`] is called.
+    #[must_use]
+    pub fn new(id: &str, expires: Option<u64>) -> (Self, Revocation) {
+        let state = Arc::new(AtomicU8::new(GOOD));
+        (Self { id: id.into(), expires, state: Arc::clone(&state) }, Revocation(state))
+    }
+
+    /// Why it is no longer good at this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn fault(&self, now: u64) -> Option<&'static str> {
+        if self.state.load(Ordering::Relaxed) == REVOKED {
+            return Some("revoked");
+        }
+        self.expires.is_some_and(|expires| expires <= now).then_some("expired")
+    }
+
+    /// True if it is good and what was derived from it still holds. Otherwise its holder is identified anew.
+    #[must_use]
+    pub fn is_current(&self, now: u64) -> bool {
+        self.state.load(Ordering::Relaxed) == GOOD && self.fault(now).is_none()
+    }
+}
+
+impl PartialEq for Credential {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.expires == other.expires
+    }
+}
+
+impl Eq for Credential {}
+
+/// Revokes one credential, wherever copies of it are kept.
+#[derive(Clone, Debug)]
+pub struct Revocation(Arc<AtomicU8>);
+
+impl Revocation {
+    /// From now on the credential is not good.
+    pub fn revoke(&self) {
+        self.0.store(REVOKED, Ordering::Relaxed);
+    }
+
+    /// The credential stays good, but its holder has to be identified anew, because its roles may have changed.
+    pub fn outdate(&self) {
+        let _ = self.0.compare_exchange(GOOD, OUTDATED, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_credential_is_good_until_it_expires_or_is_revoked() {
+        let (credential, revocation) = Credential::new("k1", Some(1_000));
+        assert_eq!(credential.fault(999), None);
+        assert_eq!(credential.fault(1_000), Some("expired"));
+        let copy = credential.clone();
+        revocation.outdate();
+        assert_eq!((copy.fault(0), copy.is_current(0)), (None, false));
+        revocation.revoke();
+        revocation.outdate();
+        assert_eq!(copy.fault(0), Some("revoked"));
+    }
+
+    #[test]
+    fn scopes_limit_only_a_credential_that_has_some() {
+        let wanted: Vec<Box<str>> = vec!["read".into(), "write".into()];
+        let mut standing = Standing::default();
+        assert!(standing.lacks(&wanted).is_empty());
+        standing.scopes = Some(vec!["read".into()]);
+        assert_eq!(standing.lacks(&wanted), ["write"]);
+    }
+}

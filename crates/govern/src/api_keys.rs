@@ -1,0 +1,268 @@
+//! API keys: random, shown once, kept as hashes.
+//!
+//! A key is `sbx_ID_SECRET`. The id is public and finds the key; of the secret, 256 random bits, only the SHA-256 is kept.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+use signalbox_engine::standing::TrustLevel;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What every key begins with.
+pub const PREFIX: &str = "sbx_";
+/// How many random bytes a key is made of: those of its id, then those of its secret.
+pub const RANDOM: usize = ID + 32;
+const ID: usize = 6;
+
+/// A key in clear. Neither its `Debug` output nor an error shows it.
+pub struct Secret(String);
+
+impl Secret {
+    /// The key, to be shown once.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// What a new key is for.
+#[derive(Clone, Debug, Default)]
+pub struct NewKey {
+    /// What people call it.
+    pub name: String,
+    /// On whose behalf its holder calls.
+    pub subject: String,
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// Its scopes; `None` if it is not limited by scopes.
+    pub scopes: Option<Vec<String>>,
+    /// How far its holder is trusted.
+    pub trust: Option<TrustLevel>,
+    /// When it expires, in milliseconds since 1970.
+    pub expires: Option<u64>,
+}
+
+/// A key as it is kept.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiKey {
+    /// What people call it.
+    pub name: String,
+    /// On whose behalf its holder calls.
+    pub subject: String,
+    /// The SHA-256 of the secret, in hexadecimal.
+    sha256: String,
+    /// Its roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// Its scopes; absent if it is not limited by scopes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes: Option<Vec<String>>,
+    /// How far its holder is trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<String>,
+    /// When it was made, in milliseconds since 1970.
+    pub created: u64,
+    /// When it expires, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+    /// When it was revoked, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<u64>,
+}
+
+impl ApiKey {
+    /// Why it is not good at this time.
+    #[must_use]
+    pub fn fault(&self, now: u64) -> Option<&'static str> {
+        match (self.revoked, self.expires) {
+            (Some(_), _) => Some("revoked"),
+            (None, Some(expires)) if expires <= now => Some("expired"),
+            _ => None,
+        }
+    }
+}
+
+/// Why a file of keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It is not the JSON that this program writes.
+    #[error("the file of API keys is damaged: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A key's hash is not one.
+    #[error("the file of API keys is damaged: the hash of key `{0}` is not a SHA-256")]
+    Hash(String),
+    /// A trust level that does not exist.
+    #[error("the file of API keys is damaged: key `{0}` has an unknown trust level")]
+    Trust(String),
+}
+
+/// All keys, by id.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApiKeys {
+    keys: BTreeMap<String, ApiKey>,
+}
+
+impl ApiKeys {
+    /// Reads the text of a file of keys.
+    ///
+    /// # Errors
+    /// If it is not what [`ApiKeys::to_text`] wrote.
+    pub fn parse(text: &str) -> Result<Self, KeyFileError> {
+        let keys: Self = serde_json::from_str(text)?;
+        for (id, key) in &keys.keys {
+            if key.sha256.len() != 64 || !key.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+                return Err(KeyFileError::Hash(id.clone()));
+            }
+            if key.trust.as_deref().is_some_and(|word| TrustLevel::of(word).is_none()) {
+                return Err(KeyFileError::Trust(id.clone()));
+            }
+        }
+        Ok(keys)
+    }
+
+    /// The text to keep. It holds no secret.
+    ///
+    /// # Errors
+    /// Never in practice: every field can be written as JSON.
+    pub fn to_text(&self) -> Result<String, KeyFileError> {
+        Ok(serde_json::to_string_pretty(self)?)
+    }
+
+    /// Adds a key made of these random bytes, and returns its id and the key to show.
+    pub fn add(&mut self, new: NewKey, random: &[u8; RANDOM], now: u64) -> (String, Secret) {
+        let (id, secret) = random.split_at(ID);
+        let (id, secret) = (hex(id), URL_SAFE_NO_PAD.encode(secret));
+        let key = ApiKey {
+            name: new.name,
+            subject: new.subject,
+            sha256: hash(secret.as_bytes()),
+            roles: new.roles,
+            scopes: new.scopes,
+            trust: new.trust.map(|trust| trust.word().to_owned()),
+            created: now,
+            expires: new.expires,
+            revoked: None,
+        };
+        let shown = Secret(format!("{PREFIX}{id}_{secret}"));
+        self.keys.insert(id.clone(), key);
+        (id, shown)
+    }
+
+    /// Revokes a key, found by id or by name; returns the ids of those that were not revoked before.
+    pub fn revoke(&mut self, id_or_name: &str, now: u64) -> Vec<String> {
+        let meant = |id: &str, key: &ApiKey| id == id_or_name || key.name == id_or_name;
+        let mut revoked = Vec::new();
+        for (id, key) in &mut self.keys {
+            if meant(id, key) && key.revoked.is_none() {
+                key.revoked = Some(now);
+                revoked.push(id.clone());
+            }
+        }
+        revoked
+    }
+
+    /// True if a key has this id or name.
+    #[must_use]
+    pub fn knows(&self, id_or_name: &str) -> bool {
+        self.keys.iter().any(|(id, key)| id == id_or_name || key.name == id_or_name)
+    }
+
+    /// All of them with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ApiKey)> {
+        self.keys.iter().map(|(id, key)| (id.as_str(), key))
+    }
+
+    /// The key that this text is, whether it is still good or not.
+    #[must_use]
+    pub fn find(&self, shown: &[u8]) -> Option<(&str, &ApiKey)> {
+        let rest = std::str::from_utf8(shown).ok()?.strip_prefix(PREFIX)?;
+        let (id, secret) = rest.split_once('_')?;
+        let (id, key) = self.keys.get_key_value(id)?;
+        let same = verify_slices_are_equal(hash(secret.as_bytes()).as_bytes(), key.sha256.as_bytes());
+        same.is_ok().then_some((id.as_str(), key))
+    }
+}
+
+fn hash(secret: &[u8]) -> String {
+    hex(digest(&SHA256, secret).as_ref())
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn random(seed: u8) -> [u8; RANDOM] {
+        [seed; RANDOM]
+    }
+
+    fn new(name: &str) -> NewKey {
+        NewKey { name: name.to_owned(), subject: "ada".to_owned(), ..NewKey::default() }
+    }
+
+    #[test]
+    fn a_key_is_found_by_the_whole_of_its_text_only() {
+        let mut keys = ApiKeys::default();
+        let (id, shown) = keys.add(new("ci"), &random(7), 1);
+        let (other, _) = keys.add(new("other"), &random(8), 1);
+        assert_eq!(keys.find(shown.reveal().as_bytes()).map(|(id, _)| id), Some(id.as_str()));
+        let secret = shown.reveal().rsplit_once('_').unwrap().1;
+        for wrong in [
+            format!("{PREFIX}{other}_{secret}"),
+            format!("{PREFIX}{id}_"),
+            format!("{PREFIX}{id}"),
+            shown.reveal()[..shown.reveal().len() - 1].to_owned(),
+            shown.reveal().to_uppercase(),
+            format!("{}x", shown.reveal()),
+        ] {
+            assert_eq!(keys.find(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_file_holds_no_secret_and_comes_back_the_same() {
+        let mut keys = ApiKeys::default();
+        let (_, shown) =
+            keys.add(NewKey { expires: Some(9), scopes: Some(vec!["a".to_owned()]), ..new("ci") }, &random(7), 1);
+        let text = keys.to_text().unwrap();
+        assert!(!text.contains(shown.reveal().rsplit_once('_').unwrap().1));
+        assert!(!format!("{shown:?}").contains(shown.reveal()));
+        assert_eq!(ApiKeys::parse(&text).unwrap(), keys);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_as_such() {
+        for text in ["", "[]", r#"{"keys":{"a":{"name":"","subject":"","sha256":"00","created":0}}}"#] {
+            assert!(ApiKeys::parse(text).unwrap_err().to_string().contains("damaged"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_revoked_once() {
+        let mut keys = ApiKeys::default();
+        let (id, shown) = keys.add(new("ci"), &random(7), 1);
+        assert_eq!(keys.revoke("ci", 5), std::slice::from_ref(&id));
+        assert!(keys.revoke(&id, 6).is_empty());
+        let (_, key) = keys.find(shown.reveal().as_bytes()).unwrap();
+        assert_eq!((key.fault(9), key.revoked), (Some("revoked"), Some(5)));
+    }
+}

@@ -1,0 +1,117 @@
+//! Identifies callers by their client certificate, with the names that the configuration gives to some of them.
+
+use crate::directory::{Directory, Said};
+use arc_swap::ArcSwap;
+use signalbox_engine::Proof;
+use signalbox_engine::authenticator::{Arrival, Authenticator, ShownCertificate};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Fault, Principal};
+use signalbox_wire::glob::{Wildcards, fits};
+use std::sync::Arc;
+
+/// Gives a name to the holders of certificates.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CertificateRule {
+    /// The SHA-256 of the certificate, in hexadecimal without colons.
+    pub fingerprint: Option<String>,
+    /// A pattern of an alternative name, such as `uri:spiffe://example/*`.
+    pub name: Option<String>,
+    /// A pattern of the whole subject, such as `CN=ada,*`.
+    pub subject: Option<String>,
+    /// The principal.
+    pub principal: String,
+    /// Its roles.
+    pub roles: Vec<String>,
+}
+
+impl CertificateRule {
+    /// True if every pattern that it has fits.
+    #[must_use]
+    pub fn is_meant(&self, shown: &ShownCertificate) -> bool {
+        let matches = |pattern: &Option<String>, texts: &[&str]| {
+            pattern
+                .as_ref()
+                .is_none_or(|pattern| texts.iter().any(|text| fits(pattern, text, Wildcards::StarAndQuestion)))
+        };
+        let names: Vec<&str> = shown.names.iter().map(|name| &**name).collect();
+        let fingerprint = shown.principal.as_str().strip_prefix("cert:").unwrap_or_default();
+        self.fingerprint.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(fingerprint))
+            && matches(&self.name, &names)
+            && matches(&self.subject, &[&shown.subject])
+    }
+}
+
+/// The authenticator. The first rule that fits names the holder; a certificate without one keeps its fingerprint as its name.
+#[derive(Debug)]
+pub struct CertificateAuthenticator {
+    rules: Vec<CertificateRule>,
+    directory: Arc<ArcSwap<Directory>>,
+}
+
+impl CertificateAuthenticator {
+    /// Certificates with these names.
+    #[must_use]
+    pub fn new(rules: Vec<CertificateRule>, directory: Arc<ArcSwap<Directory>>) -> Self {
+        Self { rules, directory }
+    }
+}
+
+impl Authenticator for CertificateAuthenticator {
+    fn name(&self) -> &'static str {
+        "certificate"
+    }
+
+    fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
+        let Some(shown) = arrival.certificate() else { return Ok(None) };
+        let rule = self.rules.iter().find(|rule| rule.is_meant(shown));
+        let principal = rule.map_or_else(|| shown.principal.clone(), |rule| Principal::named(&rule.principal));
+        let said = Said { roles: rule.map(|rule| rule.roles.clone()).unwrap_or_default(), ..Said::default() };
+        let standing = self.directory.load().standing(principal.as_str(), said, None);
+        Ok(Some(Identity {
+            principal,
+            proof: Proof::Certificate,
+            claims: vec![("subject".into(), shown.subject.clone())],
+            address: arrival.address,
+            transport: arrival.transport,
+            standing: Some(standing),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::authenticator::Shown;
+
+    fn identify(rules: Vec<CertificateRule>) -> Identity {
+        let certificate = ShownCertificate {
+            principal: Principal::certificate("ab12"),
+            subject: "CN=ada, O=Example".into(),
+            names: vec!["dns:box.example".into(), "uri:spiffe://example/ada".into()],
+        };
+        let shown = Shown::Certificate(certificate);
+        let arrival = Arrival { transport: "http", address: None, shown: Some(&shown), header: &|_| None, now: 0 };
+        CertificateAuthenticator::new(rules, Arc::default()).identify(&arrival).unwrap().unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_whose_patterns_all_fit_names_the_holder() {
+        let rule =
+            |name: Option<&str>, subject: Option<&str>, fingerprint: Option<&str>, principal: &str| CertificateRule {
+                fingerprint: fingerprint.map(str::to_owned),
+                name: name.map(str::to_owned),
+                subject: subject.map(str::to_owned),
+                principal: principal.to_owned(),
+                roles: vec!["ops".to_owned()],
+            };
+        assert_eq!(identify(Vec::new()).principal.as_str(), "cert:ab12");
+        let by = |rule| identify(vec![rule]).principal.as_str().to_owned();
+        assert_eq!(by(rule(Some("uri:spiffe://example/*"), None, None, "ada")), "ada");
+        assert_eq!(by(rule(None, Some("CN=ada,*"), None, "ada")), "ada");
+        assert_eq!(by(rule(None, None, Some("AB12"), "ada")), "ada");
+        assert_eq!(by(rule(Some("uri:spiffe://example/*"), Some("CN=bob,*"), None, "bob")), "cert:ab12");
+        let two = vec![rule(None, None, Some("ff"), "no"), rule(None, None, Some("ab12"), "yes")];
+        let ada = identify(two);
+        assert!(ada.principal.as_str() == "yes" && ada.has_role("ops"));
+    }
+}

@@ -1,0 +1,118 @@
+//! What callers are known to be: users and groups of the configuration, and the roles that claims bring.
+
+use signalbox_engine::standing::{Credential, Standing, TrustLevel};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What the configuration gives to a user or a group.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Grant {
+    /// Roles.
+    pub roles: Vec<String>,
+    /// Groups; only for users.
+    pub groups: Vec<String>,
+    /// How far they are trusted.
+    pub trust: Option<TrustLevel>,
+    /// Patterns of resources that they may use.
+    pub resources: Vec<String>,
+}
+
+/// What a credential says of its holder.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Said {
+    /// Roles.
+    pub roles: Vec<String>,
+    /// Groups.
+    pub groups: Vec<String>,
+    /// Scopes, if it has any notion of them.
+    pub scopes: Option<Vec<String>>,
+    /// How far the holder is trusted.
+    pub trust: Option<TrustLevel>,
+}
+
+/// All users and groups of the configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Directory {
+    users: HashMap<String, Grant>,
+    groups: HashMap<String, Grant>,
+    default_trust: TrustLevel,
+}
+
+impl Default for Directory {
+    fn default() -> Self {
+        Self::new(HashMap::new(), HashMap::new(), TrustLevel::Verified)
+    }
+}
+
+impl Directory {
+    /// Users by principal, groups by name, and how far a proved caller is trusted about whom nothing else is said.
+    #[must_use]
+    pub fn new(users: HashMap<String, Grant>, groups: HashMap<String, Grant>, default_trust: TrustLevel) -> Self {
+        Self { users, groups, default_trust }
+    }
+
+    /// What is known of a principal with such a credential. The configuration's word on a user's trust is the last one; among
+    /// groups the most trusted one counts.
+    #[must_use]
+    pub fn standing(&self, principal: &str, said: Said, credential: Option<Credential>) -> Arc<Standing> {
+        let user = self.users.get(principal);
+        let mut groups = said.groups;
+        groups.extend(user.into_iter().flat_map(|user| user.groups.iter().cloned()));
+        let mut roles = said.roles;
+        let mut resources: Vec<String> = Vec::new();
+        let mut trust = said.trust;
+        for grant in groups.iter().filter_map(|group| self.groups.get(group)) {
+            roles.extend(grant.roles.iter().cloned());
+            resources.extend(grant.resources.iter().cloned());
+            trust = match (trust, grant.trust) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+        }
+        if let Some(user) = user {
+            roles.extend(user.roles.iter().cloned());
+            resources.extend(user.resources.iter().cloned());
+            trust = user.trust.or(trust);
+        }
+        Arc::new(Standing {
+            trust: trust.unwrap_or(self.default_trust),
+            roles: unique(roles),
+            groups: unique(groups),
+            scopes: said.scopes.map(unique),
+            resources: unique(resources),
+            credential,
+        })
+    }
+}
+
+fn unique(mut words: Vec<String>) -> Vec<Box<str>> {
+    words.sort();
+    words.dedup();
+    words.into_iter().map(String::into_boxed_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn groups_bring_roles_and_the_users_own_entry_decides_trust() {
+        let ops = Grant { roles: texts(&["admin"]), trust: Some(TrustLevel::System), ..Grant::default() };
+        let ada = Grant { groups: texts(&["ops"]), trust: Some(TrustLevel::Community), ..Grant::default() };
+        let directory = Directory::new(
+            HashMap::from([("user:ada".to_owned(), ada)]),
+            HashMap::from([("ops".to_owned(), ops)]),
+            TrustLevel::Verified,
+        );
+        let ada = directory.standing("user:ada", Said { roles: texts(&["reader"]), ..Said::default() }, None);
+        assert_eq!((ada.trust, ada.has_role("admin"), ada.has_role("reader")), (TrustLevel::Community, true, true));
+        let bob = directory.standing("user:bob", Said { groups: texts(&["ops", "nobody"]), ..Said::default() }, None);
+        assert_eq!((bob.trust, bob.groups.len()), (TrustLevel::System, 2));
+        let eve = directory.standing("user:eve", Said::default(), None);
+        assert_eq!((eve.trust, eve.roles.len()), (TrustLevel::Verified, 0));
+    }
+}

@@ -1,0 +1,53 @@
+//! Who is calling, proved, and what each caller is known to be.
+//!
+//! The crate decides and does nothing else: it opens no file and no socket and reads no clock. Keys and key sets are handed
+//! to it as text, times as arguments; `signalbox_assembly` reads the files and fetches the key sets.
+//!
+//! ```text
+//! Authorization: Bearer sbx_…  ─► KeyAuthenticator    ─► ApiKeys      ─┐
+//! Authorization: Bearer a.b.c  ─► TokenAuthenticator  ─► TokenIssuers ─┼─► Directory ─► Identity with its Standing
+//! client certificate           ─► CertificateAuthenticator            ─┘
+//! ```
+//!
+//! # Invariants
+//!
+//! - A credential that is there and not valid ends the attempt: no other way of proving is tried after it.
+//! - The algorithm of a signature is that of the key, never what the token says of itself.
+//! - Secrets are compared in constant time and appear in no error and no `Debug` output.
+//! - A verified token is kept until it expires; revoking its key, its id or its subject reaches every copy.
+
+pub mod api_keys;
+pub mod certificates;
+pub mod directory;
+pub mod jwks;
+pub mod key_authenticator;
+pub mod resource;
+pub mod scope_check;
+pub mod token;
+pub mod token_authenticator;
+pub mod verified_tokens;
+
+pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
+pub use certificates::{CertificateAuthenticator, CertificateRule};
+pub use directory::{Directory, Grant};
+pub use jwks::{KeySet, KeySetError};
+pub use key_authenticator::{KeyAuthenticator, SharedKeys};
+pub use resource::ProtectedResource;
+pub use scope_check::ScopeCheck;
+pub use token::{IssuerRules, TokenError, TokenIssuer};
+pub use token_authenticator::TokenAuthenticator;
+
+use signalbox_engine::authenticator::Arrival;
+use signalbox_engine::{Fault, FaultKind};
+
+/// The token of an `Authorization: Bearer` header, if there is one.
+pub(crate) fn bearer<'a>(arrival: &Arrival<'a>) -> Option<&'a [u8]> {
+    let value = (arrival.header)("authorization")?;
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// The refusal of a credential that was given.
+pub(crate) fn invalid(text: &str) -> Fault {
+    Fault::new(FaultKind::Unauthenticated, text).with_str("error", "invalid_token")
+}

@@ -1,0 +1,86 @@
+//! Asks for the scopes that a tool, prompt or resource needs, of callers whose credential is limited by scopes.
+
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::glob::{Wildcards, fits};
+
+/// A scope and what it is needed for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct ScopeRule {
+    scope: Box<str>,
+    /// Patterns of backends and of names there.
+    patterns: Vec<(String, String)>,
+}
+
+/// The interceptor.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ScopeCheck {
+    /// Needed for every request.
+    required: Vec<Box<str>>,
+    rules: Vec<ScopeRule>,
+}
+
+impl ScopeCheck {
+    /// Needs the `required` scopes for everything, and each of the others where a pattern `BACKEND` or `BACKEND/NAME` fits.
+    #[must_use]
+    pub fn new(required: &[String], scopes: &[(String, Vec<String>)]) -> Self {
+        let split = |pattern: &String| {
+            let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
+            (backend.to_owned(), name.to_owned())
+        };
+        let rule = |(scope, patterns): &(String, Vec<String>)| ScopeRule {
+            scope: scope.as_str().into(),
+            patterns: patterns.iter().map(split).collect(),
+        };
+        Self {
+            required: required.iter().map(|scope| scope.as_str().into()).collect(),
+            rules: scopes.iter().map(rule).collect(),
+        }
+    }
+
+    /// All scopes that this request needs.
+    fn needed(&self, case: &Case<'_>) -> Vec<Box<str>> {
+        let mut needed = self.required.clone();
+        let Some(backend) = case.backend else { return needed };
+        let names = case.exchange.and_then(|exchange| exchange.subject_names());
+        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
+        for rule in &self.rules {
+            let meant = |(of, name): &(String, String)| {
+                fits(of, backend) && names.as_ref().is_none_or(|names| names.fit(false, &|text| fits(name, text)))
+            };
+            if rule.patterns.iter().any(meant) {
+                needed.push(rule.scope.clone());
+            }
+        }
+        needed
+    }
+}
+
+impl Interceptor for ScopeCheck {
+    fn name(&self) -> &'static str {
+        "scopes"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let Some(standing) = case.caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())
+        else {
+            return Judgement::pass();
+        };
+        let needed = self.needed(case);
+        let lacking = standing.lacks(&needed);
+        if lacking.is_empty() {
+            return Judgement::pass();
+        }
+        let text = format!("the credential lacks the scope {}", lacking.join(" "));
+        let fault = Fault::new(FaultKind::InsufficientScope, text.clone()).with_str("scope", &needed.join(" "));
+        Judgement { verdict: Verdict::Refuse(fault), rulings: Ruling::of("refuse", text).into(), effects: Vec::new() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.required.is_empty() && self.rules.is_empty()
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        matches!(phase, Phase::Request | Phase::ToGateway) && !self.is_idle()
+    }
+}

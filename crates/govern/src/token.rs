@@ -1,0 +1,278 @@
+//! Tokens in the form of RFC 7519 and RFC 9068: one issuer, its keys, and what is asked of a token of its.
+
+use crate::directory::Said;
+use crate::jwks::{KeySet, VerifyingKey};
+use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jsonwebtoken::{Algorithm, crypto};
+use serde_json::{Map, Value};
+use signalbox_wire::{Limits, scan::scan};
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+/// The most bytes of a token.
+pub const MAX_TOKEN: usize = 16 * 1024;
+
+/// What is asked of the tokens of an issuer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IssuerRules {
+    /// What the configuration calls it; the first part of its principals.
+    pub name: String,
+    /// The exact `iss` of its tokens.
+    pub issuer: String,
+    /// What `aud` must name one of.
+    pub audiences: Vec<String>,
+    /// What may be used to sign.
+    pub algorithms: Vec<Algorithm>,
+    /// How far its clock may be off, in seconds.
+    pub skew: u64,
+    /// The claim that names the caller.
+    pub subject_claim: String,
+    /// The claims that hold roles, with dots between the names of members.
+    pub role_claims: Vec<String>,
+    /// The claims that hold groups.
+    pub group_claims: Vec<String>,
+    /// Whether a token must have an id.
+    pub require_id: bool,
+}
+
+/// Why a token is refused. The words are for people who look after clients; none repeats anything of the token.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It is not three parts of base64url, or too large.
+    #[error("the token is malformed")]
+    Malformed,
+    /// Its header or claims are not one JSON object with every member once.
+    #[error("the token's {0} is not a JSON object with each member once")]
+    Json(&'static str),
+    /// No issuer of this name is trusted.
+    #[error("the token's issuer is not trusted")]
+    Issuer,
+    /// An algorithm that is not allowed for its key.
+    #[error("the token's algorithm is not allowed")]
+    Algorithm,
+    /// Its header asks for something that is never honoured: keys from elsewhere, or unknown critical members.
+    #[error("the token's header names `{0}`, which is never honoured")]
+    Header(&'static str),
+    /// The issuer has no such key.
+    #[error("the token is signed with a key that its issuer does not have")]
+    Key,
+    /// The signature is not that of the key.
+    #[error("the token's signature is wrong")]
+    Signature,
+    /// A claim is missing or of another kind than it must be.
+    #[error("the token's claim `{0}` is missing or malformed")]
+    Claim(&'static str),
+    /// It is meant for somebody else.
+    #[error("the token is meant for another audience")]
+    Audience,
+    /// It is over.
+    #[error("the token has expired")]
+    Expired,
+    /// It is not good yet.
+    #[error("the token is not valid yet")]
+    Early,
+}
+
+/// What a token says, once it is verified.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Verified {
+    /// On whose behalf its holder calls: the issuer's name and the subject.
+    pub principal: String,
+    /// The id of the token, if it has one.
+    pub id: Option<String>,
+    /// The id of the key that signed it.
+    pub kid: Option<Box<str>>,
+    /// When it expires, in milliseconds since 1970.
+    pub expires: u64,
+    /// The client that it was given to, if it says.
+    pub client: Option<String>,
+    /// What it says of its holder.
+    pub said: Said,
+}
+
+/// An issuer and its keys, which can be replaced while tokens are verified.
+pub struct TokenIssuer {
+    /// What is asked of its tokens.
+    pub rules: IssuerRules,
+    keys: ArcSwap<KeySet>,
+}
+
+impl fmt::Debug for TokenIssuer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenIssuer").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
+/// A token that is taken apart and not verified.
+pub(crate) struct Parts<'a> {
+    signed: &'a str,
+    signature: &'a str,
+    header: Map<String, Value>,
+    claims: Map<String, Value>,
+}
+
+impl<'a> Parts<'a> {
+    /// Takes a token apart.
+    pub fn of(token: &'a [u8]) -> Result<Self, TokenError> {
+        let token = std::str::from_utf8(token).map_err(|_| TokenError::Malformed)?;
+        if token.len() > MAX_TOKEN {
+            return Err(TokenError::Malformed);
+        }
+        let (signed, signature) = token.rsplit_once('.').ok_or(TokenError::Malformed)?;
+        let (header, claims) = signed.split_once('.').ok_or(TokenError::Malformed)?;
+        if claims.contains('.') || signature.is_empty() {
+            return Err(TokenError::Malformed);
+        }
+        Ok(Self { signed, signature, header: object(header, "header")?, claims: object(claims, "claims")? })
+    }
+
+    /// Its issuer, which nobody has verified.
+    pub fn issuer(&self) -> Option<&str> {
+        self.claims.get("iss").and_then(Value::as_str)
+    }
+
+    /// The key that it says it is signed with.
+    pub fn kid(&self) -> Option<&str> {
+        self.header.get("kid").and_then(Value::as_str)
+    }
+}
+
+fn object(part: &str, which: &'static str) -> Result<Map<String, Value>, TokenError> {
+    let bytes = URL_SAFE_NO_PAD.decode(part).map_err(|_| TokenError::Malformed)?;
+    scan(&bytes, &Limits::default()).map_err(|_| TokenError::Json(which))?;
+    serde_json::from_slice(&bytes).map_err(|_| TokenError::Json(which))
+}
+
+impl TokenIssuer {
+    /// An issuer with these keys.
+    #[must_use]
+    pub fn new(rules: IssuerRules, keys: KeySet) -> Self {
+        Self { rules, keys: ArcSwap::from_pointee(keys) }
+    }
+
+    /// Its keys.
+    #[must_use]
+    pub fn keys(&self) -> Arc<KeySet> {
+        self.keys.load_full()
+    }
+
+    /// Replaces its keys.
+    pub fn replace_keys(&self, keys: KeySet) {
+        self.keys.store(Arc::new(keys));
+    }
+
+    /// Verifies a token of this issuer at this time, in milliseconds since 1970.
+    pub(crate) fn verify(&self, parts: &Parts<'_>, now: u64) -> Result<Verified, TokenError> {
+        for never in ["jku", "x5u", "jwk", "crit"] {
+            if parts.header.contains_key(never) {
+                return Err(TokenError::Header(never));
+            }
+        }
+        let algorithm = parts.header.get("alg").and_then(Value::as_str).ok_or(TokenError::Algorithm)?;
+        let algorithm = Algorithm::from_str(algorithm).map_err(|_| TokenError::Algorithm)?;
+        if !self.rules.algorithms.contains(&algorithm) {
+            return Err(TokenError::Algorithm);
+        }
+        if parts.header.get("kid").is_some_and(|kid| !kid.is_string()) {
+            return Err(TokenError::Key);
+        }
+        let keys = self.keys.load();
+        let key = keys.find(parts.kid(), algorithm).ok_or(TokenError::Key)?;
+        let good = crypto::verify(parts.signature, parts.signed.as_bytes(), &key.key, algorithm);
+        match good {
+            Ok(true) => self.claims(parts, key, now),
+            _ => Err(TokenError::Signature),
+        }
+    }
+
+    fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<Verified, TokenError> {
+        let claims = &parts.claims;
+        if parts.issuer() != Some(&self.rules.issuer) {
+            return Err(TokenError::Issuer);
+        }
+        if !strings(claims.get("aud")).iter().any(|aud| self.rules.audiences.contains(aud)) {
+            return Err(TokenError::Audience);
+        }
+        let skew = self.rules.skew * 1_000;
+        let expires = time(claims, "exp")?.ok_or(TokenError::Claim("exp"))?;
+        if expires.saturating_add(skew) <= now {
+            return Err(TokenError::Expired);
+        }
+        let early = |at: Option<u64>| at.is_some_and(|at| at > now.saturating_add(skew));
+        if early(time(claims, "nbf")?) || early(time(claims, "iat")?) {
+            return Err(TokenError::Early);
+        }
+        let subject = claims.get(&self.rules.subject_claim).and_then(Value::as_str);
+        let subject = subject.filter(|subject| is_name(subject)).ok_or(TokenError::Claim("sub"))?;
+        let id = text(claims, "jti")?;
+        if self.rules.require_id && id.is_none() {
+            return Err(TokenError::Claim("jti"));
+        }
+        Ok(Verified {
+            principal: format!("{}:{subject}", self.rules.name),
+            id,
+            kid: key.kid.clone(),
+            expires: expires.saturating_add(skew),
+            client: text(claims, "client_id")?.or(text(claims, "azp")?),
+            said: self.said(claims),
+        })
+    }
+
+    fn said(&self, claims: &Map<String, Value>) -> Said {
+        let all = |paths: &[String]| paths.iter().flat_map(|path| strings(member(claims, path))).collect();
+        let scopes = match (claims.get("scope"), claims.get("scp")) {
+            (Some(Value::String(scope)), _) | (None, Some(Value::String(scope))) => {
+                Some(scope.split_ascii_whitespace().map(str::to_owned).collect())
+            }
+            (Some(list), _) | (None, Some(list)) => Some(strings(Some(list))),
+            (None, None) => Some(Vec::new()),
+        };
+        Said { roles: all(&self.rules.role_claims), groups: all(&self.rules.group_claims), scopes, trust: None }
+    }
+}
+
+/// A name that can stand in a principal: not empty, not long, and without anything that a log could not show.
+fn is_name(subject: &str) -> bool {
+    !subject.is_empty() && subject.len() <= 256 && !subject.chars().any(char::is_control)
+}
+
+/// The member that a path with dots leads to.
+fn member<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    // Some issuers use a URL as the name of a claim.
+    if let Some(whole) = claims.get(path) {
+        return Some(whole);
+    }
+    let mut names = path.split('.');
+    let first = claims.get(names.next()?)?;
+    names.try_fold(first, |value, name| value.get(name))
+}
+
+/// A string, or the strings of a list.
+fn strings(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(list)) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A claim that is a string, if it is there.
+fn text(claims: &Map<String, Value>, name: &'static str) -> Result<Option<String>, TokenError> {
+    match claims.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(TokenError::Claim(name)),
+    }
+}
+
+/// A claim that is a time in seconds, whole or not, as milliseconds.
+fn time(claims: &Map<String, Value>, name: &'static str) -> Result<Option<u64>, TokenError> {
+    let Some(value) = claims.get(name) else { return Ok(None) };
+    let seconds = value.as_f64().filter(|seconds| (0.0..1e12).contains(seconds)).ok_or(TokenError::Claim(name))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked above")]
+    let millis = (seconds * 1_000.0) as u64;
+    Ok(Some(millis))
+}

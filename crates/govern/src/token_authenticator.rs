@@ -1,0 +1,121 @@
+//! Identifies callers by a bearer token that a trusted issuer has signed.
+
+use crate::directory::Directory;
+use crate::token::{Parts, TokenError, TokenIssuer, Verified};
+use crate::verified_tokens::{VerifiedToken, VerifiedTokens};
+use crate::{api_keys, bearer, invalid};
+use arc_swap::ArcSwap;
+use signalbox_engine::authenticator::{Arrival, Authenticator};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::standing::Credential;
+use signalbox_engine::{Fault, Principal, Proof};
+use std::fmt;
+use std::sync::Arc;
+
+/// When the keys of an issuer are asked for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum KeysWanted {
+    /// A token is about to be verified: what can be read at once is brought up to date.
+    BeforeUse,
+    /// A token names a key that the issuer did not have when its keys were last read.
+    Unknown,
+}
+
+/// Brings the keys of issuers up to date.
+pub type KeySupply = Box<dyn Fn(&TokenIssuer, KeysWanted) + Send + Sync>;
+
+/// The authenticator.
+pub struct TokenAuthenticator {
+    issuers: Vec<Arc<TokenIssuer>>,
+    directory: Arc<ArcSwap<Directory>>,
+    tokens: VerifiedTokens,
+    supply: KeySupply,
+}
+
+impl fmt::Debug for TokenAuthenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenAuthenticator").field("issuers", &self.issuers).finish_non_exhaustive()
+    }
+}
+
+impl TokenAuthenticator {
+    /// Trusts these issuers.
+    #[must_use]
+    pub fn new(issuers: Vec<Arc<TokenIssuer>>, directory: Arc<ArcSwap<Directory>>, supply: KeySupply) -> Self {
+        Self { issuers, directory, tokens: VerifiedTokens::default(), supply }
+    }
+
+    /// The tokens that were verified.
+    #[must_use]
+    pub fn tokens(&self) -> &VerifiedTokens {
+        &self.tokens
+    }
+
+    /// Forgets and revokes the tokens whose key their issuer no longer has.
+    pub fn withdraw_keys(&self, issuer: &TokenIssuer) -> usize {
+        let keys = issuer.keys();
+        self.tokens.revoke(|token| *token.issuer == *issuer.rules.name && !keys.knows(token.kid.as_deref()))
+    }
+
+    fn verify(&self, token: &[u8], now: u64) -> Result<VerifiedToken, TokenError> {
+        let parts = Parts::of(token)?;
+        let named = |issuer: &&Arc<TokenIssuer>| parts.issuer() == Some(&issuer.rules.issuer);
+        let issuer = self.issuers.iter().find(named).ok_or(TokenError::Issuer)?;
+        (self.supply)(issuer, KeysWanted::BeforeUse);
+        let verified = issuer.verify(&parts, now).inspect_err(|error| {
+            if *error == TokenError::Key {
+                (self.supply)(issuer, KeysWanted::Unknown);
+            }
+        })?;
+        let token_kept = self.keep(issuer, verified);
+        self.tokens.insert(token, token_kept.clone(), now);
+        Ok(token_kept)
+    }
+
+    fn keep(&self, issuer: &TokenIssuer, verified: Verified) -> VerifiedToken {
+        let id = format!("{}/{}", issuer.rules.name, verified.id.as_deref().unwrap_or("-"));
+        let (credential, revocation) = Credential::new(&id, Some(verified.expires));
+        let mut claims: Vec<(Box<str>, Box<str>)> = vec![("issuer".into(), issuer.rules.issuer.as_str().into())];
+        claims.extend(verified.client.map(|client| ("client_id".into(), client.into())));
+        let standing = self.directory.load().standing(&verified.principal, verified.said, Some(credential));
+        VerifiedToken {
+            principal: Principal::named(&verified.principal),
+            standing,
+            claims,
+            issuer: issuer.rules.name.as_str().into(),
+            kid: verified.kid,
+            revocations: vec![revocation],
+        }
+    }
+}
+
+impl Authenticator for TokenAuthenticator {
+    fn name(&self) -> &'static str {
+        "token"
+    }
+
+    fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
+        let Some(token) = bearer(arrival).filter(|token| !token.starts_with(api_keys::PREFIX.as_bytes())) else {
+            return Ok(None);
+        };
+        let known = match self.tokens.get(token, arrival.now) {
+            Some(known) => known,
+            None => self.verify(token, arrival.now).map_err(|error| invalid(&error.to_string()))?,
+        };
+        Ok(Some(Identity {
+            principal: known.principal,
+            proof: Proof::Token,
+            claims: known.claims,
+            address: arrival.address,
+            transport: arrival.transport,
+            standing: Some(known.standing),
+        }))
+    }
+
+    fn is_per_request(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

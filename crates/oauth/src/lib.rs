@@ -1,0 +1,39 @@
+//! Credentials toward protected MCP servers, behind `runtime::BackendCredentials`.
+//!
+//! [`StaticCredentials`] sends a configured secret. [`OauthCredentials`] is an OAuth client: it reads a server's challenge, finds its
+//! authorization server ([`discovery`]), identifies itself there ([`client_identity`]), gets tokens by the grant that is configured
+//! ([`token_request`], [`token_exchange`]) or by a person's sign-in ([`sign_in`]), and keeps them sealed ([`vault`]). Every address that
+//! others name is dialled only if it is public or allowed by name ([`outbound`]).
+
+pub mod challenge;
+pub mod client_identity;
+pub mod discovery;
+mod error;
+mod form;
+pub mod loopback_door;
+pub mod oauth_credentials;
+pub mod oauth_desk;
+pub mod outbound;
+mod pkce;
+mod private_key;
+pub mod probe;
+pub mod secret_source;
+pub mod secret_text;
+pub mod sign_in;
+pub mod spec;
+pub mod static_credentials;
+pub mod token_exchange;
+pub mod token_request;
+pub mod vault;
+mod web_address;
+
+pub use error::OauthError;
+pub use loopback_door::LoopbackDoor;
+pub use oauth_credentials::OauthCredentials;
+pub use oauth_desk::OauthDesk;
+pub use outbound::{AllowEntry, Outbound};
+pub use secret_source::SecretSource;
+pub use secret_text::SecretText;
+pub use spec::{AssertionSpec, AuthSpec, ClientSpec, ExchangeSpec, Grant, OauthSpec, Provider, StaticSpec};
+pub use static_credentials::StaticCredentials;
+pub use vault::Vault;

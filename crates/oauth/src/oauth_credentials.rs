@@ -1,0 +1,392 @@
+//! Tokens for one backend: sent while they are fresh, refreshed ahead of their end, got anew when the backend refuses them.
+
+use crate::challenge::Challenge;
+use crate::client_identity::ClientIdentity;
+use crate::discovery::ServerMetadata;
+use crate::discovery::{self, Discovered};
+use crate::error::OauthError;
+use crate::oauth_desk::{CALLBACK, OauthDesk};
+use crate::private_key::now;
+use crate::secret_source::SecretSource;
+use crate::secret_text::SecretText;
+use crate::sign_in::{Holder, SignIn};
+use crate::spec::{ExchangeSpec, Grant, OauthSpec};
+use crate::token_exchange::{self, token_endpoint};
+use crate::token_request::{TokenContext, TokenSet};
+use crate::web_address::{WebAddress, canonical};
+use http::header::{AUTHORIZATION, HeaderValue};
+use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_runtime::{BackendCredentials, BoxFuture, Credential, Refusal};
+use signalbox_transport::web_client::DialGuard as _;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Whoever shares a token with all others.
+pub const EVERYBODY: &str = "*";
+/// The scope that asks for a refresh token, where the authorization server knows it.
+const OFFLINE: &str = "offline_access";
+/// A token that is refused right after it was given is not replaced: the next one would be refused too.
+const TOO_SOON: u64 = 10;
+
+/// The OAuth client of one backend.
+pub struct OauthCredentials(Arc<Inner>);
+
+struct Inner {
+    backend: Arc<str>,
+    /// The address of the backend, with http or https.
+    url: String,
+    spec: OauthSpec,
+    desk: Arc<OauthDesk>,
+}
+
+/// What became of the attempt to get a token.
+enum Got {
+    Token(TokenSet),
+    /// A person has to open this address.
+    Ask(String),
+    /// No token would change the refusal.
+    Nothing,
+}
+
+impl OauthCredentials {
+    /// The client of the backend at this address.
+    #[must_use]
+    pub fn new(backend: &str, url: &str, spec: OauthSpec, desk: Arc<OauthDesk>) -> Self {
+        let url = match url.strip_prefix("ws") {
+            Some(rest) => format!("http{rest}"),
+            None => url.to_owned(),
+        };
+        Self(Arc::new(Inner { backend: backend.into(), url, spec, desk }))
+    }
+
+    /// The address at which a person signs in for this principal. `challenges` are those of the server, if it was asked.
+    ///
+    /// # Errors
+    /// If the server needs no sign-in of a person, or cannot be used.
+    pub async fn sign_in_url(&self, whose: &Principal, challenges: &[String]) -> Result<String, OauthError> {
+        let inner = &self.0;
+        let holder = inner.holder(Some(whose))?;
+        let challenge = Challenge::bearer(challenges);
+        let found = inner.discover(challenge.as_ref()).await?;
+        let scopes = inner.scopes(&holder, challenge.as_ref(), &found, None).await?;
+        inner.ask(&holder, found, scopes).await
+    }
+
+    /// Whose tokens those of this principal are.
+    ///
+    /// # Errors
+    /// Never for a principal.
+    pub fn holder(&self, whose: &Principal) -> Result<Holder, OauthError> {
+        self.0.holder(Some(whose))
+    }
+}
+
+impl Inner {
+    fn holder(&self, whose: Option<&Principal>) -> Result<Holder, OauthError> {
+        let subject = match (self.spec.per_user, whose) {
+            (false, _) => EVERYBODY,
+            (true, Some(whose)) => whose.as_str(),
+            (true, None) => return Err(OauthError::NoSubject),
+        };
+        Ok(Holder { backend: self.backend.to_string(), subject: subject.to_owned() })
+    }
+
+    /// True if a token is for the server at our address: under the name of the backend there may have been another one before.
+    fn is_for_us(&self, token: &TokenSet) -> bool {
+        match &self.spec.resource {
+            Some(resource) => *resource == token.resource,
+            None => WebAddress::read(&token.resource)
+                .zip(WebAddress::read(&self.url))
+                .is_some_and(|(resource, url)| resource.holds(&url)),
+        }
+    }
+
+    /// The token to send now; none if the request is to be tried without one.
+    async fn current(&self, whose: Option<&Principal>) -> Result<Option<TokenSet>, OauthError> {
+        let holder = self.holder(whose)?;
+        match self.desk.token(&holder).await?.filter(|token| self.is_for_us(token)) {
+            Some(token) if token.is_fresh(now()) => return Ok(Some(token)),
+            None => return Ok(None),
+            Some(_) => {}
+        }
+        let turn = self.desk.turn(&holder);
+        let _turn = turn.lock().await;
+        let kept = self.desk.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
+        let Some(token) = kept else { return Ok(None) };
+        if token.is_fresh(now()) {
+            return Ok(Some(token));
+        }
+        match self.refresh(&holder, &token).await {
+            Ok(Some(token)) => Ok(Some(token)),
+            Ok(None) => Ok(Some(token).filter(|token| !token.is_over(now()))),
+            Err(error) => {
+                tracing::warn!(backend = %self.backend, %error, "a token could not be refreshed");
+                Ok(Some(token).filter(|token| !token.is_over(now())))
+            }
+        }
+    }
+
+    /// A token by the refresh token, where there is one.
+    async fn refresh(&self, holder: &Holder, token: &TokenSet) -> Result<Option<TokenSet>, OauthError> {
+        let Some(refresh) = &token.refresh else { return Ok(None) };
+        let Some(client) = self.known_client(token).await? else { return Ok(None) };
+        let context = TokenContext {
+            client: &client,
+            token_endpoint: &token.token_endpoint,
+            resource: &token.resource,
+            takes_resource: self.spec.provider.takes_resource(),
+            scopes: &token.scopes,
+        };
+        let grant = [("grant_type", "refresh_token"), ("refresh_token", refresh.expose())];
+        let mut new = context.ask(&self.desk.outbound, &grant).await?;
+        new.refresh = new.refresh.or_else(|| token.refresh.clone());
+        self.desk.keep(holder, new.clone()).await?;
+        Ok(Some(new))
+    }
+
+    /// The client that a token was got with.
+    async fn known_client(&self, token: &TokenSet) -> Result<Option<ClientIdentity>, OauthError> {
+        let server = ServerMetadata { issuer: token.issuer.clone(), ..ServerMetadata::default() };
+        if let Some(spec) = &self.spec.client {
+            let client = ClientIdentity::configured(spec, &server, "").await?;
+            return Ok(
+                Some(ClientIdentity { auth: token.client_auth, ..client }).filter(|own| own.id == token.client_id)
+            );
+        }
+        if let Some(client) = self.desk.kept_client(token).await? {
+            return Ok(Some(client));
+        }
+        let reads = ServerMetadata { client_id_metadata_document_supported: true, ..server };
+        let client = ClientIdentity::by_document(&self.desk.outbound, &reads, "");
+        Ok(client.filter(|client| client.id == token.client_id))
+    }
+
+    /// Another token, after the backend refused a request.
+    async fn renewed(&self, whose: Option<&Principal>, refusal: Refusal) -> Result<Got, OauthError> {
+        let challenge = Challenge::bearer(&refusal.challenges);
+        let challenge = challenge.as_ref();
+        let lacks_scope = challenge.and_then(|challenge| challenge.param("error")) == Some("insufficient_scope");
+        if refusal.status == 403 && !lacks_scope {
+            return Ok(Got::Nothing);
+        }
+        let holder = self.holder(whose)?;
+        // Before the turn is taken, which the end of a sign-in needs too.
+        self.desk.wait_for_browser(&holder).await;
+        let turn = self.desk.turn(&holder);
+        let _turn = turn.lock().await;
+        let kept = self.desk.token_in_store(&holder).await?.filter(|token| self.is_for_us(token));
+        if let Some(token) = &kept
+            && refusal.used.as_ref() != Some(&credential(token))
+            && !token.is_over(now())
+        {
+            return Ok(Got::Token(token.clone()));
+        }
+        let found = self.discover(challenge).await?;
+        // A token is of one issuer and for one server; where these are others now, it has no use any more.
+        let kept = kept.filter(|token| token.issuer == found.server.issuer && token.resource == found.resource);
+        let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
+        if let Some(token) = &kept {
+            let had = wanted.iter().all(|scope| token.scopes.contains(scope));
+            if lacks_scope && had {
+                return Ok(Got::Nothing);
+            }
+            if !lacks_scope && let Ok(Some(token)) = self.refresh(&holder, token).await {
+                return Ok(Got::Token(token));
+            }
+        }
+        let scopes = self.scopes(&holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
+        let token = match &self.spec.grant {
+            Grant::SignIn => {
+                self.desk.want(&holder, &scopes).await?;
+                return self.ask(&holder, found, scopes).await.map(Got::Ask);
+            }
+            _ if !lacks_scope && kept.is_some_and(|token| now() < token.given + TOO_SOON) => return Ok(Got::Nothing),
+            Grant::ClientCredentials => self.client_credentials(&found, &scopes).await?,
+            Grant::TokenExchange(spec) => self.exchange(spec, whose, &found, &scopes).await?,
+            Grant::JwtBearer(spec) => {
+                let client = self.own_client(&found).await?;
+                let assertion = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+                let outbound = &self.desk.outbound;
+                token_exchange::jwt_bearer(outbound, &client, &assertion, (&found, &scopes)).await?
+            }
+            Grant::Enterprise(spec) => self.enterprise(spec, whose, &found, &scopes).await?,
+        };
+        self.desk.keep(&holder, token.clone()).await?;
+        Ok(Got::Token(token))
+    }
+
+    /// Where tokens for the backend come from.
+    async fn discover(&self, challenge: Option<&Challenge>) -> Result<Discovered, OauthError> {
+        let own = || self.spec.resource.clone().or_else(|| canonical(&self.url)).ok_or(OauthError::NoServer);
+        if let Grant::TokenExchange(spec) = &self.spec.grant {
+            // Where the token is exchanged is configured, so that nothing has to be found out.
+            let issuer = self.spec.issuer.clone().unwrap_or_else(|| spec.url.clone());
+            let server = ServerMetadata { issuer, token_endpoint: Some(spec.url.clone()), ..ServerMetadata::default() };
+            return Ok(Discovered { resource: own()?, scopes: Vec::new(), server });
+        }
+        let hint = challenge.and_then(|challenge| challenge.param("resource_metadata"));
+        let mut wanted = self.spec.issuer.clone();
+        // A client that was registered by hand is known to one issuer; it is shown to no other.
+        if wanted.is_none() && self.spec.client.is_some() {
+            wanted = self.desk.vault.read().await?.issuers.get(&*self.backend).cloned();
+        }
+        let mut found = discovery::discover(&self.desk.outbound, &self.url, hint, wanted.as_deref()).await?;
+        if let Some(resource) = &self.spec.resource {
+            found.resource.clone_from(resource);
+        }
+        Ok(found)
+    }
+
+    /// The scopes to ask for: those of the challenge, else all that the server knows, and in a step-up those of before too.
+    async fn scopes(
+        &self,
+        holder: &Holder,
+        challenge: Option<&Challenge>,
+        found: &Discovered,
+        before: Option<&TokenSet>,
+    ) -> Result<Vec<String>, OauthError> {
+        let mut scopes = challenge.map(Challenge::scopes).unwrap_or_default();
+        if scopes.is_empty() {
+            let kept = self.desk.vault.read().await?;
+            let wanted = kept.wanted.get(&holder.backend).and_then(|all| all.get(&holder.subject)).cloned();
+            scopes = wanted.unwrap_or_else(|| found.scopes.clone());
+        }
+        let more = before.map(|token| token.scopes.clone()).unwrap_or_default();
+        let offline = found.server.scopes_supported.iter().filter(|scope| *scope == OFFLINE);
+        let offline: Vec<String> = offline.filter(|_| self.spec.grant == Grant::SignIn).cloned().collect();
+        for scope in self.spec.scopes.iter().chain(&more).chain(&offline) {
+            if !scopes.contains(scope) {
+                scopes.push(scope.clone());
+            }
+        }
+        Ok(scopes)
+    }
+
+    /// The address at which a person signs in.
+    async fn ask(&self, holder: &Holder, found: Discovered, scopes: Vec<String>) -> Result<String, OauthError> {
+        let base = self.desk.base().await?;
+        let redirect = format!("{base}{CALLBACK}");
+        let client = self.desk.client(self.spec.client.as_ref(), &found.server, &redirect, &scopes).await?;
+        let endpoint = found.server.authorization_endpoint.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
+        let plain = endpoint.as_ref().is_some_and(|url| url.scheme_str() != Some("https"));
+        let host = endpoint.as_ref().and_then(http::Uri::host).unwrap_or_default();
+        if plain && !self.desk.outbound.may_be_plain(host.trim_matches(['[', ']'])) {
+            return Err(OauthError::BadMetadata("people would sign in without TLS"));
+        }
+        let takes_resource = self.spec.provider.takes_resource();
+        let sign_in = SignIn::begin(holder.clone(), client, found, scopes, takes_resource)?;
+        Ok(self.desk.add_sign_in(&base, sign_in))
+    }
+
+    async fn client_credentials(&self, found: &Discovered, scopes: &[String]) -> Result<TokenSet, OauthError> {
+        let client = self.own_client(found).await?;
+        let scope = scopes.join(" ");
+        let mut grant = vec![("grant_type", "client_credentials")];
+        if !scope.is_empty() {
+            grant.push(("scope", &scope));
+        }
+        self.context(&client, found, scopes)?.ask(&self.desk.outbound, &grant).await
+    }
+
+    /// The client that was registered by hand at the backend's authorization server.
+    async fn own_client(&self, found: &Discovered) -> Result<ClientIdentity, OauthError> {
+        let spec = self.spec.client.as_ref().ok_or(OauthError::NoClient)?;
+        ClientIdentity::configured(spec, &found.server, "").await
+    }
+
+    async fn exchange(
+        &self,
+        spec: &ExchangeSpec,
+        whose: Option<&Principal>,
+        found: &Discovered,
+        scopes: &[String],
+    ) -> Result<TokenSet, OauthError> {
+        let client = spec.client.as_ref().or(self.spec.client.as_ref()).ok_or(OauthError::NoClient)?;
+        let client = ClientIdentity::configured(client, &found.server, "").await?;
+        let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+        token_exchange::exchange(&self.desk.outbound, spec, &subject, &self.context(&client, found, scopes)?).await
+    }
+
+    async fn enterprise(
+        &self,
+        spec: &ExchangeSpec,
+        whose: Option<&Principal>,
+        found: &Discovered,
+        scopes: &[String],
+    ) -> Result<TokenSet, OauthError> {
+        let own = self.spec.client.as_ref().ok_or(OauthError::NoClient)?;
+        let at_server = ClientIdentity::configured(own, &found.server, "").await?;
+        let provider = ServerMetadata { issuer: spec.url.clone(), ..ServerMetadata::default() };
+        let at_provider = ClientIdentity::configured(spec.client.as_ref().unwrap_or(own), &provider, "").await?;
+        let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+        let clients = (&at_provider, &at_server);
+        token_exchange::enterprise(&self.desk.outbound, spec, clients, &subject, (found, scopes)).await
+    }
+
+    fn context<'a>(
+        &self,
+        client: &'a ClientIdentity,
+        found: &'a Discovered,
+        scopes: &'a [String],
+    ) -> Result<TokenContext<'a>, OauthError> {
+        Ok(TokenContext {
+            client,
+            token_endpoint: token_endpoint(&found.server)?,
+            resource: &found.resource,
+            takes_resource: self.spec.provider.takes_resource(),
+            scopes,
+        })
+    }
+
+    fn fault(&self, error: &OauthError) -> Fault {
+        let text = format!("there is no credential for backend `{}`: {error}", self.backend);
+        Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)
+    }
+
+    fn sign_in_needed(&self, url: &str) -> Fault {
+        let text = format!("backend `{}` wants you to sign in: open {url}", self.backend);
+        Fault::new(FaultKind::SignInNeeded, text).with_str("backend", &self.backend).with_str("url", url)
+    }
+}
+
+/// The token that is exchanged for whoever calls.
+async fn subject(
+    shared: Option<&SecretSource>,
+    users: &BTreeMap<String, SecretSource>,
+    whose: Option<&Principal>,
+) -> Result<SecretText, OauthError> {
+    let own = whose.and_then(|whose| users.get(whose.as_str()));
+    Ok(own.or(shared).ok_or(OauthError::NoSubject)?.read().await?)
+}
+
+/// The header of a token. The token is one of visible characters.
+fn credential(token: &TokenSet) -> Credential {
+    let value = HeaderValue::from_str(&format!("Bearer {}", token.access.expose()));
+    Credential::new(AUTHORIZATION, value.unwrap_or_else(|_| HeaderValue::from_static("Bearer")))
+}
+
+impl BackendCredentials for OauthCredentials {
+    fn is_per_user(&self) -> bool {
+        self.0.spec.per_user
+    }
+
+    fn current(&self, whose: Option<Principal>) -> BoxFuture<Result<Option<Credential>, Fault>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            let token = inner.current(whose.as_ref()).await.map_err(|error| inner.fault(&error))?;
+            Ok(token.as_ref().map(credential))
+        })
+    }
+
+    fn renewed(&self, whose: Option<Principal>, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move {
+            match inner.renewed(whose.as_ref(), refusal).await {
+                Ok(Got::Token(token)) => Ok(Some(credential(&token))),
+                Ok(Got::Nothing) => Ok(None),
+                Ok(Got::Ask(url)) => Err(inner.sign_in_needed(&url)),
+                Err(error) => Err(inner.fault(&error)),
+            }
+        })
+    }
+}

@@ -1,0 +1,333 @@
+//! What the OAuth clients of all backends share: the token store, the sign-ins under way, and the pages that browsers are sent to.
+
+use crate::client_identity::ClientIdentity;
+use crate::discovery::ServerMetadata;
+use crate::error::OauthError;
+use crate::loopback_door::LoopbackDoor;
+use crate::outbound::Outbound;
+use crate::private_key::now;
+use crate::sign_in::{Holder, SignIn, SignIns};
+use crate::spec::ClientSpec;
+use crate::token_exchange::token_endpoint;
+use crate::token_request::{TokenContext, TokenSet};
+use crate::vault::{Kept, Vault};
+use signalbox_engine::lock::LockResultExt as _;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Where people begin a sign-in; a ticket follows.
+pub const CONNECT: &str = "/auth/connect/";
+/// Where browsers come back to.
+pub const CALLBACK: &str = "/auth/callback";
+/// How long a call waits for a person who is signing in, and for the browser to open if a sign-in was offered just now.
+const BROWSER_TIME: Duration = Duration::from_secs(45);
+const OPENING_TIME: Duration = Duration::from_secs(3);
+/// When a sign-in counts as offered just now. Earlier nobody can have seen it: several requests of one handshake are refused at once.
+const JUST_NOW: Range<Duration> = Duration::from_millis(300)..Duration::from_secs(10);
+/// How often the store is read again for a token that is not there.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Told what became of a sign-in at a backend.
+type SignedIn = Box<dyn Fn(&str, Result<(), &OauthError>) + Send + Sync>;
+
+/// Shared by the OAuth clients of all backends.
+pub struct OauthDesk {
+    /// Where requests may go.
+    pub outbound: Outbound,
+    /// The token store.
+    pub vault: Vault,
+    sign_ins: Mutex<SignIns>,
+    tokens: Mutex<KnownTokens>,
+    turns: Mutex<HashMap<Holder, Arc<tokio::sync::Mutex<()>>>>,
+    door: tokio::sync::Mutex<Option<LoopbackDoor>>,
+    signed_in: OnceLock<SignedIn>,
+    /// Counts what happens to sign-ins: opened, ended.
+    moves: tokio::sync::watch::Sender<u64>,
+}
+
+/// Tokens that were read or got, each with when that was.
+#[derive(Default)]
+struct KnownTokens {
+    /// When the store was changed last, as far as this process knows.
+    store: Option<SystemTime>,
+    all: HashMap<Holder, (Option<TokenSet>, Instant)>,
+}
+
+/// What a browser gets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Page {
+    /// Another address to go to.
+    Redirect(String),
+    /// A text for the person.
+    Text {
+        /// The HTTP status.
+        status: u16,
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl OauthDesk {
+    /// A desk over a token store.
+    #[must_use]
+    pub fn new(outbound: Outbound, vault: Vault) -> Arc<Self> {
+        Arc::new(Self {
+            outbound,
+            vault,
+            sign_ins: Mutex::default(),
+            tokens: Mutex::default(),
+            turns: Mutex::default(),
+            door: tokio::sync::Mutex::default(),
+            signed_in: OnceLock::new(),
+            moves: tokio::sync::watch::Sender::default(),
+        })
+    }
+
+    /// Calls this with the name of the backend whenever a sign-in has ended. Only the first caller is heard.
+    pub fn on_sign_in(&self, told: impl Fn(&str, Result<(), &OauthError>) + Send + Sync + 'static) {
+        let _ = self.signed_in.set(Box::new(told));
+    }
+
+    /// Whoever gets a token for this holder waits for its turn.
+    pub(crate) fn turn(&self, holder: &Holder) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(self.turns.lock().unpoisoned().entry(holder.clone()).or_default())
+    }
+
+    /// The token of a holder, as it is known.
+    pub(crate) async fn token(&self, holder: &Holder) -> Result<Option<TokenSet>, OauthError> {
+        let changed = self.vault.changed();
+        let known = {
+            let mut tokens = self.tokens.lock().unpoisoned();
+            // Another process may have signed in or out.
+            if tokens.store != changed {
+                *tokens = KnownTokens { store: changed, all: HashMap::new() };
+            }
+            tokens.all.get(holder).cloned()
+        };
+        match known {
+            Some((Some(token), _)) => Ok(Some(token)),
+            Some((None, looked)) if looked.elapsed() < LOOK_AGAIN => Ok(None),
+            _ => self.token_in_store(holder).await,
+        }
+    }
+
+    /// The token of a holder in the store, where another process may have put it.
+    pub(crate) async fn token_in_store(&self, holder: &Holder) -> Result<Option<TokenSet>, OauthError> {
+        let kept = self.vault.read().await?;
+        let token = kept.tokens.get(&holder.backend).and_then(|tokens| tokens.get(&holder.subject)).cloned();
+        self.tokens.lock().unpoisoned().all.insert(holder.clone(), (token.clone(), Instant::now()));
+        Ok(token)
+    }
+
+    /// Keeps a token.
+    pub(crate) async fn keep(&self, holder: &Holder, token: TokenSet) -> Result<(), OauthError> {
+        let kept = token.clone();
+        self.vault
+            .change(|all| {
+                all.issuers.insert(holder.backend.clone(), kept.issuer.clone());
+                if let Some(wanted) = all.wanted.get_mut(&holder.backend) {
+                    wanted.remove(&holder.subject);
+                }
+                all.tokens.entry(holder.backend.clone()).or_default().insert(holder.subject.clone(), kept);
+            })
+            .await?;
+        self.tokens.lock().unpoisoned().all.insert(holder.clone(), (Some(token), Instant::now()));
+        Ok(())
+    }
+
+    /// Forgets the token of a holder. True if there was one.
+    ///
+    /// # Errors
+    /// If the store cannot be changed.
+    pub async fn forget(&self, holder: &Holder) -> Result<bool, OauthError> {
+        self.tokens.lock().unpoisoned().all.remove(holder);
+        let forget = |all: &mut Kept| {
+            let tokens = all.tokens.get_mut(&holder.backend);
+            tokens.is_some_and(|tokens| tokens.remove(&holder.subject).is_some())
+        };
+        Ok(self.vault.change(forget).await?)
+    }
+
+    /// Remembers the scopes that a server asked for, for whoever signs in next, in this process or another.
+    pub(crate) async fn want(&self, holder: &Holder, scopes: &[String]) -> Result<(), OauthError> {
+        let kept = self.vault.read().await?;
+        if kept.wanted.get(&holder.backend).and_then(|all| all.get(&holder.subject)).is_some_and(|own| own == scopes) {
+            return Ok(());
+        }
+        let want = |all: &mut Kept| {
+            let wanted = all.wanted.entry(holder.backend.clone()).or_default();
+            wanted.insert(holder.subject.clone(), scopes.to_vec());
+        };
+        Ok(self.vault.change(want).await?)
+    }
+
+    /// The client that the authorization server knows us as: by hand, by document, as registered before, newly registered.
+    pub(crate) async fn client(
+        &self,
+        configured: Option<&ClientSpec>,
+        server: &ServerMetadata,
+        redirect_uri: &str,
+        scopes: &[String],
+    ) -> Result<ClientIdentity, OauthError> {
+        if let Some(spec) = configured {
+            return ClientIdentity::configured(spec, server, redirect_uri).await;
+        }
+        if let Some(client) = ClientIdentity::by_document(&self.outbound, server, redirect_uri) {
+            return Ok(client);
+        }
+        let kept = self.vault.read().await?;
+        if let Some(client) = kept.clients.iter().find(|client| client.serves(server, redirect_uri, now())) {
+            return Ok(client.clone());
+        }
+        let client = ClientIdentity::registered(&self.outbound, server, redirect_uri, scopes).await?;
+        let new = client.clone();
+        self.vault
+            .change(|all| {
+                all.clients.retain(|one| one.issuer != new.issuer || one.redirect_uri != new.redirect_uri);
+                all.clients.push(new);
+            })
+            .await?;
+        Ok(client)
+    }
+
+    /// The registered client that a token was given to, if it is still kept.
+    pub(crate) async fn kept_client(&self, token: &TokenSet) -> Result<Option<ClientIdentity>, OauthError> {
+        let kept = self.vault.read().await?;
+        let fits = |client: &ClientIdentity| client.issuer == token.issuer && client.id == token.client_id;
+        Ok(kept.clients.into_iter().find(fits))
+    }
+
+    /// Where browsers reach this process. If nothing else is configured, a door on loopback is opened for them.
+    ///
+    /// # Errors
+    /// If there is no port for it.
+    pub async fn base(self: &Arc<Self>) -> Result<String, OauthError> {
+        if let Some(url) = &self.outbound.public_url {
+            return Ok(url.trim_end_matches('/').to_owned());
+        }
+        let mut door = self.door.lock().await;
+        if let Some(door) = &*door {
+            return Ok(door.base());
+        }
+        let before = self.vault.read().await?.redirect_port;
+        let opened = LoopbackDoor::open(self, before).await?;
+        let port = opened.port();
+        if before != Some(port) {
+            self.vault.change(|all| all.redirect_port = Some(port)).await?;
+        }
+        let base = opened.base();
+        *door = Some(opened);
+        Ok(base)
+    }
+
+    /// The address that a person opens to sign in. Of sign-ins that ask for the same, one is enough.
+    pub(crate) fn add_sign_in(&self, base: &str, sign_in: SignIn) -> String {
+        let mut all = self.sign_ins.lock().unpoisoned();
+        let issuer = sign_in.found.server.issuer.clone();
+        if let Some(waiting) = all.waiting(&sign_in.holder, &sign_in.scopes, &issuer) {
+            return format!("{base}{CONNECT}{}", waiting.ticket);
+        }
+        let url = format!("{base}{CONNECT}{}", sign_in.ticket);
+        all.add(sign_in);
+        url
+    }
+
+    /// Waits while the holder is in the browser, so that a call which comes back from there finds the token. A sign-in that was
+    /// offered just now may be about to be opened.
+    pub(crate) async fn wait_for_browser(&self, holder: &Holder) {
+        let mut moves = self.moves.subscribe();
+        let opening = async {
+            while self.sign_ins.lock().unpoisoned().is_offered(holder, &JUST_NOW) {
+                let _ = moves.changed().await;
+            }
+        };
+        let _ = tokio::time::timeout(OPENING_TIME, opening).await;
+        let mut moves = self.moves.subscribe();
+        let ending = async {
+            while self.sign_ins.lock().unpoisoned().is_open(holder) {
+                let _ = moves.changed().await;
+            }
+        };
+        let _ = tokio::time::timeout(BROWSER_TIME, ending).await;
+    }
+
+    /// Whose sign-in a ticket is for, while it is good.
+    #[must_use]
+    pub fn holder(&self, ticket: &str) -> Option<Holder> {
+        self.sign_ins.lock().unpoisoned().holder(ticket).cloned()
+    }
+
+    /// The page of a ticket.
+    #[must_use]
+    pub fn connect(&self, ticket: &str) -> Page {
+        let opened = self.sign_ins.lock().unpoisoned().open(ticket);
+        match opened {
+            Some(url) => {
+                self.moves.send_modify(|count| *count += 1);
+                Page::Redirect(url)
+            }
+            None => Page::Text {
+                status: 404,
+                text: "This address was used already, or it is too old. Try again what led here, to get a new one."
+                    .to_owned(),
+            },
+        }
+    }
+
+    /// The page that a browser comes back to.
+    pub async fn callback(&self, query: Vec<(String, String)>) -> Page {
+        match self.finish(&query).await {
+            (backend, Ok(())) => {
+                tracing::info!(%backend, "somebody signed in at the backend");
+                self.tell(&backend, Ok(()));
+                Page::Text { status: 200, text: "You are signed in. You can close this window.".to_owned() }
+            }
+            (backend, Err(error)) => {
+                tracing::warn!(%backend, %error, "a sign-in at a backend failed");
+                self.tell(&backend, Err(&error));
+                Page::Text { status: 400, text: format!("The sign-in failed: {error}.") }
+            }
+        }
+    }
+
+    fn tell(&self, backend: &str, outcome: Result<(), &OauthError>) {
+        self.moves.send_modify(|count| *count += 1);
+        if let Some(told) = self.signed_in.get() {
+            told(backend, outcome);
+        }
+    }
+
+    /// Ends the sign-in that a browser comes back from. The first is its backend, empty if it is none of ours.
+    async fn finish(&self, query: &[(String, String)]) -> (String, Result<(), OauthError>) {
+        let state = query.iter().find(|(name, _)| name == "state").map(|(_, value)| value.as_str());
+        let sign_in = state.and_then(|state| self.sign_ins.lock().unpoisoned().take(state));
+        match sign_in {
+            Some(sign_in) => (sign_in.holder.backend.clone(), self.redeem(&sign_in, query).await),
+            None => (String::new(), Err(OauthError::NotOurs)),
+        }
+    }
+
+    /// Exchanges the code that a browser brought for a token.
+    async fn redeem(&self, sign_in: &SignIn, query: &[(String, String)]) -> Result<(), OauthError> {
+        let code = sign_in.code(query)?;
+        let context = TokenContext {
+            client: &sign_in.client,
+            token_endpoint: token_endpoint(&sign_in.found.server)?,
+            resource: &sign_in.found.resource,
+            takes_resource: sign_in.takes_resource,
+            scopes: &sign_in.scopes,
+        };
+        let grant = [
+            ("grant_type", "authorization_code"),
+            ("code", code.as_str()),
+            ("redirect_uri", &sign_in.client.redirect_uri),
+            ("code_verifier", &sign_in.verifier),
+        ];
+        let turn = self.turn(&sign_in.holder);
+        let _turn = turn.lock().await;
+        let token = context.ask(&self.outbound, &grant).await?;
+        self.keep(&sign_in.holder, token).await
+    }
+}

@@ -1,0 +1,29 @@
+//! Random values, and PKCE by S256.
+
+use crate::error::OauthError;
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// A random value of 256 bits that nobody can guess.
+pub(crate) fn random() -> Result<String, OauthError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| OauthError::Random)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The challenge of a verifier.
+pub(crate) fn challenge(verifier: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_c6_the_challenge_is_that_of_rfc_7636() {
+        let verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        assert_eq!(challenge(verifier), "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
+    }
+}

@@ -1,0 +1,279 @@
+//! Sign-ins that are under way: from the address that a person opens to the answer that the browser brings back.
+
+use crate::client_identity::ClientIdentity;
+use crate::discovery::Discovered;
+use crate::error::{OauthError, plain};
+use crate::form;
+use crate::pkce;
+use crate::web_address::WebAddress;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+/// How long a sign-in may take.
+pub const SIGN_IN_TIME: Duration = Duration::from_secs(600);
+/// How long somebody who opened the address counts as being in the browser.
+const IN_BROWSER: Duration = Duration::from_secs(120);
+/// Most sign-ins under way; the oldest makes room.
+const MAX_SIGN_INS: usize = 256;
+
+/// Whose token is to be got, and for what.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Holder {
+    /// The backend.
+    pub backend: String,
+    /// The principal, or `*` where all callers share one token.
+    pub subject: String,
+}
+
+/// A sign-in that is under way.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    /// Whose.
+    pub holder: Holder,
+    /// Who the gateway is to the authorization server.
+    pub client: ClientIdentity,
+    /// What was found out about the server. The issuer is recorded here before the browser leaves.
+    pub found: Discovered,
+    /// The scopes that are asked for.
+    pub scopes: Vec<String>,
+    /// Whether the provider takes the parameter `resource`.
+    pub takes_resource: bool,
+    /// The PKCE verifier.
+    pub verifier: String,
+    /// Random, in the address that the person opens; good once.
+    pub ticket: String,
+    /// Random, in the address that the browser comes back to; good once.
+    state: String,
+    opened: Option<Instant>,
+    begun: Instant,
+}
+
+impl SignIn {
+    /// Begins a sign-in.
+    ///
+    /// # Errors
+    /// If the server does not do PKCE by S256, or has nowhere to sign in.
+    pub fn begin(
+        holder: Holder,
+        client: ClientIdentity,
+        found: Discovered,
+        scopes: Vec<String>,
+        takes_resource: bool,
+    ) -> Result<Self, OauthError> {
+        let methods = found.server.code_challenge_methods_supported.as_deref().unwrap_or_default();
+        if !methods.iter().any(|method| method == "S256") {
+            return Err(OauthError::BadMetadata("they do not say that it does PKCE by S256"));
+        }
+        let endpoint = found.server.authorization_endpoint.as_deref();
+        if endpoint.and_then(WebAddress::read).is_none() {
+            return Err(OauthError::BadMetadata("they name no address to sign in at"));
+        }
+        Ok(Self {
+            holder,
+            client,
+            found,
+            scopes,
+            takes_resource,
+            verifier: pkce::random()?,
+            ticket: pkce::random()?,
+            state: pkce::random()?,
+            opened: None,
+            begun: Instant::now(),
+        })
+    }
+
+    /// The address of the authorization server that the browser is sent to.
+    #[must_use]
+    pub fn authorization_url(&self) -> String {
+        let challenge = pkce::challenge(&self.verifier);
+        let scope = self.scopes.join(" ");
+        let mut pairs = vec![
+            ("response_type", "code"),
+            ("client_id", self.client.id.as_str()),
+            ("redirect_uri", &self.client.redirect_uri),
+            ("state", &self.state),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        if !scope.is_empty() {
+            pairs.push(("scope", &scope));
+        }
+        if self.takes_resource {
+            pairs.push(("resource", &self.found.resource));
+        }
+        form::extend(self.found.server.authorization_endpoint.as_deref().unwrap_or_default(), &pairs)
+    }
+
+    /// The code that the browser brought, after everything about it was checked (RFC 9207).
+    ///
+    /// # Errors
+    /// If the answer is of another server, or says no.
+    pub fn code(&self, query: &[(String, String)]) -> Result<String, OauthError> {
+        // Of two values nobody could say which one is meant.
+        let names = ["code", "state", "iss", "error"];
+        if names.iter().any(|name| query.iter().filter(|(own, _)| own == name).count() > 1) {
+            return Err(OauthError::NotOurs);
+        }
+        let param = |name: &str| query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str());
+        let advertised = self.found.server.authorization_response_iss_parameter_supported;
+        match (param("iss"), advertised) {
+            // Compared byte for byte: nothing is normalised.
+            (Some(issuer), _) if issuer != self.found.server.issuer => return Err(OauthError::NotOurs),
+            (None, true) => return Err(OauthError::NotOurs),
+            (Some(_), _) | (None, false) => {}
+        }
+        if let Some(error) = param("error") {
+            return Err(OauthError::NotGranted(plain(error).unwrap_or("no reason given").to_owned()));
+        }
+        param("code").filter(|code| !code.is_empty()).map(str::to_owned).ok_or(OauthError::NotOurs)
+    }
+
+    fn is_late(&self) -> bool {
+        self.begun.elapsed() >= SIGN_IN_TIME
+    }
+}
+
+/// All sign-ins under way.
+#[derive(Default, Debug)]
+pub struct SignIns(HashMap<String, SignIn>);
+
+impl SignIns {
+    /// A sign-in of this holder that nobody has opened yet and that asks for the same.
+    #[must_use]
+    pub fn waiting(&self, holder: &Holder, scopes: &[String], issuer: &str) -> Option<&SignIn> {
+        let fits = |one: &&SignIn| {
+            one.holder == *holder && one.opened.is_none() && one.scopes == scopes && one.found.server.issuer == issuer
+        };
+        self.0.values().filter(|one| one.begun.elapsed() < SIGN_IN_TIME / 2).find(fits)
+    }
+
+    /// Keeps a sign-in until the browser comes back.
+    pub fn add(&mut self, sign_in: SignIn) {
+        self.0.retain(|_, one| !one.is_late());
+        if self.0.len() >= MAX_SIGN_INS
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, one)| one.begun).map(|(state, _)| state.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(sign_in.state.clone(), sign_in);
+    }
+
+    /// True if a sign-in was offered to this holder so long ago that somebody may be about to open it.
+    #[must_use]
+    pub fn is_offered(&self, holder: &Holder, since: &Range<Duration>) -> bool {
+        let recent = |one: &SignIn| since.contains(&one.begun.elapsed());
+        self.0.values().any(|one| one.holder == *holder && one.opened.is_none() && recent(one))
+    }
+
+    /// True if this holder is in the browser.
+    #[must_use]
+    pub fn is_open(&self, holder: &Holder) -> bool {
+        self.0
+            .values()
+            .any(|one| one.holder == *holder && one.opened.is_some_and(|opened| opened.elapsed() < IN_BROWSER))
+    }
+
+    /// Whose sign-in this ticket is for.
+    #[must_use]
+    pub fn holder(&self, ticket: &str) -> Option<&Holder> {
+        self.0
+            .values()
+            .find(|one| one.ticket == ticket && one.opened.is_none() && !one.is_late())
+            .map(|one| &one.holder)
+    }
+
+    /// Where a person is sent who opens the address with this ticket. It is good once.
+    pub fn open(&mut self, ticket: &str) -> Option<String> {
+        let one = self.0.values_mut().find(|one| one.ticket == ticket && one.opened.is_none() && !one.is_late())?;
+        one.opened = Some(Instant::now());
+        Some(one.authorization_url())
+    }
+
+    /// The sign-in with this state, which is good once.
+    pub fn take(&mut self, state: &str) -> Option<SignIn> {
+        self.0.remove(state).filter(|one| !one.is_late())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client_identity::ClientAuth;
+    use crate::discovery::ServerMetadata;
+
+    fn sign_in(iss: bool, methods: Option<&[&str]>) -> Result<SignIn, OauthError> {
+        let server = ServerMetadata {
+            issuer: "https://as.example".to_owned(),
+            authorization_endpoint: Some("https://as.example/authorize?x=1".to_owned()),
+            code_challenge_methods_supported: methods.map(|all| all.iter().map(|one| (*one).to_owned()).collect()),
+            authorization_response_iss_parameter_supported: iss,
+            ..ServerMetadata::default()
+        };
+        let client = ClientIdentity {
+            issuer: server.issuer.clone(),
+            id: "me".to_owned(),
+            secret: None,
+            key_file: None,
+            auth: ClientAuth::None,
+            redirect_uri: "http://127.0.0.1:7/auth/callback".to_owned(),
+            expires: 0,
+        };
+        let found = Discovered { resource: "https://a.example/mcp".to_owned(), scopes: Vec::new(), server };
+        let holder = Holder { backend: "b".to_owned(), subject: "*".to_owned() };
+        SignIn::begin(holder, client, found, vec!["x".to_owned(), "y".to_owned()], true)
+    }
+
+    #[test]
+    fn a_c6_a_server_that_does_not_announce_s256_is_refused() {
+        assert!(sign_in(false, None).is_err());
+        assert!(sign_in(false, Some(&["plain"])).is_err());
+        let url = sign_in(false, Some(&["plain", "S256"])).unwrap().authorization_url();
+        assert!(url.starts_with("https://as.example/authorize?x=1&response_type=code&client_id=me&"), "{url}");
+        assert!(
+            url.contains("&code_challenge_method=S256&scope=x%20y&resource=https%3A%2F%2Fa.example%2Fmcp"),
+            "{url}"
+        );
+    }
+
+    #[test]
+    fn a_c7_the_four_rows_of_iss_hold_and_nothing_is_normalised() {
+        let check = |advertised: bool, iss: Option<&str>| {
+            let mut query = vec![("code".to_owned(), "c".to_owned())];
+            query.extend(iss.map(|iss| ("iss".to_owned(), iss.to_owned())));
+            sign_in(advertised, Some(&["S256"])).unwrap().code(&query).is_ok()
+        };
+        assert!(check(true, Some("https://as.example")));
+        assert!(!check(true, None));
+        assert!(check(false, None));
+        assert!(check(false, Some("https://as.example")));
+        for wrong in ["https://evil.example", "https://as.example/", "https://AS.example", "https://as.example:443"] {
+            assert!(!check(false, Some(wrong)) && !check(true, Some(wrong)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_c7_an_error_of_somebody_else_is_not_shown() {
+        let pairs = |list: &[(&str, &str)]| -> Vec<(String, String)> {
+            list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let one = sign_in(true, Some(&["S256"])).unwrap();
+        let wrong = one.code(&pairs(&[("error", "call_this_number"), ("iss", "https://evil.example")])).unwrap_err();
+        assert!(!wrong.to_string().contains("call_this"), "{wrong}");
+        let right = one.code(&pairs(&[("error", "access_denied"), ("iss", "https://as.example")])).unwrap_err();
+        assert!(right.to_string().contains("access_denied"), "{right}");
+        let odd = one.code(&pairs(&[("error", "<b>Call</b>"), ("iss", "https://as.example")])).unwrap_err();
+        assert!(!odd.to_string().contains('<'), "{odd}");
+    }
+
+    #[test]
+    fn tickets_and_states_are_good_once() {
+        let mut all = SignIns::default();
+        let one = sign_in(false, Some(&["S256"])).unwrap();
+        let (ticket, state) = (one.ticket.clone(), one.state.clone());
+        all.add(one);
+        assert!(all.holder(&ticket).is_some() && all.holder("other").is_none());
+        assert!(all.open(&ticket).is_some() && all.open(&ticket).is_none());
+        assert!(all.take("other").is_none() && all.take(&state).is_some() && all.take(&state).is_none());
+    }
+}

@@ -1,0 +1,116 @@
+//! Tokens for tokens: RFC 8693, and the assertion of an identity provider (ID-JAG) that an authorization server takes for a token.
+
+use crate::client_identity::ClientIdentity;
+use crate::discovery::{Discovered, ServerMetadata};
+use crate::error::OauthError;
+use crate::outbound::Outbound;
+use crate::secret_text::SecretText;
+use crate::spec::ExchangeSpec;
+use crate::token_request::{TokenContext, TokenSet, send};
+use crate::web_address::WebAddress;
+use serde::Deserialize;
+
+/// The grant of RFC 8693.
+const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+/// The grant of RFC 7523.
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// An access token, as a kind of token.
+pub const ACCESS_TOKEN: &str = "urn:ietf:params:oauth:token-type:access_token";
+/// An ID token, as a kind of token.
+pub const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
+/// The assertion of an identity provider, as a kind of token.
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// Exchanges a token for one of the backend, at the token endpoint that is configured.
+///
+/// # Errors
+/// If the endpoint refuses.
+pub async fn exchange(
+    outbound: &Outbound,
+    spec: &ExchangeSpec,
+    subject: &SecretText,
+    context: &TokenContext<'_>,
+) -> Result<TokenSet, OauthError> {
+    let scope = context.scopes.join(" ");
+    let mut grant = vec![
+        ("grant_type", EXCHANGE),
+        ("subject_token", subject.expose()),
+        ("subject_token_type", spec.token_type.as_str()),
+        ("requested_token_type", ACCESS_TOKEN),
+    ];
+    grant.extend(spec.audience.as_deref().map(|audience| ("audience", audience)));
+    if !scope.is_empty() {
+        grant.push(("scope", &scope));
+    }
+    context.ask(outbound, &grant).await
+}
+
+#[derive(Deserialize)]
+struct Assertion {
+    access_token: SecretText,
+    issued_token_type: String,
+}
+
+/// Gets an assertion from the identity provider, and a token for it from the backend's authorization server.
+///
+/// # Errors
+/// If either refuses.
+pub async fn enterprise(
+    outbound: &Outbound,
+    spec: &ExchangeSpec,
+    (at_provider, at_server): (&ClientIdentity, &ClientIdentity),
+    subject: &SecretText,
+    (found, scopes): (&Discovered, &[String]),
+) -> Result<TokenSet, OauthError> {
+    let scope = scopes.join(" ");
+    let mut asked = vec![
+        ("grant_type", EXCHANGE),
+        ("requested_token_type", ID_JAG),
+        ("subject_token", subject.expose()),
+        ("subject_token_type", spec.token_type.as_str()),
+        // The assertion is for the authorization server, and names the server that the token will be for.
+        ("audience", spec.audience.as_deref().unwrap_or(&found.server.issuer)),
+        ("resource", &found.resource),
+    ];
+    if !scope.is_empty() {
+        asked.push(("scope", &scope));
+    }
+    let answer = send(outbound, at_provider, &spec.url, &asked).await?;
+    let assertion: Assertion =
+        serde_json::from_slice(&answer.body).map_err(|_| OauthError::Garbage("the token exchange"))?;
+    if assertion.issued_token_type != ID_JAG {
+        return Err(OauthError::Garbage("the token exchange"));
+    }
+    jwt_bearer(outbound, at_server, &assertion.access_token, (found, scopes)).await
+}
+
+/// Gets a token for an assertion from the backend's authorization server (RFC 7523).
+///
+/// # Errors
+/// If it refuses.
+pub async fn jwt_bearer(
+    outbound: &Outbound,
+    client: &ClientIdentity,
+    assertion: &SecretText,
+    (found, scopes): (&Discovered, &[String]),
+) -> Result<TokenSet, OauthError> {
+    let context = TokenContext {
+        client,
+        token_endpoint: token_endpoint(&found.server)?,
+        resource: &found.resource,
+        takes_resource: true,
+        scopes,
+    };
+    let scope = scopes.join(" ");
+    let mut grant = vec![("grant_type", JWT_BEARER), ("assertion", assertion.expose())];
+    if !scope.is_empty() {
+        grant.push(("scope", &scope));
+    }
+    context.ask(outbound, &grant).await
+}
+
+/// The token endpoint of a server.
+pub(crate) fn token_endpoint(server: &ServerMetadata) -> Result<&str, OauthError> {
+    let endpoint = server.token_endpoint.as_deref().filter(|url| WebAddress::read(url).is_some());
+    endpoint.ok_or(OauthError::BadMetadata("they name no token endpoint"))
+}

@@ -1,0 +1,236 @@
+//! The token store: one file in the data folder, sealed under a key that lies beside it or that a program prints.
+
+use crate::client_identity::ClientIdentity;
+use crate::secret_source::{SecretError, SecretSource};
+use crate::token_request::TokenSet;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use signalbox_seal::{AEAD_KEY_BYTES, AeadKey};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tokio::sync::OnceCell;
+
+/// The folder in the data folder.
+const FOLDER: &str = "oauth";
+/// The sealed file.
+const TOKENS: &str = "tokens.sealed";
+/// The key, if no program prints it.
+const KEY: &str = "tokens.key";
+/// Held by whoever changes the file.
+const LOCK: &str = "lock";
+/// What the sealed text is bound to.
+const BOUND: &[u8] = b"signalbox oauth tokens 1";
+/// Largest sealed file, in bytes.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// Why the tokens cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum VaultError {
+    /// A file cannot be used.
+    #[error("{} cannot be used: {why}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// The key cannot be had.
+    #[error("the key of the token store cannot be had: {0}")]
+    Key(SecretError),
+    /// The key is none.
+    #[error("the key of the token store is not 32 bytes in base64")]
+    BadKey,
+    /// The file was sealed under another key, or was changed.
+    #[error("{} cannot be opened with this key; to sign in anew, remove it", .0.display())]
+    Sealed(PathBuf),
+}
+
+/// Everything that is kept.
+#[derive(Clone, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// Clients that were registered, by issuer and redirect.
+    pub clients: Vec<ClientIdentity>,
+    /// Tokens by backend and subject.
+    pub tokens: BTreeMap<String, BTreeMap<String, TokenSet>>,
+    /// The issuer that each backend used first.
+    pub issuers: BTreeMap<String, String>,
+    /// Scopes that a server asked for and nobody has granted yet, by backend and subject.
+    pub wanted: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    /// The port at which browsers were sent back last, which registrations name.
+    pub redirect_port: Option<u16>,
+}
+
+/// The token store of a data folder. Several processes may use it.
+#[derive(Debug)]
+pub struct Vault {
+    folder: PathBuf,
+    key_command: Vec<String>,
+    /// Read once: the program may ask a person for it.
+    key: OnceCell<AeadKey>,
+}
+
+impl Vault {
+    /// The store of this data folder. Nothing is made. If there is a program, it prints the key in base64.
+    #[must_use]
+    pub fn of(data_dir: &Path, key_command: Vec<String>) -> Self {
+        Self { folder: data_dir.join(FOLDER), key_command, key: OnceCell::new() }
+    }
+
+    /// What is kept now.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn read(&self) -> Result<Kept, VaultError> {
+        if !self.file().exists() {
+            return Ok(Kept::default());
+        }
+        self.open(self.key().await?)
+    }
+
+    /// Changes what is kept, while no other process can.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub async fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<T, VaultError> {
+        make_folder(&self.folder)?;
+        let key = self.key().await?;
+        let _lock = self.lock()?;
+        let mut kept = if self.file().exists() { self.open(key)? } else { Kept::default() };
+        let result = change(&mut kept);
+        let text = serde_json::to_vec(&kept).unwrap_or_default();
+        let sealed = key.seal(BOUND, text).ok_or(VaultError::BadKey)?;
+        replace(&self.file(), &sealed)?;
+        Ok(result)
+    }
+
+    /// When the store was changed last, by whichever process.
+    #[must_use]
+    pub fn changed(&self) -> Option<SystemTime> {
+        self.file().metadata().and_then(|file| file.modified()).ok()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join(TOKENS)
+    }
+
+    fn open(&self, key: &AeadKey) -> Result<Kept, VaultError> {
+        let path = self.file();
+        let sealed = read_file(&path, MAX_FILE)?;
+        let text = key.open(BOUND, &sealed).ok_or_else(|| VaultError::Sealed(path.clone()))?;
+        serde_json::from_slice(&text).map_err(|_| VaultError::Sealed(path))
+    }
+
+    async fn key(&self) -> Result<&AeadKey, VaultError> {
+        self.key.get_or_try_init(|| self.read_key()).await
+    }
+
+    async fn read_key(&self) -> Result<AeadKey, VaultError> {
+        let text = match self.key_command.is_empty() {
+            true => self.key_file()?,
+            false => {
+                let printed = SecretSource::Command(self.key_command.clone()).read().await;
+                printed.map_err(VaultError::Key)?.expose().to_owned()
+            }
+        };
+        let bytes = STANDARD.decode(text.trim()).map_err(|_| VaultError::BadKey)?;
+        let bytes: [u8; AEAD_KEY_BYTES] = bytes.try_into().map_err(|_| VaultError::BadKey)?;
+        AeadKey::new(&bytes).map_err(|_| VaultError::BadKey)
+    }
+
+    /// The key in the data folder, made if there is none. Of several processes that ask at once, one makes it.
+    fn key_file(&self) -> Result<String, VaultError> {
+        let path = self.folder.join(KEY);
+        if !path.exists() {
+            make_folder(&self.folder)?;
+            let _lock = self.lock()?;
+            if !path.exists() {
+                let mut bytes = [0; AEAD_KEY_BYTES];
+                getrandom::fill(&mut bytes).map_err(|_| VaultError::BadKey)?;
+                replace(&path, format!("{}\n", STANDARD.encode(bytes)).as_bytes())?;
+            }
+        }
+        let bytes = read_file(&path, 1024)?;
+        String::from_utf8(bytes).map_err(|_| VaultError::BadKey)
+    }
+
+    fn lock(&self) -> Result<File, VaultError> {
+        let path = self.folder.join(LOCK);
+        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let file = open.map_err(|why| VaultError::Io { path: path.clone(), why })?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|why| VaultError::Io { path, why: why.into() })?;
+        Ok(file)
+    }
+}
+
+fn make_folder(path: &Path) -> Result<(), VaultError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|why| VaultError::Io { path: path.to_owned(), why })
+}
+
+fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, VaultError> {
+    let bad = |why| VaultError::Io { path: path.to_owned(), why };
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(bad)?;
+    Ok(bytes)
+}
+
+/// Puts a file in its place as a whole, readable by this user only.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
+    let bad = |why| VaultError::Io { path: path.to_owned(), why };
+    let new = path.with_extension("new");
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new).map_err(bad)?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(bad)?;
+    fs::rename(&new, path).map_err(bad)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret_text::SecretText;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn token(access: &str) -> TokenSet {
+        TokenSet {
+            issuer: "https://as.example".to_owned(),
+            client_id: "me".to_owned(),
+            client_auth: crate::client_identity::ClientAuth::None,
+            token_endpoint: "https://as.example/token".to_owned(),
+            resource: "https://a.example/mcp".to_owned(),
+            access: SecretText::new(access),
+            refresh: None,
+            given: 0,
+            expires: None,
+            scopes: Vec::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_c10_tokens_are_sealed_on_disk_and_only_their_key_opens_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = Vault::of(folder.path(), Vec::new());
+        assert!(vault.read().await.unwrap().tokens.is_empty());
+        let keep = |kept: &mut Kept| {
+            kept.tokens.entry("b".to_owned()).or_default().insert("*".to_owned(), token("made-up-token-7"));
+        };
+        vault.change(keep).await.unwrap();
+        assert_eq!(vault.read().await.unwrap().tokens["b"]["*"].access.expose(), "made-up-token-7");
+        for name in [TOKENS, KEY] {
+            let path = folder.path().join(FOLDER).join(name);
+            let text = fs::read(&path).unwrap();
+            assert!(!text.windows(7).any(|part| part == b"made-up"), "{name} holds the token in clear");
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        let other = STANDARD.encode([7; 32]);
+        let other = Vault::of(folder.path(), vec!["echo".to_owned(), other]);
+        assert!(matches!(other.read().await, Err(VaultError::Sealed(_))));
+        let bad = Vault::of(folder.path(), vec!["echo".to_owned(), "short".to_owned()]);
+        assert!(matches!(bad.read().await, Err(VaultError::BadKey)));
+    }
+}

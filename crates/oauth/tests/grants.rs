@@ -1,0 +1,394 @@
+//! The OAuth client against small authorization servers on loopback, which note what they are asked.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
+
+use serde_json::{Value, json};
+use signalbox_engine::{FaultKind, Principal};
+use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
+use signalbox_oauth::{
+    ClientSpec, ExchangeSpec, Grant, OauthCredentials, OauthDesk, OauthSpec, Outbound, Provider, SecretSource, Vault,
+};
+use signalbox_runtime::{BackendCredentials as _, Credential, Refusal};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+type Script = dyn Fn(&str, &HashMap<String, String>) -> (u16, Value) + Send + Sync;
+
+/// A path and the form that came to it.
+type Noted = (String, HashMap<String, String>);
+
+/// A server that answers by a script of path and form, and notes both.
+struct FakeServer {
+    address: SocketAddr,
+    seen: Arc<Mutex<Vec<Noted>>>,
+}
+
+impl FakeServer {
+    async fn start(
+        script: impl Fn(&str, &str, &HashMap<String, String>) -> (u16, Value) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+        let base = format!("http://{address}");
+        let script: Arc<Script> = Arc::new(move |path, form| script(&base, path, form));
+        let noted = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let (script, noted) = (Arc::clone(&script), Arc::clone(&noted));
+                tokio::spawn(async move {
+                    let mut bytes = vec![0; 16 * 1024];
+                    let mut length = 0;
+                    let (head, body) = loop {
+                        length += socket.read(&mut bytes[length..]).await.unwrap();
+                        let text = String::from_utf8_lossy(&bytes[..length]).into_owned();
+                        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+                        let announced =
+                            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                        if body.len() >= announced.unwrap_or(0) {
+                            break (head.to_owned(), body.to_owned());
+                        }
+                    };
+                    let path = head.split(' ').nth(1).unwrap().to_owned();
+                    let mut form = form(&body);
+                    if let Some(basic) = head.lines().find_map(|line| line.strip_prefix("authorization: ")) {
+                        form.insert("authorization".to_owned(), basic.to_owned());
+                    }
+                    noted.lock().unwrap().push((path.clone(), form.clone()));
+                    let (status, answer) = script(&path, &form);
+                    let answer = answer.to_string();
+                    let text = format!(
+                        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{answer}",
+                        answer.len()
+                    );
+                    socket.write_all(text.as_bytes()).await.unwrap();
+                });
+            }
+        });
+        Self { address, seen }
+    }
+
+    fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The forms that came to this path.
+    fn forms(&self, path: &str) -> Vec<HashMap<String, String>> {
+        let seen = self.seen.lock().unwrap();
+        seen.iter().filter(|(own, _)| own == path).map(|(_, form)| form.clone()).collect()
+    }
+}
+
+fn form(body: &str) -> HashMap<String, String> {
+    let decode = |text: &str| percent(text);
+    body.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decode(name), decode(value))).collect()
+}
+
+fn percent(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next().unwrap(), rest.next().unwrap()];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap());
+            }
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// A protected server and its authorization server at one address, which gives numbered tokens.
+fn usual(base: &str, path: &str, form: &HashMap<String, String>) -> (u16, Value) {
+    match path {
+        "/.well-known/oauth-protected-resource/mcp" => (
+            200,
+            json!({"resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["all"]}),
+        ),
+        "/.well-known/oauth-authorization-server" => (
+            200,
+            json!({
+                "issuer": base, "authorization_endpoint": format!("{base}/authorize"), "token_endpoint": format!("{base}/token"),
+                "registration_endpoint": format!("{base}/register"), "code_challenge_methods_supported": ["S256"],
+            }),
+        ),
+        "/register" => (201, json!({"client_id": "made-up"})),
+        "/token" => {
+            let token =
+                format!("made-up-{}-{}", form.get("scope").map_or("", String::as_str).replace(' ', "+"), form.len());
+            (200, json!({"access_token": token, "token_type": "bearer"}))
+        }
+        _ => (404, json!({})),
+    }
+}
+
+fn desk(folder: &Path) -> Arc<OauthDesk> {
+    let outbound = Outbound { allow: vec!["127.0.0.1".parse().unwrap()], ..Outbound::default() };
+    OauthDesk::new(outbound, Vault::of(folder, Vec::new()))
+}
+
+fn spec(grant: Grant) -> OauthSpec {
+    OauthSpec {
+        grant,
+        per_user: false,
+        client: None,
+        scopes: Vec::new(),
+        issuer: None,
+        resource: None,
+        provider: Provider::Standard,
+    }
+}
+
+fn client(folder: &Path, id: &str) -> ClientSpec {
+    let file = folder.join(format!("secret-of-{id}"));
+    std::fs::write(&file, format!("made-up-secret-of-{id}\n")).unwrap();
+    ClientSpec { id: id.to_owned(), secret: Some(SecretSource::File(file)), key_file: None }
+}
+
+fn refusal(status: u16, challenge: &str, used: Option<&Credential>) -> Refusal {
+    Refusal { status, challenges: vec![challenge.to_owned()], used: used.cloned() }
+}
+
+#[tokio::test]
+async fn a_c9_the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(usual).await;
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
+    assert_eq!(credentials.current(None).await.unwrap(), None);
+    let first = credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    let more = "Bearer error=\"insufficient_scope\", scope=\"write\"";
+    let second = credentials.renewed(None, refusal(403, more, Some(&first))).await.unwrap().unwrap();
+    assert_ne!(first.value, second.value);
+    assert_eq!(credentials.renewed(None, refusal(403, more, Some(&second))).await.unwrap(), None, "asked for already");
+    assert_eq!(
+        credentials.renewed(None, refusal(403, "Bearer", Some(&second))).await.unwrap(),
+        None,
+        "no matter of scopes"
+    );
+    let forms = server.forms("/token");
+    let scopes: Vec<&str> = forms.iter().map(|form| form["scope"].as_str()).collect();
+    assert_eq!(scopes, ["read", "write read"]);
+    assert!(forms.iter().all(|form| form["resource"] == format!("{}/mcp", server.base())), "a_c8");
+    assert!(forms.iter().all(|form| form["authorization"].starts_with("Basic ")));
+}
+
+#[tokio::test]
+async fn one_flow_at_a_time_and_a_token_is_kept_for_the_next_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(usual).await;
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let url = format!("{}/mcp", server.base());
+    let credentials = Arc::new(OauthCredentials::new("b", &url, spec.clone(), desk(folder.path())));
+    let mut all = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let credentials = Arc::clone(&credentials);
+        all.spawn(async move { credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap().value });
+    }
+    let values = all.join_all().await;
+    assert!(values.iter().all(|value| *value == values[0]));
+    assert_eq!(server.forms("/token").len(), 1);
+    let next = OauthCredentials::new("b", &url, spec, desk(folder.path()));
+    assert_eq!(next.current(None).await.unwrap().unwrap().value, values[0]);
+}
+
+#[tokio::test]
+async fn a_c5_a_token_is_not_sent_to_another_server_under_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(usual).await;
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec.clone(), desk(folder.path()));
+    credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    for (url, sent) in [(format!("{}/mcp", server.base()), true), ("https://evil.example/mcp".to_owned(), false)] {
+        let credentials = OauthCredentials::new("b", &url, spec.clone(), desk(folder.path()));
+        assert_eq!(credentials.current(None).await.unwrap().is_some(), sent, "{url}");
+    }
+}
+
+#[tokio::test]
+async fn t10_each_principal_has_its_own_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(|base, path, form| match path {
+        "/exchange" => (200, json!({"access_token": format!("made-up-for-{}", form["subject_token"])})),
+        _ => usual(base, path, form),
+    })
+    .await;
+    let mut users = BTreeMap::new();
+    for name in ["ada", "bob"] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, name).unwrap();
+        users.insert(format!("local:{name}"), SecretSource::File(file));
+    }
+    let exchange = ExchangeSpec {
+        url: format!("{}/exchange", server.base()),
+        client: None,
+        shared: None,
+        users,
+        token_type: ACCESS_TOKEN.to_owned(),
+        audience: Some("tracker".to_owned()),
+    };
+    let spec =
+        OauthSpec { client: Some(client(folder.path(), "me")), per_user: true, ..spec(Grant::TokenExchange(exchange)) };
+    let credentials = OauthCredentials::new("b", "https://b.example/mcp", spec, desk(folder.path()));
+    let (ada, bob) = (Principal::local("ada"), Principal::local("bob"));
+    for _ in 0..3 {
+        for (who, token) in [(&ada, "Bearer made-up-for-ada"), (&bob, "Bearer made-up-for-bob")] {
+            let known = credentials.current(Some(who.clone())).await.unwrap();
+            let given = match known {
+                Some(known) => known,
+                None => credentials.renewed(Some(who.clone()), refusal(401, "Bearer", None)).await.unwrap().unwrap(),
+            };
+            assert_eq!(given.value, token);
+        }
+    }
+    let eve = credentials.renewed(Some(Principal::local("eve")), refusal(401, "Bearer", None)).await.unwrap_err();
+    assert_eq!(eve.kind, FaultKind::BackendDown);
+    assert!(credentials.current(None).await.is_err(), "nobody is nobody");
+    // The members of RFC 8693, section 2.1.
+    let form = &server.forms("/exchange")[0];
+    assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:token-exchange");
+    assert_eq!(form["subject_token_type"], "urn:ietf:params:oauth:token-type:access_token");
+    assert_eq!(form["requested_token_type"], "urn:ietf:params:oauth:token-type:access_token");
+    assert_eq!((form["audience"].as_str(), form["resource"].as_str()), ("tracker", "https://b.example/mcp"));
+}
+
+/// An identity provider and a protected server with its authorization server.
+async fn enterprise(folder: &Path, issued: &'static str) -> (FakeServer, FakeServer, OauthCredentials) {
+    let provider = FakeServer::start(move |_, _, _| {
+        (200, json!({"access_token": "made-up-assertion", "issued_token_type": issued, "token_type": "N_A"}))
+    })
+    .await;
+    let server = FakeServer::start(usual).await;
+    let file = folder.join("id-token");
+    std::fs::write(&file, "made-up-id-token").unwrap();
+    let exchange = ExchangeSpec {
+        url: format!("{}/token", provider.base()),
+        client: Some(client(folder, "at-provider")),
+        shared: Some(SecretSource::File(file)),
+        users: BTreeMap::new(),
+        token_type: ID_TOKEN.to_owned(),
+        audience: None,
+    };
+    let spec = OauthSpec { client: Some(client(folder, "at-server")), ..spec(Grant::Enterprise(exchange)) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder));
+    (provider, server, credentials)
+}
+
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+#[tokio::test]
+async fn a_e1_the_assertion_is_for_the_issuer_and_names_the_resource() {
+    let folder = tempfile::tempdir().unwrap();
+    let (provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
+    credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    let form = &provider.forms("/token")[0];
+    assert_eq!(form["audience"], server.base());
+    assert_eq!(form["resource"], format!("{}/mcp", server.base()));
+    assert_eq!((form["requested_token_type"].as_str(), form["subject_token"].as_str()), (ID_JAG, "made-up-id-token"));
+    assert!(!format!("{:?}", server.seen.lock().unwrap()).contains("id-token"), "only the provider sees the ID token");
+}
+
+#[tokio::test]
+async fn a_e2_the_assertion_becomes_a_token_for_that_resource_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
+    credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    let form = &server.forms("/token")[0];
+    assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:jwt-bearer");
+    assert_eq!((form["assertion"].as_str(), form["scope"].as_str()), ("made-up-assertion", "read"));
+    assert_eq!(form["resource"], format!("{}/mcp", server.base()));
+    let folder = tempfile::tempdir().unwrap();
+    let (_provider, server, credentials) = enterprise(folder.path(), ACCESS_TOKEN).await;
+    let other = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    assert!(other.message.contains("the token exchange"), "{other}");
+    assert!(server.forms("/token").is_empty(), "what is no assertion is given to nobody");
+}
+
+#[tokio::test]
+async fn a_e3_an_identity_provider_without_tls_is_not_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let (provider, server, _) = enterprise(folder.path(), ID_JAG).await;
+    let exchange = ExchangeSpec {
+        url: format!("{}/token", provider.base()).replace("127.0.0.1", "localhost"),
+        client: None,
+        shared: Some(SecretSource::File(folder.path().join("id-token"))),
+        users: BTreeMap::new(),
+        token_type: ID_TOKEN.to_owned(),
+        audience: None,
+    };
+    let spec = OauthSpec { client: Some(client(folder.path(), "x")), ..spec(Grant::Enterprise(exchange)) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
+    let fault = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    assert!(fault.message.contains("only https is used"), "{fault}");
+    assert!(provider.forms("/token").is_empty());
+}
+
+#[tokio::test]
+async fn a_c2_metadata_of_another_issuer_are_discarded() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(|base, path, form| match path {
+        "/.well-known/oauth-authorization-server" => {
+            (200, json!({"issuer": format!("{base}/"), "token_endpoint": format!("{base}/token")}))
+        }
+        _ => usual(base, path, form),
+    })
+    .await;
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
+    let fault = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    assert!(fault.message.contains("they are of another issuer"), "{fault}");
+    assert!(server.forms("/token").is_empty());
+}
+
+#[tokio::test]
+async fn a_c5_a_client_that_was_registered_by_hand_is_not_shown_to_another_issuer() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = FakeServer::start(usual).await;
+    let moved = Arc::new(Mutex::new(None::<String>));
+    let to = Arc::clone(&moved);
+    let server = FakeServer::start(move |base, path, form| match (path, &*to.lock().unwrap()) {
+        ("/.well-known/oauth-protected-resource/mcp", Some(issuer)) => {
+            (200, json!({"resource": format!("{base}/mcp"), "authorization_servers": [issuer]}))
+        }
+        _ => usual(base, path, form),
+    })
+    .await;
+    let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
+    let first = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    *moved.lock().unwrap() = Some(other.base());
+    let fault = credentials.renewed(None, refusal(401, "Bearer", Some(&first))).await.unwrap_err();
+    assert!(fault.message.contains("has changed"), "{fault}");
+    assert!(other.seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_c8_only_the_provider_that_refuses_it_gets_no_resource() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(usual).await;
+    let own = client(folder.path(), "me");
+    let spec = OauthSpec { client: Some(own), provider: Provider::Entra, ..spec(Grant::ClientCredentials) };
+    let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
+    credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    assert!(!server.forms("/token")[0].contains_key("resource"));
+}
+
+#[tokio::test]
+async fn a_c1_a_sign_in_is_offered_once_to_whoever_asks_for_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(usual).await;
+    let desk = desk(folder.path());
+    let credentials =
+        OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec(Grant::SignIn), Arc::clone(&desk));
+    let ask = async |challenge: &str| credentials.renewed(None, refusal(401, challenge, None)).await.unwrap_err();
+    let first = ask("Bearer").await;
+    assert_eq!(first.kind, FaultKind::SignInNeeded);
+    assert_eq!(ask("Bearer").await.data, first.data);
+    assert_ne!(ask("Bearer scope=\"more\"").await.data, first.data);
+    assert_eq!(server.forms("/register").len(), 1);
+}

@@ -1,0 +1,151 @@
+//! Which credentials of each principal are good, so that what a principal holds open ends with the last of them.
+//!
+//! A client that refreshes its token shows the new one before or after the old one expires. Its sessions belong to the principal
+//! and not to a token, so they go on as long as any of its credentials is good. A revoked credential ends what was opened with it.
+
+use crate::gateway::Gateway;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::standing::Credential;
+use signalbox_engine::{Caller, Principal};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use tokio::sync::Notify;
+
+/// The most credentials that are remembered of one principal: the oldest is forgotten first.
+const MAX_EACH: usize = 64;
+
+/// The credentials of all principals that can expire or be revoked.
+#[derive(Default)]
+pub struct Presence {
+    credentials: Mutex<HashMap<Principal, Vec<Credential>>>,
+    noted: Notify,
+}
+
+impl Presence {
+    /// Notes the credential by which a caller was identified.
+    pub fn note(&self, caller: &Caller) {
+        let Some(credential) = credential_of(caller) else { return };
+        let mut all = self.credentials.lock().unpoisoned();
+        let known = all.entry(caller.principal().clone()).or_default();
+        if known.contains(credential) {
+            return;
+        }
+        if known.len() >= MAX_EACH {
+            known.remove(0);
+        }
+        known.push(credential.clone());
+        drop(all);
+        self.noted.notify_one();
+    }
+
+    /// Waits until a credential is noted that was not known before.
+    pub async fn noted(&self) {
+        self.noted.notified().await;
+    }
+
+    /// True if no principal has a credential that can end.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.credentials.lock().unpoisoned().is_empty()
+    }
+
+    /// Forgets credentials that are not good at this time, and returns the principals that have none left.
+    pub fn sweep(&self, now: u64) -> Vec<Principal> {
+        let mut lapsed = Vec::new();
+        self.credentials.lock().unpoisoned().retain(|principal, known| {
+            known.retain(|credential| credential.fault(now).is_none());
+            if known.is_empty() {
+                lapsed.push(principal.clone());
+            }
+            !known.is_empty()
+        });
+        lapsed
+    }
+
+    /// True if a principal has a credential that is good, as far as is known.
+    #[must_use]
+    pub fn is_there(&self, principal: &Principal) -> bool {
+        self.credentials.lock().unpoisoned().contains_key(principal)
+    }
+}
+
+impl Gateway {
+    /// Notes who was identified by a credential that can end.
+    pub fn identified(&self, caller: &Caller) {
+        self.presence.note(caller);
+    }
+
+    /// Ends the streams and calls of principals whose credentials have expired or were revoked. `now` is in milliseconds since
+    /// 1970. Returns how many sessions that were.
+    pub fn end_lapsed(&self, now: u64) -> usize {
+        let lapsed = self.presence.sweep(now);
+        let mut ended = 0;
+        for session in self.sessions.all().into_iter().chain(self.ending.all()) {
+            let Some(credential) = credential_of(&session.caller) else { continue };
+            let fault = match credential.fault(now) {
+                Some("revoked") => Some("revoked"),
+                Some(word) if !self.presence.is_there(&session.principal) => Some(word),
+                _ => None,
+            };
+            if let Some(word) = fault {
+                ended += usize::from(session.end_streams(word));
+            }
+        }
+        self.parks.end(|principal| lapsed.contains(principal));
+        ended
+    }
+}
+
+/// The credential of a caller, if it can end.
+pub(crate) fn credential_of(caller: &Caller) -> Option<&Credential> {
+    caller.identity().standing.as_ref()?.credential.as_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::standing::{Revocation, Standing};
+    use signalbox_engine::{Identity, Proof};
+    use std::sync::Arc;
+
+    fn caller(id: &str, expires: u64) -> (Caller, Revocation) {
+        let (credential, revocation) = Credential::new(id, Some(expires));
+        let standing = Standing { credential: Some(credential), ..Standing::default() };
+        let caller = Caller::new(Identity {
+            principal: Principal::named("corp:ada"),
+            proof: Proof::Token,
+            claims: Vec::new(),
+            address: None,
+            transport: "http",
+            standing: Some(Arc::new(standing)),
+        });
+        (caller, revocation)
+    }
+
+    #[test]
+    fn a_principal_is_there_as_long_as_one_of_its_credentials_is_good() {
+        let presence = Presence::default();
+        let ((first, _), (second, revocation)) = (caller("a", 10), caller("b", 20));
+        presence.note(&first);
+        assert!(presence.sweep(9).is_empty());
+        presence.note(&second);
+        assert!(presence.sweep(10).is_empty() && presence.is_there(first.principal()));
+        revocation.revoke();
+        assert_eq!(presence.sweep(11), [Principal::named("corp:ada")]);
+        assert!(presence.sweep(12).is_empty(), "told once");
+    }
+
+    #[test]
+    fn issue_17_4_a_token_refreshed_every_second_for_an_hour_never_lapses() {
+        let presence = Presence::default();
+        for second in 0..3_600_u64 {
+            let now = second * 1_000;
+            // Each token is good for two seconds, and the next one comes after one.
+            presence.note(&caller(&second.to_string(), now + 2_000).0);
+            for tick in [now, now + 500, now + 999] {
+                assert!(presence.sweep(tick).is_empty(), "at {tick}");
+            }
+        }
+        assert_eq!(presence.sweep(3_602_000).len(), 1);
+    }
+}

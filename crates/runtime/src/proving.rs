@@ -1,0 +1,71 @@
+//! What a message proves about its caller, beside what its connection proved, and what is refused where neither does.
+
+use crate::counters::Counters;
+use crate::gateway::Gateway;
+use bytes::Bytes;
+use signalbox_engine::message_proof::MessageProof;
+use signalbox_engine::{Caller, Fault, FaultKind, Proof};
+use signalbox_wire::Envelope;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Gateway {
+    /// Has this look at the proofs that messages carry. Only the first one counts.
+    pub fn prove_by(&self, proof: Arc<dyn MessageProof>) {
+        let _ = self.proof.set(proof);
+    }
+
+    /// From now on takes messages of unproved callers only if they are signed. Whoever judges messages refuses the others; fronts
+    /// read less of what is not proved yet.
+    pub fn demand_signatures(&self) {
+        self.demands_signatures.store(true, Ordering::Relaxed);
+    }
+
+    /// True if whoever is not proved by the connection has to sign.
+    #[must_use]
+    pub fn demands_signatures(&self) -> bool {
+        self.demands_signatures.load(Ordering::Relaxed) || self.settings().require_proof
+    }
+
+    /// Who calls, by a proof that the message carries; `None` if it carries none. `caller` is whom the connection proved.
+    ///
+    /// # Errors
+    /// If the proof does not hold.
+    pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
+        let Some(proof) = self.proof.get() else { return self.demand_proof(caller, Ok(None)) };
+        self.demand_proof(caller, self.count_proof(proof.confirm(caller, message)))
+    }
+
+    /// The same about a message that came as protobuf.
+    ///
+    /// # Errors
+    /// If the proof does not hold.
+    pub fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
+        let Some(proof) = self.proof.get() else { return self.demand_proof(caller, Ok(None)) };
+        self.demand_proof(caller, self.count_proof(proof.confirm_protobuf(caller, message)))
+    }
+
+    /// True if the caller has proved nothing, where that is required.
+    pub(crate) fn must_still_prove(&self, caller: &Caller) -> bool {
+        caller.identity().proof == Proof::Unproved && self.settings().require_proof
+    }
+
+    /// Refuses a message by which nobody has proved who calls, neither on its connection nor in itself, where that is required.
+    fn demand_proof(&self, caller: &Caller, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
+        match proved {
+            Ok(None) if self.must_still_prove(caller) => {
+                Err(Fault::new(FaultKind::Unauthenticated, "the caller did not prove its identity"))
+            }
+            other => other,
+        }
+    }
+
+    fn count_proof(&self, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
+        match &proved {
+            Ok(None) => {}
+            Ok(Some(_)) => Counters::add(&self.counters.signatures_verified),
+            Err(fault) => self.counters.signature_refused(fault.reason()),
+        }
+        proved
+    }
+}

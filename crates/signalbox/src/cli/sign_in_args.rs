@@ -1,0 +1,27 @@
+//! Arguments of `login` and `logout`.
+
+use clap::Args;
+
+/// Arguments of `login` and `logout`.
+#[derive(Debug, Clone, Args)]
+pub struct SignInArgs {
+    /// Name of the backend, as in the configuration
+    #[arg(value_name = "BACKEND")]
+    pub backend: String,
+    /// The principal whose token it is, where each has its own [default: the local user]
+    ///
+    /// A gateway that listens without authentication knows all its callers as `anonymous`.
+    #[arg(long, value_name = "PRINCIPAL")]
+    pub user: Option<String>,
+}
+
+pub(super) const LOGIN_HELP: &str = "\
+Examples:
+  signalbox login tracker
+  signalbox login tracker --user anonymous";
+
+pub(super) const LOGOUT_HELP: &str = "\
+The authorization server is not told; whoever has a copy of the token can use it until it expires.
+
+Example:
+  signalbox logout tracker";

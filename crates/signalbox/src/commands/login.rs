@@ -1,0 +1,114 @@
+//! `signalbox login` and `signalbox logout`: the token of a backend, on a terminal.
+
+use super::stdio::user;
+use crate::cli::{Global, SignInArgs};
+use crate::failure::Failure;
+use crate::output;
+use signalbox_config::{BackendConfig, BackendTarget, Config, Overrides};
+use signalbox_control::api::routes;
+use signalbox_control::control_socket::tell;
+use signalbox_engine::Principal;
+use signalbox_oauth::sign_in::SIGN_IN_TIME;
+use signalbox_oauth::{AuthSpec, Grant, OauthCredentials, OauthDesk, OauthSpec, Outbound, Vault, probe};
+use signalbox_transport::tls::BackTlsSpec;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// Signs in, and keeps the token.
+pub(super) fn login(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
+    super::quietly(global, sign_in(global, args))
+}
+
+/// Forgets the token.
+pub(super) fn logout(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
+    super::quietly(global, sign_out(global, args))
+}
+
+async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
+    let config = super::load(global, Overrides::default())?.config;
+    let (backend, spec, url, tls) = protected(&config, &args.backend)?;
+    if spec.grant != Grant::SignIn {
+        let text = format!("backend `{}` gets its tokens by itself; nobody signs in there", backend.name);
+        return Err(Failure::Usage(text));
+    }
+    signalbox_assembly::data_dir::DataDir::prepare(&config.data_dir)?;
+    // The browser comes back to this very process, which has no other listener.
+    let desk = desk(&config, Outbound { public_url: None, ..config.outbound.clone() });
+    let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
+    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
+    let challenges = probe::challenges(&url, &tls).await.map_err(failed)?;
+    let (ended, mut end) = mpsc::channel(1);
+    desk.on_sign_in(move |_, outcome| {
+        // A second answer would belong to no sign-in of ours.
+        let _ = ended.try_send(outcome.map_err(ToString::to_string));
+    });
+    let address = credentials.sign_in_url(&principal(args), &challenges).await.map_err(failed)?;
+    match global.json {
+        true => output::result(&format!("{}\n", serde_json::json!({"url": address})))?,
+        false => output::result(&format!("Open this address to sign in at `{}`:\n  {address}\n", backend.name))?,
+    }
+    let outcome = tokio::time::timeout(SIGN_IN_TIME, end.recv()).await.map_err(|_| Failure::SignInLate)?;
+    if let Some(Err(why)) = outcome {
+        return Err(Failure::Usage(format!("backend `{}`: {why}", backend.name)));
+    }
+    // The page that says so is still on its way to the browser.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    output::say(format_args!("signed in at `{}`", backend.name));
+    wake_gateways(global).await;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
+    let config = super::load(global, Overrides::default())?.config;
+    let (backend, spec, url, _) = protected(&config, &args.backend)?;
+    let desk = desk(&config, config.outbound.clone());
+    let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
+    let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
+    let holder = credentials.holder(&principal(args)).map_err(failed)?;
+    match desk.forget(&holder).await.map_err(failed)? {
+        true => output::say(format_args!("forgot the token of `{}`", backend.name)),
+        false => output::say(format_args!("there is no token of `{}`", backend.name)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn desk(config: &Config, outbound: Outbound) -> Arc<OauthDesk> {
+    let vault = Vault::of(&config.data_dir, outbound.key_command.clone());
+    OauthDesk::new(outbound, vault)
+}
+
+/// The local user, unless another principal is named.
+fn principal(args: &SignInArgs) -> Principal {
+    args.user.as_deref().map_or_else(|| Principal::local(&user()), Principal::named)
+}
+
+/// A backend whose tokens come from an authorization server, with its address.
+fn protected<'a>(
+    config: &'a Config,
+    name: &str,
+) -> Result<(&'a BackendConfig, OauthSpec, String, BackTlsSpec), Failure> {
+    let backend = config.backends.iter().find(|backend| backend.name == name);
+    let backend =
+        backend.ok_or_else(|| Failure::Usage(format!("there is no backend `{name}` in the configuration")))?;
+    let (url, tls, auth) = match &backend.target {
+        BackendTarget::Url { url, tls, auth, .. } => (url.to_string(), tls.clone(), auth.as_deref()),
+        _ => (String::new(), BackTlsSpec::default(), None),
+    };
+    match auth {
+        Some(AuthSpec::Oauth(spec)) => Ok((backend, spec.as_ref().clone(), url, tls)),
+        _ => {
+            Err(Failure::Usage(format!("backend `{name}` has no `auth` with `type = \"oauth\"` in the configuration")))
+        }
+    }
+}
+
+/// Running gateways try backends again that were down for lack of a token.
+async fn wake_gateways(global: &Global) {
+    let Ok((_, sockets)) = super::running(global) else { return };
+    for socket in sockets {
+        if let Err(error) = tell(&socket, routes::RELOAD).await {
+            tracing::debug!(%error, "a running process was not told");
+        }
+    }
+}

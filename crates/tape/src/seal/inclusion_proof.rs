@@ -1,0 +1,282 @@
+//! Proof that one entry is on a sealed tape, for somebody who gets that entry and not the tape.
+//!
+//! The chain is linear: `h(n)` is a hash of `h(n-1)` and of the digest of entry `n`. Whoever has the entry, the hash before it and the
+//! digests of the entries from there to the next signed head makes the signed hash again. The digests show nothing of those entries.
+
+use super::chain;
+use super::commitments::Commitments;
+use super::pointer::pointers;
+use super::signed_head::{NoHead, SignedHead};
+use super::verify::Verifier;
+use crate::export::{ExportError, jsonl};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use signalbox_engine::record::{Entry, StoreError, TapeInfo};
+use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, HeadKind, TapeSeal, VerifyingKey, hex, unhex};
+
+/// What the first member of a proof says.
+const FORMAT: &str = "signalbox-proof/1";
+/// Most bytes of a proof that is read: the largest message, as text, and the digests of the largest stretch between signatures.
+pub const MAX_PROOF: u64 = 192 << 20;
+
+/// The proof for one entry.
+#[derive(Clone, PartialEq, Debug)]
+pub struct InclusionProof {
+    /// The head of the tape, with what its opening signature needs.
+    tape: TapeInfo,
+    /// The entry, with all its salts.
+    entry: Entry,
+    before: ChainHash,
+    /// Of the entries after it, up to the signed one.
+    digests: Vec<ChainHash>,
+    head: SignedHead,
+}
+
+/// Why there is no proof for an entry.
+#[derive(Debug, thiserror::Error)]
+pub enum NoProof {
+    /// The tape has no seal.
+    #[error("the tape was never sealed")]
+    NeverSealed,
+    /// The entry is not there.
+    #[error("the tape has no entry {0}")]
+    NoEntry(u64),
+    /// It was deleted with everything before it.
+    #[error("entry {0} was pruned")]
+    Pruned(u64),
+    /// It came after the last signature.
+    #[error("no signature covers entry {0} yet; a tape is signed from time to time and when it ends")]
+    NotSigned(u64),
+    /// The tape does not prove itself there.
+    #[error("entry {0} is not as it was sealed; see `signalbox tape verify`")]
+    Broken(u64),
+    /// The tape cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why a file is no proof.
+#[derive(Debug, thiserror::Error)]
+pub enum BadProof {
+    /// It is no JSON, or a member is missing or of another type.
+    #[error("it is no proof: {0}")]
+    Json(#[from] serde_json::Error),
+    /// It is of another format, or of a later version of the program.
+    #[error("`format` must be `{FORMAT}`")]
+    Format,
+    /// A member has a value that it cannot have.
+    #[error("`{0}` of a proof makes no sense")]
+    Member(&'static str),
+    /// The tape or the entry cannot be read.
+    #[error(transparent)]
+    Line(#[from] ExportError),
+    /// The signed head cannot be read.
+    #[error(transparent)]
+    Head(#[from] NoHead),
+}
+
+/// What is wrong with a proof that could be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ProofFault {
+    /// The head of the tape does not prove itself.
+    #[error("{0}")]
+    Tape(String),
+    /// The entry has no seal that could be checked.
+    #[error("the seal of the entry cannot be read, or its salts do not fit its message")]
+    Entry,
+    /// The hashes do not lead from the entry to the signed one.
+    #[error("the entry is not one that was signed: its hashes do not lead to the signed hash")]
+    Chain,
+    /// The signature does not fit.
+    #[error("the signature does not fit")]
+    Signature,
+}
+
+/// What a good proof shows.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ProvedEntry {
+    /// Who signed the place after the entry, and the head of the tape.
+    pub signers: Vec<(VerifyingKey, u64)>,
+    /// The entry that the signature is at.
+    pub signed_at: u64,
+    /// Where values were removed from the entry, as JSON pointers.
+    pub removed: Vec<String>,
+    /// The whole message was removed.
+    pub removed_whole: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    format: String,
+    tape: Value,
+    entry: Value,
+    before: String,
+    /// One after the other, in base64.
+    digests: String,
+    head: Value,
+}
+
+impl InclusionProof {
+    /// The head of the tape that the entry is on.
+    #[must_use]
+    pub fn tape(&self) -> &TapeInfo {
+        &self.tape
+    }
+
+    /// The entry that is proved.
+    #[must_use]
+    pub fn entry(&self) -> &Entry {
+        &self.entry
+    }
+
+    /// The signed place that the hashes lead to.
+    #[must_use]
+    pub fn head(&self) -> &SignedHead {
+        &self.head
+    }
+
+    /// Makes the hashes again and checks the signatures. Whether the keys are trusted is another question.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn verify(&self) -> Result<ProvedEntry, ProofFault> {
+        let begun = Verifier::new(&self.tape).finish();
+        if let Some(fault) = begun.fault {
+            return Err(ProofFault::Tape(fault.why));
+        }
+        let seal = self.tape.seal.as_deref().and_then(TapeSeal::from_bytes);
+        let seal = seal.ok_or_else(|| ProofFault::Tape("the tape was never sealed".to_owned()))?;
+        let details = self.entry.seal.as_deref().and_then(EntrySeal::from_bytes).ok_or(ProofFault::Entry)?.details;
+        let (mut commitments, mut scratch) = (Commitments::new(&seal), Vec::new());
+        let body = commitments.of(&self.entry, &details, &mut scratch).ok_or(ProofFault::Entry)?;
+        let own = chain::digest(&self.entry, body.as_ref(), &mut scratch).map_err(|_| ProofFault::Entry)?;
+        let digests = std::iter::once(&own).chain(&self.digests);
+        let reached = digests.fold(self.before, |before, digest| chain::join(&before, digest));
+        let place = &self.head;
+        let is_late = matches!(place.kind, HeadKind::Interim | HeadKind::Closing);
+        if place.tape != self.tape.id || place.hash() != Some(reached) || place.head.seq < self.entry.seq || !is_late {
+            return Err(ProofFault::Chain);
+        }
+        let key = place.signer().ok_or(ProofFault::Signature)?;
+        let mut signers: Vec<_> = begun.signers.into_iter().map(|signer| (signer.key, signer.at)).collect();
+        signers.retain(|(known, _)| *known != key || known.id() != key.id());
+        signers.push((key, place.head.at));
+        let removed = pointers(&self.entry, &details, commitments.paths());
+        Ok(ProvedEntry { signers, signed_at: place.head.seq, removed, removed_whole: details.body.is_some() })
+    }
+
+    /// As a JSON document, which ends with a line break.
+    ///
+    /// # Errors
+    /// Never, as far as is known: every entry has such a form.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let document = Document {
+            format: FORMAT.to_owned(),
+            tape: jsonl::head_value(&self.tape)?,
+            entry: jsonl::value(&self.entry)?,
+            before: hex(&self.before),
+            digests: STANDARD.encode(self.digests.as_flattened()),
+            head: self.head.to_json(),
+        };
+        Ok(format!("{}\n", serde_json::to_string_pretty(&document)?))
+    }
+
+    /// From such a document.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn from_json(text: &[u8]) -> Result<Self, BadProof> {
+        let document: Document = serde_json::from_slice(text)?;
+        if document.format != FORMAT {
+            return Err(BadProof::Format);
+        }
+        let before = unhex(&document.before).and_then(|before| before.try_into().ok());
+        let digests = STANDARD.decode(&document.digests).map_err(|_| BadProof::Member("digests"))?;
+        let (digests, []) = digests.as_chunks::<HASH_BYTES>() else { return Err(BadProof::Member("digests")) };
+        Ok(Self {
+            tape: jsonl::read_head(document.tape)?,
+            entry: jsonl::read_entry(document.entry)?,
+            before: before.ok_or(BadProof::Member("before"))?,
+            digests: digests.to_vec(),
+            head: SignedHead::from_json(document.head)?,
+        })
+    }
+}
+
+/// Makes a proof of the entries of a tape, which are pushed in their order with their bodies whole.
+pub(crate) struct ProofMaker {
+    tape: TapeInfo,
+    seal: TapeSeal,
+    commitments: Commitments,
+    wanted: u64,
+    /// After the last entry that was pushed.
+    before: ChainHash,
+    found: Option<(Entry, ChainHash)>,
+    digests: Vec<ChainHash>,
+    head: Option<SignedHead>,
+    scratch: Vec<u8>,
+}
+
+impl ProofMaker {
+    /// Looks for the entry of this number on the tape with this head.
+    pub(crate) fn new(tape: &TapeInfo, wanted: u64) -> Result<Self, NoProof> {
+        let seal = tape.seal.as_deref().and_then(TapeSeal::from_bytes).ok_or(NoProof::NeverSealed)?;
+        let broken = NoProof::Broken(wanted);
+        let before = match &seal.checkpoint {
+            Some(checkpoint) if wanted <= checkpoint.seq => return Err(NoProof::Pruned(wanted)),
+            Some(checkpoint) => checkpoint.hash.as_slice().try_into().map_err(|_| broken)?,
+            None => chain::start(tape, &seal.commit).map_err(|_| broken)?,
+        };
+        let kept = TapeSeal { seed: None, checkpoint: None, closing: None, ..seal.clone() };
+        Ok(Self {
+            // Neither when the tape ended nor what comes after the signature is proved, so that neither is said.
+            tape: TapeInfo { ended: None, seal: Some(kept.to_bytes()), ..tape.clone() },
+            commitments: Commitments::new(&seal),
+            seal,
+            wanted,
+            before,
+            found: None,
+            digests: vec![],
+            head: None,
+            scratch: vec![],
+        })
+    }
+
+    /// Takes the next entry. False if no more are needed.
+    pub(crate) fn push(&mut self, mut entry: Entry) -> Result<bool, NoProof> {
+        // The mark that pruning leaves has no seal.
+        let Some(stored) = entry.seal.as_deref() else { return Ok(true) };
+        let broken = || NoProof::Broken(entry.seq);
+        let EntrySeal { hash, details } = EntrySeal::from_bytes(stored).ok_or_else(broken)?;
+        if entry.seq < self.wanted {
+            self.before = hash;
+            return Ok(true);
+        }
+        if entry.seq > self.wanted {
+            if self.found.is_none() {
+                return Err(NoProof::NoEntry(self.wanted));
+            }
+            let body = self.commitments.of(&entry, &details, &mut self.scratch).ok_or_else(broken)?;
+            let digest = chain::digest(&entry, body.as_ref(), &mut self.scratch).map_err(|_| broken())?;
+            self.digests.push(digest);
+        } else {
+            let shown = self.commitments.shown(&entry, &details).ok_or_else(broken)?;
+            entry.seal = Some(EntrySeal { hash, details: shown }.to_bytes());
+            self.found = Some((entry, self.before));
+        }
+        self.head = details.head.map(|head| SignedHead { tape: self.tape.id.clone(), kind: HeadKind::Interim, head });
+        Ok(self.head.is_none())
+    }
+
+    /// The proof, once all entries that it needs were pushed. It is verified before it is given away.
+    pub(crate) fn finish(self) -> Result<InclusionProof, NoProof> {
+        let (entry, before) = self.found.ok_or(NoProof::NoEntry(self.wanted))?;
+        let closing = |head| SignedHead { tape: self.tape.id.clone(), kind: HeadKind::Closing, head };
+        let head = self.head.or_else(|| self.seal.closing.map(closing)).ok_or(NoProof::NotSigned(self.wanted))?;
+        let proof = InclusionProof { tape: self.tape, entry, before, digests: self.digests, head };
+        proof.verify().map_err(|_| NoProof::Broken(self.wanted))?;
+        Ok(proof)
+    }
+}

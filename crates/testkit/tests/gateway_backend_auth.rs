@@ -1,0 +1,293 @@
+//! Protected servers behind the gateway: what reaches them as a credential, and how callers are asked to sign in.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail wherever it wants")]
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::events::EventStream;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::ports::free_address;
+use signalbox_testkit::process::{Spawned, built};
+use signalbox_testkit::protected_server::{Demands, ProtectedServer};
+use signalbox_testkit::scene::files_holding;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const SECRET: &str = "made-up-shared-secret";
+const OUTBOUND: &str = "[auth.outbound]\nallow = [\"127.0.0.1\"]\n";
+
+fn oauth(server: &ProtectedServer, more: &str) -> String {
+    format!("{OUTBOUND}[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\ntype = \"oauth\"\n{more}", server.url())
+}
+
+/// What a browser does: it goes where it is sent. The last status.
+async fn open(url: &str) -> u16 {
+    let mut url = url.to_owned();
+    loop {
+        let uri: http::Uri = url.parse().unwrap();
+        let client = HttpClient::new(uri.authority().unwrap().as_str().parse().unwrap());
+        let answer = client.send(Method::GET, uri.path_and_query().unwrap().as_str(), Bytes::new()).await.unwrap();
+        match answer.headers.get("location") {
+            Some(next) => url = next.to_str().unwrap().to_owned(),
+            None => return answer.status,
+        }
+    }
+}
+
+fn call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "work", "arguments": {}}})
+}
+
+/// Waits until the tools of the backend are known.
+async fn listed(client: &HttpClient) {
+    for _ in 0..200 {
+        let answer = client.request(1, "tools/list", json!({})).await.unwrap();
+        if answer["result"]["tools"].as_array().is_some_and(|tools| !tools.is_empty()) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the backend is not listed");
+}
+
+/// T6, A-R4.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_r4_what_the_caller_proves_itself_with_never_reaches_a_backend_and_the_secret_of_no_16_does() {
+    let server = ProtectedServer::start(Demands::Header("x-sentinel-auth", SECRET), None).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret"), format!("{SECRET}\n")).unwrap();
+    let config = format!(
+        "[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\nheader = \"X-Sentinel-Auth\"\nsecret_file = \"secret\"\n",
+        server.url()
+    );
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = HttpClient::new(gateway.address()).with("authorization", "Bearer made-up-inbound");
+    let client = client.initialize("2025-11-25", json!({})).await.unwrap();
+    listed(&client).await;
+    let answer = client.request(2, "tools/call", json!({"name": "work", "arguments": {}})).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    for seen in server.seen() {
+        assert_eq!(seen.headers.get("x-sentinel-auth").map(String::as_str), Some(SECRET), "{seen:?}");
+        assert!(!format!("{seen:?}").contains("made-up-inbound"), "{seen:?}");
+    }
+    let log = gateway.process.error_lines().join("\n");
+    assert!(!log.contains(SECRET) && !log.contains("made-up-inbound"), "{log}");
+}
+
+/// A gateway in front of a server that wants a token for calls alone, and a client of it.
+async fn scene(lifetime: Option<u64>) -> (ProtectedServer, GatewayProcess) {
+    let server = ProtectedServer::start(Demands::TokenForCalls, lifetime).await.unwrap();
+    let gateway = GatewayProcess::serve(&oauth(&server, "")).await.unwrap();
+    gateway.ready().await.unwrap();
+    (server, gateway)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2025_06_18_gets_an_error_with_the_address_and_its_next_call_runs() {
+    let (server, gateway) = scene(None).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-06-18", json!({"elicitation": {}})).await.unwrap();
+    listed(&client).await;
+    let answer = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(answer["error"]["code"], -32000, "{answer}");
+    assert_eq!(answer["error"]["data"]["reason"], "sign_in_needed", "{answer}");
+    let url = answer["error"]["data"]["url"].as_str().unwrap();
+    assert!(answer["error"]["message"].as_str().unwrap().contains(url));
+    assert_eq!(open(url).await, 200);
+    assert_eq!(open(url).await, 404, "the address is good once");
+    let answer = client.post(&call(3).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    assert_eq!(server.ran(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2025_11_25_is_asked_in_the_middle_of_its_call_which_then_goes_on() {
+    let (server, gateway) = scene(None).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
+    listed(&client).await;
+    let mut stream = EventStream::post(&client, &call(2)).await.unwrap();
+    let question = stream.next().await.unwrap().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert_eq!(question["params"]["mode"], "url");
+    assert_eq!(server.ran(), 0);
+    assert_eq!(open(question["params"]["url"].as_str().unwrap()).await, 200);
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    assert_eq!(client.post(&answer.to_string()).await.unwrap().status, 202);
+    let result = loop {
+        let message = stream.next().await.unwrap().unwrap();
+        if message["id"] == 2 {
+            break message;
+        }
+    };
+    assert_eq!(result["result"]["content"][0]["text"], "done", "{result}");
+    assert_eq!(server.ran(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2025_11_25_that_declines_does_not_run_the_tool() {
+    let (server, gateway) = scene(None).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
+    listed(&client).await;
+    let mut stream = EventStream::post(&client, &call(2)).await.unwrap();
+    let question = stream.next().await.unwrap().unwrap();
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    client.post(&answer.to_string()).await.unwrap();
+    let message = stream.next().await.unwrap().unwrap();
+    assert_eq!(message["error"]["data"]["reason"], "refused", "{message}");
+    assert_eq!(server.ran(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2025_11_25_that_takes_no_urls_gets_the_error_of_its_revision() {
+    let (server, gateway) = scene(None).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-11-25", json!({})).await.unwrap();
+    listed(&client).await;
+    let answer = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(answer["error"]["code"], -32042, "{answer}");
+    let elicitation = &answer["error"]["data"]["elicitations"][0];
+    assert_eq!(elicitation["mode"], "url", "{answer}");
+    assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string(), "{answer}");
+    assert_eq!(open(elicitation["url"].as_str().unwrap()).await, 200);
+    client.post(&call(3).to_string()).await.unwrap();
+    assert_eq!(server.ran(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2026_07_28_comes_back_with_the_same_call() {
+    let (server, gateway) = scene(None).await;
+    let old = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    listed(&old).await;
+    let client = HttpClient::new(gateway.address());
+    let ask = async |id: u64, more: Value| {
+        let mut params = json!({"name": "work", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}},
+        }});
+        for (name, value) in more.as_object().unwrap() {
+            params[name] = value.clone();
+        }
+        let client = client.clone().with("mcp-protocol-version", "2026-07-28").with("mcp-method", "tools/call");
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        client.with("mcp-name", "work").post(&message.to_string()).await.unwrap().message().unwrap()
+    };
+    let answer = ask(1, json!({})).await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "{answer}");
+    let (key, request) = answer["result"]["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    assert_eq!((&request["method"], &request["params"]["mode"]), (&json!("elicitation/create"), &json!("url")));
+    let state = answer["result"]["requestState"].clone();
+    let declined = ask(2, json!({"requestState": state, "inputResponses": {key: {"action": "decline"}}})).await;
+    assert_eq!(declined["error"]["data"]["reason"], "refused", "{declined}");
+    assert_eq!(open(request["params"]["url"].as_str().unwrap()).await, 200);
+    let done = ask(3, json!({"requestState": state, "inputResponses": {key: {"action": "accept"}}})).await;
+    assert_eq!(done["result"]["content"][0]["text"], "done", "{done}");
+    assert_eq!(server.ran(), 1);
+    assert!(
+        !server.seen().iter().any(|seen| seen.what.contains("signalbox")),
+        "the backend sees nothing of the question"
+    );
+}
+
+/// The gateway's own listener has the pages of sign-ins if browsers are said to reach it, and otherwise not.
+#[tokio::test(flavor = "multi_thread")]
+async fn sign_ins_go_through_the_listener_where_a_public_address_is_configured() {
+    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
+    let address = free_address().unwrap();
+    let public = format!("{OUTBOUND}public_url = \"http://{address}\"\n");
+    let config = oauth(&server, "").replace(OUTBOUND, &public);
+    let gateway = GatewayProcess::serve_at(address, tempfile::tempdir().unwrap(), &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = HttpClient::new(address).initialize("2025-06-18", json!({})).await.unwrap();
+    listed(&client).await;
+    let answer = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    let url = answer["error"]["data"]["url"].as_str().unwrap();
+    assert!(url.starts_with(&format!("http://{address}/auth/connect/")), "{url}");
+    assert_eq!(open(url).await, 200);
+    client.post(&call(3).to_string()).await.unwrap();
+    assert_eq!(server.ran(), 1);
+    let forged = client.get("/auth/callback?code=x&state=y").await.unwrap();
+    assert_eq!(forged.status, 400, "an answer that belongs to no sign-in");
+    let (_server, closed) = scene(None).await;
+    assert_eq!(HttpClient::new(closed.address()).get("/auth/callback?code=x&state=y").await.unwrap().status, 404);
+}
+
+/// A-C10: tokens that live two seconds, and calls over six.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_refreshed_ahead_of_its_end_and_a_revoked_one_is_replaced() {
+    let (server, gateway) = scene(Some(2)).await;
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    listed(&client).await;
+    let answer = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(open(answer["error"]["data"]["url"].as_str().unwrap()).await, 200);
+    for id in 0..12 {
+        let answer = client.post(&call(100 + id).to_string()).await.unwrap().message().unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+        tokio::time::sleep(Duration::from_millis(400)).await;
+    }
+    assert!((2..=5).contains(&server.refreshes()), "{} refreshes", server.refreshes());
+    server.revoke_all();
+    let answer = client.post(&call(200).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    assert_eq!(server.ran(), 13);
+    no_secrets(&server, &gateway);
+}
+
+/// Nothing that the gateway leaves behind holds a token.
+fn no_secrets(server: &ProtectedServer, gateway: &GatewayProcess) {
+    let log = gateway.process.error_lines().join("\n");
+    assert_eq!(
+        files_holding(&gateway.data_dir(), "").unwrap().iter().filter(|file| file.ends_with("tokens.sealed")).count(),
+        1
+    );
+    for secret in server.tokens().iter().map(String::as_str).chain(["made-up-refresh", "made-up-code"]) {
+        assert!(!log.contains(secret), "the log holds `{secret}`");
+        assert_eq!(files_holding(&gateway.data_dir(), secret).unwrap(), Vec::<PathBuf>::new(), "hold `{secret}`");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn login_signs_in_on_a_terminal_and_logout_forgets() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (file, data) = (folder.path().join("signalbox.toml"), folder.path().join("data"));
+    std::fs::write(&file, oauth(&server, "")).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = tokio::process::Command::new(built("signalbox").unwrap());
+        command.args(words).arg("-c").arg(&file).arg("--data-dir").arg(&data);
+        command
+    };
+    let mut login = Spawned::start(run(&["login", "safe"])).unwrap();
+    let line = login.wait_line("  http://127.0.0.1:", Duration::from_secs(20)).await.unwrap();
+    assert_eq!(open(&format!("http://127.0.0.1:{}", line.trim_start_matches("  http://127.0.0.1:"))).await, 200);
+    assert!(login.wait(Duration::from_secs(20)).await.unwrap().success());
+    let listed = run(&["tools", "list"]).output().await.unwrap();
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(text.contains("work"), "{text}{}", String::from_utf8_lossy(&listed.stderr));
+    assert!(run(&["logout", "safe"]).output().await.unwrap().status.success());
+    let again = run(&["logout", "safe"]).output().await.unwrap();
+    assert!(String::from_utf8_lossy(&again.stderr).contains("there is no token"), "{again:?}");
+    let unknown = run(&["login", "other"]).output().await.unwrap();
+    assert!(!unknown.status.success() && String::from_utf8_lossy(&unknown.stderr).contains("no backend `other`"));
+}
+
+/// A-C12, T12: what is not public is not asked unless it is allowed by name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_c12_metadata_at_loopback_are_not_asked_for_unless_that_is_allowed() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let config = oauth(&server, "").replace("allow = [\"127.0.0.1\"]", "allow = []");
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    for _ in 0..100 {
+        if gateway.process.error_lines().iter().any(|line| line.contains("only https is used")) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let log = gateway.process.error_lines().join("\n");
+    assert!(log.contains("`127.0.0.1` would be spoken to without TLS; only https is used"), "{log}");
+    assert!(server.seen().iter().all(|seen| !seen.what.contains("well-known")), "{:?}", server.seen());
+}

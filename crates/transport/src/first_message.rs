@@ -1,0 +1,124 @@
+//! Authentication by the first message of a connection, for clients that send no headers.
+//!
+//! ```text
+//! → {"jsonrpc":"2.0","id":1,"method":"signalbox/authenticate","params":{"scheme":"bearer","credential":"…"}}
+//! ← {"jsonrpc":"2.0","id":1,"result":{"subject":"corp:ada","expiresAt":"2026-11-17T10:00:00.000Z"}}
+//! ```
+//! Anything else is answered as unauthenticated, and the connection is closed.
+
+use bytes::Bytes;
+use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
+use signalbox_engine::{Caller, Fault, FaultKind, Identity, Principal, Proof};
+use signalbox_runtime::Gateway;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_wire::{Envelope, Era, Kind, RawId, builder, json, timestamp};
+use std::net::SocketAddr;
+
+/// The method.
+pub const METHOD: &str = "signalbox/authenticate";
+/// The largest first message of a client that has proved nothing yet.
+pub const MAX_FIRST_MESSAGE: usize = 64 * 1024;
+
+/// Who connected, as far as that is known before the first message.
+pub(crate) struct Newcomer<'a> {
+    pub authenticators: &'a Authenticators,
+    pub transport: &'static str,
+    pub address: Option<SocketAddr>,
+    pub shown: Option<&'a Shown>,
+}
+
+/// A refused first message: its id, where it has one, and why.
+pub(crate) struct Refused {
+    id: Option<RawId>,
+    /// Why.
+    pub fault: Fault,
+}
+
+impl Refused {
+    /// The answer.
+    pub fn reply(&self) -> Bytes {
+        self.fault.reply(self.id.as_ref(), Era::Legacy)
+    }
+}
+
+impl Newcomer<'_> {
+    /// Who calls, by the credential in the first message, and the answer to it.
+    ///
+    /// # Errors
+    /// If it is another message, or the credential is not valid.
+    pub fn prove(&self, gateway: &Gateway, message: Bytes) -> Result<(Caller, Bytes), Refused> {
+        let without_id = |fault| Refused { id: None, fault };
+        if message.len() > MAX_FIRST_MESSAGE {
+            return Err(without_id(unauthenticated("the first message is too large")));
+        }
+        let message = Envelope::read(message, &gateway.settings().limits)
+            .map_err(|_| without_id(unauthenticated("the first message must be `signalbox/authenticate`")))?;
+        let proved = credential(&message).and_then(|(id, credential)| Ok((id, self.identify(&credential)?)));
+        match proved {
+            Ok((id, caller)) => {
+                gateway.identified(&caller);
+                let answer = answer(&id, &caller);
+                Ok((caller, answer))
+            }
+            Err(fault) => Err(Refused { id: message.id(), fault }),
+        }
+    }
+
+    /// Nobody known, for the record of a refusal.
+    pub fn nobody(&self) -> Caller {
+        let (principal, proof) = (Principal::named("unknown"), Proof::Unproved);
+        let (address, transport) = (self.address, self.transport);
+        Caller::new(Identity { principal, proof, claims: Vec::new(), address, transport, standing: None })
+    }
+
+    fn identify(&self, credential: &str) -> Result<Caller, Fault> {
+        let authorization = format!("Bearer {credential}");
+        let header = |name: &str| (name == "authorization").then_some(authorization.as_bytes());
+        let caller = self.authenticators.identify(&Arrival {
+            transport: self.transport,
+            address: self.address,
+            shown: self.shown,
+            header: &header,
+            now: unix_millis(),
+        })?;
+        // A credential that no way of proving looks at has proved nothing.
+        match caller.identity().proof {
+            Proof::Unproved => Err(unauthenticated("no such credential is accepted here")),
+            _ => Ok(caller),
+        }
+    }
+}
+
+fn unauthenticated(text: &str) -> Fault {
+    Fault::new(FaultKind::Unauthenticated, text)
+}
+
+/// The credential that a request gives, and the request's id.
+fn credential(message: &Envelope) -> Result<(RawId, String), Fault> {
+    let Some(id) = message.id().filter(|_| message.kind() == Kind::Request && message.method() == Some(METHOD)) else {
+        let text = "the caller did not prove who it is; the first message must be `signalbox/authenticate`";
+        return Err(unauthenticated(text));
+    };
+    let text =
+        |name: &str| message.param(name).and_then(|span| Some(json::string(span.of(message.bytes()))?.into_owned()));
+    let scheme = text("scheme").ok_or_else(|| unauthenticated("`signalbox/authenticate` needs a `scheme`"))?;
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return Err(unauthenticated("the only scheme of `signalbox/authenticate` is `bearer`"));
+    }
+    let credential = text("credential");
+    let credential = credential.ok_or_else(|| unauthenticated("`signalbox/authenticate` needs a `credential`"))?;
+    Ok((id, credential))
+}
+
+/// The answer to a caller that was identified: who it is, and until when.
+fn answer(id: &RawId, caller: &Caller) -> Bytes {
+    let mut result = br#"{"subject":"#.to_vec();
+    json::write_quoted(&mut result, caller.principal().as_str());
+    let standing = caller.identity().standing.as_ref();
+    if let Some(expires) = standing.and_then(|standing| standing.credential.as_ref()?.expires) {
+        result.extend_from_slice(br#","expiresAt":"#);
+        json::write_quoted(&mut result, &timestamp::rfc3339_millis(expires));
+    }
+    result.push(b'}');
+    builder::response(id, &result)
+}

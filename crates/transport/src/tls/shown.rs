@@ -1,0 +1,68 @@
+//! Who a client certificate says that its holder is.
+
+use super::inspect::fingerprint;
+use rustls::pki_types::CertificateDer;
+use signalbox_engine::Principal;
+use signalbox_engine::authenticator::ShownCertificate;
+use std::net::IpAddr;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
+
+/// The most alternative names that are looked at.
+const MAX_NAMES: usize = 100;
+
+/// What a certificate whose chain was verified says of its holder. One that cannot be read further has no names.
+pub(super) fn shown_certificate(certificate: &CertificateDer<'_>) -> ShownCertificate {
+    let principal = Principal::certificate(&fingerprint(certificate));
+    let Ok((_, read)) = X509Certificate::from_der(certificate) else {
+        return ShownCertificate { principal, subject: "".into(), names: Vec::new() };
+    };
+    let alternative = read.subject_alternative_name().ok().flatten();
+    let names = alternative.iter().flat_map(|found| &found.value.general_names).filter_map(name).take(MAX_NAMES);
+    ShownCertificate { principal, subject: read.subject().to_string().into(), names: names.collect() }
+}
+
+fn name(name: &GeneralName<'_>) -> Option<Box<str>> {
+    match name {
+        GeneralName::DNSName(name) => Some(format!("dns:{}", name.to_ascii_lowercase()).into()),
+        GeneralName::RFC822Name(address) => Some(format!("email:{address}").into()),
+        GeneralName::URI(uri) => Some(format!("uri:{uri}").into()),
+        GeneralName::IPAddress(bytes) => {
+            let address = match bytes.len() {
+                4 => IpAddr::from(<[u8; 4]>::try_from(*bytes).ok()?),
+                16 => IpAddr::from(<[u8; 16]>::try_from(*bytes).ok()?),
+                _ => return None,
+            };
+            Some(format!("ip:{address}").into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+
+    #[test]
+    fn the_names_of_a_certificate_are_read() {
+        let mut params = CertificateParams::new(vec!["Box.example".to_owned()]).unwrap();
+        params.distinguished_name.remove(DnType::CommonName);
+        params.distinguished_name.push(DnType::CommonName, "ada");
+        params.subject_alt_names.push(SanType::URI("spiffe://example/ada".try_into().unwrap()));
+        params.subject_alt_names.push(SanType::IpAddress("10.0.0.1".parse().unwrap()));
+        params.subject_alt_names.push(SanType::Rfc822Name("ada@example.com".try_into().unwrap()));
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let shown = shown_certificate(certificate.der());
+        assert_eq!(&*shown.subject, "CN=ada");
+        let names: Vec<&str> = shown.names.iter().map(|name| &**name).collect();
+        assert_eq!(names, ["dns:box.example", "uri:spiffe://example/ada", "ip:10.0.0.1", "email:ada@example.com"]);
+        assert!(shown.principal.as_str().starts_with("cert:"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_has_no_names() {
+        let shown = shown_certificate(&CertificateDer::from(vec![0x30, 0x80, 1, 2]));
+        assert_eq!((&*shown.subject, shown.names.len()), ("", 0));
+    }
+}
