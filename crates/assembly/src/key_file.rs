@@ -1,11 +1,9 @@
 //! The file of API keys in the data folder. It holds hashes, and only its owner may read it.
 
-use rustix::fs::{FlockOperation, flock};
 use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
-use signalbox_seal::keys::files::{FileError, save_private};
-use std::fs::{DirBuilder, File, OpenOptions};
+use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
+use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -78,7 +76,7 @@ impl KeyFile {
     /// # Errors
     /// If they can be neither read nor written.
     pub fn change<T>(&self, change: impl FnOnce(&mut ApiKeys) -> T) -> Result<T, KeyFileFault> {
-        let _lock = self.lock()?;
+        let _lock = lock_folder(self.0.parent().unwrap_or(&self.0))?;
         let mut keys = self.load()?;
         let changed = change(&mut keys);
         let text = keys.to_text().map_err(|why| KeyFileFault::Damaged { path: self.0.clone(), why })?;
@@ -104,18 +102,6 @@ impl KeyFile {
         let (_, secret) = self.change(|keys| keys.add(new, &random, now))?;
         save_private(&path, format!("{}\n", secret.reveal()).as_bytes())?;
         Ok(Some((secret, path)))
-    }
-
-    fn lock(&self) -> Result<File, KeyFileFault> {
-        let folder = self.0.parent().unwrap_or(&self.0);
-        let path = folder.join("lock");
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
-            .and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
-            .map_err(|why| KeyFileFault::Io { path, why })
     }
 }
 

@@ -1,11 +1,12 @@
 //! The keys in the data folder: the one that this installation signs with, and the set of those that it trusts.
 
-use rustix::fs::{FlockOperation, flock};
-use signalbox_seal::keys::files::{FileError, load_key_set, load_signing_key, save_key_set, save_signing_key};
+use signalbox_seal::keys::files::{
+    FileError, load_key_set, load_signing_key, lock_folder, save_key_set, save_signing_key,
+};
 use signalbox_seal::{KeyConflict, KeyError, KeySet, Role, SigningKey, TrustedKey};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 /// The folder in the data folder.
@@ -20,8 +21,6 @@ const PRIVATE_KEYS: &str = "private";
 const NONCES: &str = "nonces";
 /// The signed heads of others' tapes.
 const ANCHORS: &str = "anchors.jsonl";
-/// Held by whoever changes one of them.
-const LOCK: &str = "lock";
 /// Whose key it is, in the set of trusted keys.
 const OWN_NAME: &str = "gateway";
 
@@ -37,7 +36,7 @@ pub enum SealFolderError {
     /// The new key cannot be trusted beside those that are.
     #[error(transparent)]
     Conflict(#[from] KeyConflict),
-    /// The folder cannot be made or locked.
+    /// A folder cannot be made.
     #[error("{}: {why}", path.display())]
     Io {
         /// What could not be used.
@@ -106,7 +105,7 @@ impl SealFolder {
         if self.signing_key_file().exists() {
             return self.load_signing_key();
         }
-        let _lock = self.lock()?;
+        let _lock = lock_folder(&self.0)?;
         if self.signing_key_file().exists() {
             return self.load_signing_key();
         }
@@ -145,23 +144,11 @@ impl SealFolder {
         &self,
         change: impl FnOnce(&mut KeySet) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _lock = self.lock()?;
+        let _lock = lock_folder(&self.0).map_err(SealFolderError::from)?;
         let mut keys = self.key_set().map_err(SealFolderError::from)?;
         let changed = change(&mut keys)?;
         save_key_set(&self.key_set_file(), &keys).map_err(SealFolderError::from)?;
         Ok(changed)
-    }
-
-    /// Waits until no other process changes the keys, and keeps others waiting until the file is dropped.
-    fn lock(&self) -> Result<File, SealFolderError> {
-        let path = self.0.join(LOCK);
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.0)
-            .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
-            .and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
-            .map_err(|why| SealFolderError::Io { path, why })
     }
 }
 

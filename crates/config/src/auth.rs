@@ -279,10 +279,10 @@ fn is_resource(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Overrides};
+    use crate::{Config, ConfigError, Overrides};
     use std::path::Path;
 
-    fn load(text: &str) -> Result<super::Auth, String> {
+    fn load(text: &str) -> Result<super::Auth, ConfigError> {
         let env = |name: &str| match name {
             "HOME" => Some("/home/ada".to_owned()),
             "JWT" => Some("a secret that is long enough for HS256".to_owned()),
@@ -290,7 +290,7 @@ mod tests {
             _ => None,
         };
         let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default());
-        loaded.map(|loaded| loaded.config.auth).map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.config.auth)
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
             ("issuer = 'x'\njwks_file = 'a'\nalgorithms = ['none']", "algorithm of public keys"),
             ("issuer = 'x'\njwks_url = 'ftp://x/y'", "https address"),
         ] {
-            let error = load(&format!("[auth.jwt.x]\n{text}\n")).unwrap_err();
+            let error = load(&format!("[auth.jwt.x]\n{text}\n")).unwrap_err().to_string();
             assert!(error.contains(told), "{text}: {error}");
         }
     }
@@ -338,7 +338,9 @@ mod tests {
             ("corp:ada", &["admin".to_owned()][..])
         );
         assert_eq!((auth.groups.len(), auth.certificates[0].principal.as_str()), (1, "ci"));
-        assert!(load("[auth.certificates.ci]\nroles = ['a']\n").unwrap_err().contains("needs a `fingerprint`"));
-        assert!(load("[auth]\norder = ['magic']\n").unwrap_err().contains("`key`, `token`"));
+        assert!(
+            load("[auth.certificates.ci]\nroles = ['a']\n").unwrap_err().to_string().contains("needs a `fingerprint`")
+        );
+        assert!(load("[auth]\norder = ['magic']\n").unwrap_err().to_string().contains("`key`, `token`"));
     }
 }

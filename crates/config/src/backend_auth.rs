@@ -202,18 +202,18 @@ pub(super) fn url(table: &Table<'_>, key: &str) -> Result<Option<String>, Config
 
 #[cfg(test)]
 mod tests {
-    use crate::{BackendTarget, Config, Overrides};
+    use crate::{BackendTarget, Config, ConfigError, Overrides};
     use signalbox_oauth::{AuthSpec, Grant, SecretSource};
     use std::path::Path;
 
-    fn load(auth: &str) -> Result<AuthSpec, String> {
+    fn load(auth: &str) -> Result<AuthSpec, ConfigError> {
         let text = format!("[backends.b]\nurl = \"https://b.example/mcp\"\n[backends.b.auth]\n{auth}");
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
         let loaded = Config::parse(Path::new("/etc/signalbox.toml"), &text, &env, &Overrides::default());
-        let config = loaded.map_err(|error| error.to_string())?.config;
+        let config = loaded?.config;
         match &config.backends[0].target {
             BackendTarget::Url { auth: Some(auth), .. } => Ok(AuthSpec::clone(auth)),
-            other => Err(format!("{other:?}")),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
             ("type = \"token_exchange\"\nsecret_env = \"A\"", "needs `exchange_url`"),
             ("type = \"other\"", "auth.type: expected"),
         ] {
-            let error = load(auth).unwrap_err();
+            let error = load(auth).unwrap_err().to_string();
             assert!(error.contains(says), "{auth}: {error}");
         }
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());

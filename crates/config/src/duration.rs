@@ -26,6 +26,14 @@ pub fn read(text: &str) -> Result<Duration, NoDuration> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| NoDuration)
 }
 
+/// Reads a number with its unit, or a plain number of seconds.
+///
+/// # Errors
+/// If it is none, or far too long.
+pub fn of_seconds(text: &str) -> Result<Duration, NoDuration> {
+    read_or(text, Duration::from_secs(1))
+}
+
 /// Reads a number with its unit, or a plain number of this unit.
 ///
 /// # Errors

@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
     /// The seconds of a time with its unit, such as `"30s"`.
     fn spelled(&self, node: &'a Node, key: &str, kind: KeyKind) -> Result<f64, ConfigError> {
         let text = self.text_at(node, self.path.child(key), kind)?;
-        let read = duration::read_or(&text.value, Duration::from_secs(1));
+        let read = duration::of_seconds(&text.value);
         read.map(|time| time.as_secs_f64()).map_err(|_| self.out_of_range(key, node, kind, &error::shown(text.raw)))
     }
 

@@ -108,13 +108,13 @@ fn names(path: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Config, Overrides};
+    use crate::{Config, ConfigError, Overrides};
     use std::path::Path;
 
-    fn load(text: &str) -> Result<super::Seal, String> {
+    fn load(text: &str) -> Result<super::Seal, ConfigError> {
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
         let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default());
-        loaded.map(|loaded| loaded.config.seal).map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.config.seal)
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let seal = load("[seal]\nanchor = [\"/mnt/a.jsonl\", \"https://box.example/anchors\"]").unwrap();
         assert_eq!(seal.anchor, [File("/mnt/a.jsonl".into()), Web("https://box.example/anchors".to_owned())]);
         for place in ["", "~/a", "ftp://box/a", "http://", "http://u:p@box/a"] {
-            let error = load(&format!("[seal]\nanchor = [\"{place}\"]")).unwrap_err();
+            let error = load(&format!("[seal]\nanchor = [\"{place}\"]")).unwrap_err().to_string();
             assert!(error.contains("seal.anchor"), "{error}");
         }
         assert!(load(&format!("[seal]\nanchor = [{}]", "\"a\",".repeat(9))).is_err());
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_path_that_is_none_is_refused_by_name() {
         for path in ["", "params..x", "/params", "params.*"] {
-            let error = load(&format!("[seal]\ncommit = [\"{path}\"]")).unwrap_err();
+            let error = load(&format!("[seal]\ncommit = [\"{path}\"]")).unwrap_err().to_string();
             assert!(error.contains("seal.commit") && error.contains("a path like `params.arguments`"), "{error}");
         }
     }

@@ -6,6 +6,7 @@ mod failing;
 mod foreign;
 mod layers;
 mod tls;
+#[cfg(feature = "otel")]
 mod traces;
 
 use super::*;

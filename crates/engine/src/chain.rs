@@ -35,10 +35,12 @@
 mod case;
 mod judgement;
 mod person;
+mod subject_pattern;
 
 pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
+pub use subject_pattern::SubjectPattern;
 
 /// Maximum size of a webhook's response in bytes: as large as the largest message it is shown, which it may send back
 /// changed.

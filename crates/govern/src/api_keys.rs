@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use signalbox_engine::standing::TrustLevel;
+use signalbox_wire::hex::hex;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -196,15 +197,6 @@ impl ApiKeys {
 
 fn hash(secret: &[u8]) -> String {
     hex(digest(&SHA256, secret).as_ref())
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -1,15 +1,13 @@
 //! Asks for the scopes that a tool, prompt or resource needs, of callers whose credential is limited by scopes.
 
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::glob::{Wildcards, fits};
 
 /// A scope and what it is needed for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct ScopeRule {
     scope: Box<str>,
-    /// Patterns of backends and of names there.
-    patterns: Vec<(String, String)>,
+    patterns: Vec<SubjectPattern>,
 }
 
 /// The interceptor.
@@ -24,13 +22,9 @@ impl ScopeCheck {
     /// Needs the `required` scopes for everything, and each of the others where a pattern `BACKEND` or `BACKEND/NAME` fits.
     #[must_use]
     pub fn new(required: &[String], scopes: &[(String, Vec<String>)]) -> Self {
-        let split = |pattern: &String| {
-            let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
-            (backend.to_owned(), name.to_owned())
-        };
         let rule = |(scope, patterns): &(String, Vec<String>)| ScopeRule {
             scope: scope.as_str().into(),
-            patterns: patterns.iter().map(split).collect(),
+            patterns: patterns.iter().map(|text| SubjectPattern::new(text)).collect(),
         };
         Self {
             required: required.iter().map(|scope| scope.as_str().into()).collect(),
@@ -41,17 +35,8 @@ impl ScopeCheck {
     /// All scopes that this request needs.
     fn needed(&self, case: &Case<'_>) -> Vec<Box<str>> {
         let mut needed = self.required.clone();
-        let Some(backend) = case.backend else { return needed };
-        let names = case.exchange.and_then(|exchange| exchange.subject_names());
-        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
-        for rule in &self.rules {
-            let meant = |(of, name): &(String, String)| {
-                fits(of, backend) && names.as_ref().is_none_or(|names| names.fit(false, &|text| fits(name, text)))
-            };
-            if rule.patterns.iter().any(meant) {
-                needed.push(rule.scope.clone());
-            }
-        }
+        let meant = self.rules.iter().filter(|rule| rule.patterns.iter().any(|pattern| pattern.fits(case)));
+        needed.extend(meant.map(|rule| rule.scope.clone()));
         needed
     }
 }

@@ -5,13 +5,12 @@ use crate::secret_source::{SecretError, SecretSource};
 use crate::token_request::TokenSet;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
 use signalbox_seal::{AEAD_KEY_BYTES, AeadKey};
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use tokio::sync::OnceCell;
@@ -22,8 +21,6 @@ const FOLDER: &str = "oauth";
 const TOKENS: &str = "tokens.sealed";
 /// The key, if no program prints it.
 const KEY: &str = "tokens.key";
-/// Held by whoever changes the file.
-const LOCK: &str = "lock";
 /// What the sealed text is bound to.
 const BOUND: &[u8] = b"signalbox oauth tokens 1";
 /// Largest sealed file, in bytes.
@@ -32,7 +29,10 @@ const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// Why the tokens cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
-    /// A file cannot be used.
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] FileError),
+    /// A file cannot be read.
     #[error("{} cannot be used: {why}", path.display())]
     Io {
         /// Which.
@@ -99,14 +99,13 @@ impl Vault {
     /// # Errors
     /// If it cannot be read or written.
     pub async fn change<T>(&self, change: impl FnOnce(&mut Kept) -> T) -> Result<T, VaultError> {
-        make_folder(&self.folder)?;
         let key = self.key().await?;
-        let _lock = self.lock()?;
+        let _lock = lock_folder(&self.folder)?;
         let mut kept = if self.file().exists() { self.open(key)? } else { Kept::default() };
         let result = change(&mut kept);
         let text = serde_json::to_vec(&kept).unwrap_or_default();
         let sealed = key.seal(BOUND, text).ok_or(VaultError::BadKey)?;
-        replace(&self.file(), &sealed)?;
+        save_private(&self.file(), &sealed)?;
         Ok(result)
     }
 
@@ -148,30 +147,16 @@ impl Vault {
     fn key_file(&self) -> Result<String, VaultError> {
         let path = self.folder.join(KEY);
         if !path.exists() {
-            make_folder(&self.folder)?;
-            let _lock = self.lock()?;
+            let _lock = lock_folder(&self.folder)?;
             if !path.exists() {
                 let mut bytes = [0; AEAD_KEY_BYTES];
                 getrandom::fill(&mut bytes).map_err(|_| VaultError::BadKey)?;
-                replace(&path, format!("{}\n", STANDARD.encode(bytes)).as_bytes())?;
+                save_private(&path, format!("{}\n", STANDARD.encode(bytes)).as_bytes())?;
             }
         }
         let bytes = read_file(&path, 1024)?;
         String::from_utf8(bytes).map_err(|_| VaultError::BadKey)
     }
-
-    fn lock(&self) -> Result<File, VaultError> {
-        let path = self.folder.join(LOCK);
-        let open = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = open.map_err(|why| VaultError::Io { path: path.clone(), why })?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|why| VaultError::Io { path, why: why.into() })?;
-        Ok(file)
-    }
-}
-
-fn make_folder(path: &Path) -> Result<(), VaultError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|why| VaultError::Io { path: path.to_owned(), why })
 }
 
 fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, VaultError> {
@@ -179,15 +164,6 @@ fn read_file(path: &Path, most: u64) -> Result<Vec<u8>, VaultError> {
     let mut bytes = Vec::new();
     File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(bad)?;
     Ok(bytes)
-}
-
-/// Puts a file in its place as a whole, readable by this user only.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
-    let bad = |why| VaultError::Io { path: path.to_owned(), why };
-    let new = path.with_extension("new");
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new).map_err(bad)?;
-    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(bad)?;
-    fs::rename(&new, path).map_err(bad)
 }
 
 #[cfg(test)]
@@ -223,7 +199,7 @@ mod tests {
         assert_eq!(vault.read().await.unwrap().tokens["b"]["*"].access.expose(), "made-up-token-7");
         for name in [TOKENS, KEY] {
             let path = folder.path().join(FOLDER).join(name);
-            let text = fs::read(&path).unwrap();
+            let text = std::fs::read(&path).unwrap();
             assert!(!text.windows(7).any(|part| part == b"made-up"), "{name} holds the token in clear");
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }

@@ -33,6 +33,7 @@ use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
+use signalbox_wire::hex::hex;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -450,7 +451,7 @@ impl Gateway {
         let mut bytes = [0_u8; 16];
         getrandom::fill(&mut bytes)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
-        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex(&bytes))
     }
 }
 

@@ -112,7 +112,7 @@ mod verifying_key;
 
 pub use aead::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
 pub use domain::{Domain, UnknownDomain};
-pub use hash::{hex, sha256, sha256_of, unhex};
+pub use hash::{sha256, sha256_of};
 pub use hop::{Hop, HopError, MAX_HOPS, SignHopError, follow_hops};
 pub use key_set::{KeyConflict, KeySet, Role, RotateError, TrustedKey, UnknownRole, Untrusted};
 pub use message::{MessageLimits, deserialize_request, deserialize_response, serialize_request, serialize_response};
@@ -126,6 +126,7 @@ pub use prost_types::{Struct, Timestamp};
 pub use proto::{
     CryptoSignature, McpMessage, McpRequest, McpResponse, Permission, PermissionStatus, PurposeDna, RequestorIdentity,
 };
+pub use signalbox_wire::hex::{hex, unhex};
 pub use signature::{ALGORITHM, BadSignature, SIGNATURE_BYTES, Signature, is_supported_algorithm};
 pub use signed_params::{META_SIGNATURE, subject};
 pub use signing_key::{KeyError, SEED_BYTES, SigningKey};

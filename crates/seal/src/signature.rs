@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::hash::{hex, unhex};
+use signalbox_wire::hex::{hex, unhex};
 
 /// The name of the algorithm. Names are compared without regard to case.
 pub const ALGORITHM: &str = "Ed25519";

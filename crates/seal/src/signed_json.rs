@@ -160,7 +160,7 @@ pub fn add_hop(message: &[u8], key: &SigningKey, from: &str, to: &str) -> Result
     let envelope = read(message, "request")?;
     let mut signature = MessageSignature::of(&envelope).ok().flatten().ok_or(SignError::Unsigned)?;
     let latest = signature.hops.last().map_or(&signature.signature, |hop| &hop.signature);
-    let previous = crate::hash::unhex(latest).ok_or(SignError::Unsigned)?;
+    let previous = signalbox_wire::hex::unhex(latest).ok_or(SignError::Unsigned)?;
     let hop = Hop::sign(key, &previous, from, to)?;
     signature.hops.push(hop.into());
     carry(&envelope, &signature)
@@ -185,7 +185,7 @@ fn sign(
         signed_at: terms.signed_at,
         expires_at: terms.expires_at,
         name,
-        request_hash: terms.request_hash.map(|hash| crate::hash::hex(&hash)),
+        request_hash: terms.request_hash.map(|hash| signalbox_wire::hex::hex(&hash)),
         first_signer: terms.first_signer.clone(),
         hops: Vec::new(),
         signature: String::new(),

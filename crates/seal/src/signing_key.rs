@@ -152,7 +152,7 @@ impl fmt::Debug for SigningKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::unhex;
+    use signalbox_wire::hex::unhex;
 
     /// RFC 8032, section 7.1, test 2.
     const SEED: &str = "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb";

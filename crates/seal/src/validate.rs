@@ -14,12 +14,12 @@ mod validation_error;
 pub use semantics::{MAX_FREQUENCY_PER_HOUR, allowed_actions};
 pub use validation_error::{SecurityError, SemanticsError, SyntaxError, ValidationError};
 
-use crate::hash::hex;
 use crate::key_set::{KeySet, Role};
 use crate::nonces::{NonceMemory, NonceVerdict};
 use crate::prepare::{fields, follow_names, prepare_request_for_signing, verify_signature};
 use crate::proto::McpRequest;
 use crate::time_window::TimeWindow;
+use signalbox_wire::hex::hex;
 
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 const NANOS_PER_MILLI: i64 = 1_000_000;

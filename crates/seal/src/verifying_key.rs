@@ -6,10 +6,11 @@ use std::sync::Arc;
 use aws_lc_rs::signature::{ED25519, ParsedPublicKey};
 
 use crate::domain::Domain;
-use crate::hash::{hex, sha256, unhex};
+use crate::hash::sha256;
 use crate::profile::Profile;
 use crate::signature::{BadSignature, Signature};
 use crate::signing_key::KeyError;
+use signalbox_wire::hex::{hex, unhex};
 
 /// Bytes of a public key.
 pub const PUBLIC_KEY_BYTES: usize = 32;

@@ -309,7 +309,7 @@ pub struct ManArgs {
 
 /// A pause between two looks, such as 500ms or 2s; a plain number is one of seconds.
 fn seconds(text: &str) -> Result<Duration, PauseError> {
-    let pause = duration::read_or(text, Duration::from_secs(1)).map_err(|_| PauseError)?;
+    let pause = duration::of_seconds(text).map_err(|_| PauseError)?;
     if (0.1..=3600.0).contains(&pause.as_secs_f64()) { Ok(pause) } else { Err(PauseError) }
 }
 

@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release -p signalbox-store --example seal -- [calls]
 //!
-//! A call is five entries: four images of its messages and its end. Fails if sealing adds more than 15 % of CPU time to recording, or
-//! fewer than 100,000 entries a second are verified.
+//! A call is five entries: four images of its messages and its end. Fails if sealing adds more than 15 % of CPU time to recording,
+//! fewer than 100,000 entries a second are verified, or a flipped bit in the file is not found.
 #![allow(clippy::print_stdout, reason = "it reports what it measured")]
 
 use bytes::Bytes;
@@ -32,6 +32,9 @@ const LEAST_VERIFIED: f64 = 100_000.0;
 /// Runs of each kind; the fastest counts.
 const RUNS: usize = 3;
 
+/// Bits that are flipped in the file, one at a time.
+const FLIPS: usize = 100;
+
 type Failed = Box<dyn std::error::Error>;
 
 fn main() -> Result<ExitCode, Failed> {
@@ -50,7 +53,8 @@ fn main() -> Result<ExitCode, Failed> {
     export(&mut TapeSource::Stored(Arc::clone(&store), info.clone()), &file)?;
     let in_store = verify("SQLite", TapeSource::Stored(store, info))?;
     let in_file = verify("a file", TapeSource::open(&file)?)?;
-    let fine = added <= MOST_ADDED && in_store >= LEAST_VERIFIED && in_file >= LEAST_VERIFIED;
+    let unseen = flips(&file)?;
+    let fine = unseen == 0 && added <= MOST_ADDED && in_store >= LEAST_VERIFIED && in_file >= LEAST_VERIFIED;
     Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -144,6 +148,28 @@ fn verify(place: &str, mut source: TapeSource) -> Result<f64, Failed> {
     let rate = report.entries as f64 / started.elapsed().as_secs_f64();
     println!("seal: {} entries in {place} verified, {rate:.0} a second", report.entries);
     Ok(rate)
+}
+
+/// Flips bits sampled over the whole file, one at a time, and gives how many of them were not found.
+fn flips(path: &Path) -> Result<usize, Failed> {
+    let mut bytes = std::fs::read(path)?;
+    let changed = path.with_extension("changed");
+    let mut unseen = 0;
+    for flip in 0..FLIPS {
+        // Not the same place in each part, so that the bits fall into every sort of bytes.
+        let place = (flip * bytes.len() / FLIPS + flip * 7919 % (bytes.len() / FLIPS)).min(bytes.len() - 1);
+        bytes[place] ^= 1 << (flip % 8);
+        std::fs::write(&changed, &bytes)?;
+        bytes[place] ^= 1 << (flip % 8);
+        let found =
+            TapeSource::open(&changed).map_or(true, |mut source| source.verify(|| ()).verdict == Verdict::Broken);
+        if !found {
+            println!("seal: the flip of a bit at byte {place} of {} was not found", bytes.len());
+            unseen += 1;
+        }
+    }
+    println!("seal: {} of {FLIPS} flipped bits in a file of {} bytes found", FLIPS - unseen, bytes.len());
+    Ok(unseen)
 }
 
 /// CPU time of all threads of this process, those that have ended too, in seconds.

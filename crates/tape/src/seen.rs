@@ -5,8 +5,8 @@ use sha2::{Digest, Sha256};
 use signalbox_engine::catalog::{ListKind, View, ViewKey};
 use signalbox_engine::record::BackendSeen;
 use signalbox_wire::Era;
+use signalbox_wire::hex::push_hex;
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// Largest part that is kept.
@@ -54,10 +54,7 @@ pub(crate) fn of_parts(
             seen.parts.push((Cow::Borrowed(name), part));
         }
     }
-    for byte in hash.finalize().iter().take(HASH_BYTES) {
-        // Writing to a text cannot fail.
-        let _ = write!(seen.hash, "{byte:02x}");
-    }
+    push_hex(&mut seen.hash, &hash.finalize()[..HASH_BYTES]);
     seen
 }
 

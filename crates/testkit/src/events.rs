@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::http_client::HttpClient;
 
 /// How long a message may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The messages of one answer, as they come; dropping it closes the connection.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use crate::ports::free_address;
 use crate::process::{Spawned, built};
 
 /// How long a gateway may take to listen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running `signalbox serve`; dropping it kills the process.
 pub struct GatewayProcess {

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::{Error, Message, http};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The client.
 pub struct PipeClient {

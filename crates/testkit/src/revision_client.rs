@@ -35,7 +35,7 @@ const MAX_ROUNDS: usize = 8;
 /// Most pages of one list.
 const MAX_PAGES: usize = 100;
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client.
 #[derive(Debug)]

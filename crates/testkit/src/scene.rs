@@ -12,7 +12,7 @@ use crate::http_client::HttpClient;
 use crate::process::{Spawned, built};
 
 /// How long a condition may take to come true.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 

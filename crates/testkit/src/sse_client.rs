@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::http_client::{HttpAnswer, HttpClient};
 
 /// How long an event may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An open stream; dropping it closes the connection.
 #[derive(Debug)]

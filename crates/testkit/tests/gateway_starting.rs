@@ -81,8 +81,8 @@ async fn a_cold_npx_backend_is_in_the_first_list() {
     }
     let cache = tempfile::tempdir().unwrap();
     let config = format!(
-        "[gateway]\nfirst_list_wait = 55\n[backends.npx]\ncommand = \"npx\"\n\
-         args = [\"-y\", \"@modelcontextprotocol/server-everything\"]\nstart_timeout = 55\n\
+        "[gateway]\nfirst_list_wait = 150\n[backends.npx]\ncommand = \"npx\"\n\
+         args = [\"-y\", \"@modelcontextprotocol/server-everything\"]\nstart_timeout = 150\n\
          env = {{ npm_config_cache = {} }}\n",
         json!(cache.path().to_str().unwrap())
     );

@@ -13,6 +13,7 @@ pub mod fuzzing;
 pub mod glob;
 pub mod header;
 pub mod header_params;
+pub mod hex;
 pub mod id;
 pub mod json;
 mod keys;

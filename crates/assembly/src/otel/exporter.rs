@@ -10,6 +10,7 @@ use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use signalbox_config::{Config, Otel};
 use signalbox_runtime::Gateway;
+use signalbox_wire::hex::hex;
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -125,7 +126,7 @@ impl Exporter {
         let mut id = [0_u8; 16];
         // Without randomness the number of the process has to do.
         let instance = match getrandom::fill(&mut id) {
-            Ok(()) => id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            Ok(()) => hex(&id),
             Err(_) => std::process::id().to_string(),
         };
         Self { otel, instance, lost, complained: None }

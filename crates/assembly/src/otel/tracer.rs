@@ -7,6 +7,7 @@ use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
 use signalbox_engine::trace::{self, Trace, TraceSent, TraceState};
 use signalbox_engine::{Carrier, Fact, FactSink};
+use signalbox_wire::hex::hex;
 use signalbox_wire::trace_parent::{MAX_STATE, SAMPLED};
 use signalbox_wire::{Envelope, TraceParent};
 use std::sync::{Arc, OnceLock};
@@ -117,8 +118,7 @@ fn unrecorded(parent: TraceParent, state: TraceState) -> Box<Trace> {
 /// Whoever holds the id of a session may speak in it, so that only a digest of it leaves the gateway.
 fn digest_of(session: &str) -> Box<str> {
     let digest = digest::digest(&digest::SHA256, session.as_bytes());
-    let hex: String = digest.as_ref().iter().take(SESSION_DIGEST).map(|byte| format!("{byte:02x}")).collect();
-    hex.into()
+    hex(&digest.as_ref()[..SESSION_DIGEST]).into()
 }
 
 #[cfg(test)]

@@ -4,15 +4,14 @@
 
 use super::own_key::OwnKey;
 use super::signature_proof::refuse;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Proof};
 use signalbox_runtime::Gateway;
-use signalbox_seal::signed_json::{FirstSigner, Terms, sign_response, signature_of};
+use signalbox_seal::signed_json::{FirstSigner, SignError, Terms, sign_response, signature_of};
 use signalbox_seal::{hex, sha256};
-use signalbox_wire::glob::{Wildcards, fits};
-use signalbox_wire::{Envelope, Limits};
+use signalbox_wire::{Envelope, Limits, Refusal};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -24,8 +23,8 @@ const NONCE_BYTES: usize = 16;
 /// The interceptor.
 pub struct SealedCalls {
     key: Arc<OwnKey>,
-    /// Patterns of backends and of names there, for which a signature is demanded.
-    demands: Vec<(String, String)>,
+    /// For which a signature is demanded.
+    demands: Vec<SubjectPattern>,
     sign_answers: bool,
     seen: Arc<AtomicBool>,
     /// The hashes of requests whose answers are signed.
@@ -37,11 +36,8 @@ pub struct SealedCalls {
 impl SealedCalls {
     /// Demands signatures where a pattern `BACKEND` or `BACKEND/NAME` fits. `seen` tells whether any message was signed yet.
     pub fn new(key: Arc<OwnKey>, demands: &[String], sign_answers: bool, seen: Arc<AtomicBool>) -> Self {
-        let split = |pattern: &String| {
-            let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
-            (backend.to_owned(), name.to_owned())
-        };
-        let (demands, hashes) = (demands.iter().map(split).collect(), Mutex::default());
+        let demands = demands.iter().map(|text| SubjectPattern::new(text)).collect();
+        let hashes = Mutex::default();
         Self { key, demands, sign_answers, seen, hashes, gateway: OnceLock::new() }
     }
 
@@ -52,7 +48,7 @@ impl SealedCalls {
 
     /// True if nobody may call anything without a signature.
     pub fn demands_all(&self) -> bool {
-        self.demands.iter().any(|(backend, name)| backend == "*" && name == "*")
+        self.demands.iter().any(SubjectPattern::is_all)
     }
 
     fn signs(&self) -> bool {
@@ -76,13 +72,7 @@ impl SealedCalls {
     }
 
     fn is_demanded(&self, case: &Case<'_>) -> bool {
-        let names = case.exchange.and_then(|exchange| exchange.subject_names());
-        let Some(backend) = case.backend else { return false };
-        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
-        self.demands.iter().any(|(of, name)| {
-            let named = names.as_ref().is_none_or(|names| names.fit(false, &|text| fits(name, text)));
-            fits(of, backend) && named
-        })
+        self.demands.iter().any(|pattern| pattern.fits(case))
     }
 
     fn answer(&self, case: &Case<'_>) -> Judgement {
@@ -93,8 +83,8 @@ impl SealedCalls {
         let before = signature_of(case.message.bytes()).ok().flatten();
         terms.first_signer =
             before.map(|signature| FirstSigner { key_id: signature.key_id, signature: signature.signature });
-        let signed = sign_response(case.message.bytes(), key, &terms).map_err(|error| error.to_string());
-        replaced(signed.and_then(read), "sign")
+        let signed = sign_response(case.message.bytes(), key, &terms).map_err(Unsigned::from);
+        replaced(signed.and_then(read))
     }
 }
 
@@ -137,20 +127,33 @@ pub(super) fn terms(unix_ms: u64) -> Option<Terms> {
     Some(Terms::new(&hex(&nonce), unix_ms, unix_ms.saturating_add(VALID)))
 }
 
-pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, String> {
-    Envelope::read(bytes, &Limits { message: usize::MAX, ..Limits::default() }).map_err(|error| error.to_string())
+/// Why a message goes on without a signature of the gateway.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsigned {
+    #[error("this gateway has no signing key")]
+    NoKey,
+    #[error("the system gives no randomness")]
+    NoRandomness,
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    #[error(transparent)]
+    Read(#[from] Refusal),
+}
+
+pub(super) fn read(bytes: bytes::Bytes) -> Result<Envelope, Unsigned> {
+    Ok(Envelope::read(bytes, &Limits { message: usize::MAX, ..Limits::default() })?)
 }
 
 /// Goes on with a message that was signed; one that cannot be signed goes on as it was.
-pub(super) fn replaced(signed: Result<Envelope, String>, verdict: &'static str) -> Judgement {
+pub(super) fn replaced(signed: Result<Envelope, Unsigned>) -> Judgement {
     match signed {
         Ok(message) => {
-            let ruling = Ruling::of(verdict, String::new());
+            let ruling = Ruling::of("sign", String::new());
             Judgement { verdict: Verdict::Modify(message), rulings: ruling.into(), effects: Vec::new() }
         }
         Err(error) => {
             tracing::warn!(%error, "a message cannot be signed and goes on without a signature");
-            let ruling = Ruling::of("unsigned", error);
+            let ruling = Ruling::of("unsigned", error.to_string());
             Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
         }
     }

@@ -5,7 +5,7 @@
 //! this gateway, which names the first signer.
 
 use super::own_key::OwnKey;
-use super::sealed_calls::{read, replaced, terms};
+use super::sealed_calls::{Unsigned, read, replaced, terms};
 use super::signature_proof::{KEY_CLAIM, SIGNATURE_CLAIM};
 use super::trusted_keys::TrustedKeys;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed};
@@ -26,22 +26,21 @@ pub struct SealedForwards {
 }
 
 impl SealedForwards {
-    fn sealed(&self, case: &Case<'_>) -> Result<Option<Envelope>, String> {
+    fn sealed(&self, case: &Case<'_>) -> Result<Option<Envelope>, Unsigned> {
         let message = case.message;
         let from = subject(message.method().unwrap_or_default(), message.params().unwrap_or_default());
         let to = case.exchange.and_then(|exchange| exchange.own_name.as_deref());
         let renamed = from.as_deref().zip(to).filter(|(from, to)| from != to);
-        let text = |error: signalbox_seal::signed_json::SignError| error.to_string();
         let mut bytes = message.bytes().clone();
-        let key = self.key.get().ok_or("this gateway has no signing key")?;
+        let key = self.key.get().ok_or(Unsigned::NoKey)?;
         let anew = !self.still_fits(message, case.unix_ms);
         if anew {
-            let mut terms = terms(case.unix_ms).ok_or("the system gives no randomness")?;
+            let mut terms = terms(case.unix_ms).ok_or(Unsigned::NoRandomness)?;
             terms.first_signer = first_signer(case);
-            bytes = sign_request(&bytes, key, &terms).map_err(text)?;
+            bytes = sign_request(&bytes, key, &terms)?;
         }
         if let Some((from, to)) = renamed {
-            bytes = add_hop(&bytes, key, from, to).map_err(text)?;
+            bytes = add_hop(&bytes, key, from, to)?;
         }
         if anew || renamed.is_some() { read(bytes).map(Some) } else { Ok(None) }
     }
@@ -75,11 +74,8 @@ impl Interceptor for SealedForwards {
 
     fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
         let ours = case.phase == Phase::Request && case.backend.is_some_and(|name| self.backends.contains(name));
-        match ours.then(|| self.sealed(case)) {
-            None | Some(Ok(None)) => Judgement::pass(),
-            Some(Ok(Some(message))) => replaced(Ok(message), "sign"),
-            Some(Err(error)) => replaced(Err(error), "sign"),
-        }
+        let sealed = if ours { self.sealed(case).transpose() } else { None };
+        sealed.map_or_else(Judgement::pass, replaced)
     }
 
     fn is_idle(&self) -> bool {

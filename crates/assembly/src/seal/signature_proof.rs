@@ -113,7 +113,7 @@ mod tests {
     use std::time::Duration;
 
     /// What is said to a call that Ada signed and this caller sent.
-    fn said(caller: &Caller, mode: Mode) -> Result<String, String> {
+    fn said(caller: &Caller, mode: Mode) -> Result<String, Fault> {
         let data = tempfile::tempdir().unwrap();
         let folder = SealFolder::of(data.path());
         let ada = SigningKey::generate().unwrap();
@@ -134,7 +134,7 @@ mod tests {
         assert!(!proof.seen.load(Ordering::Relaxed));
         let proved = proof.confirm(caller, &Envelope::parse(signed).unwrap());
         assert!(proof.seen.load(Ordering::Relaxed));
-        let proved = proved.map_err(|fault| fault.reason().to_owned())?.unwrap();
+        let proved = proved?.unwrap();
         assert_eq!(proved.identity().proof, Proof::Signature);
         assert_eq!(proved.identity().claims, [(KEY_CLAIM.into(), ada.id().into())]);
         Ok(proved.principal().to_string())
@@ -143,15 +143,16 @@ mod tests {
     #[test]
     fn connection_and_signature_must_prove_the_same() {
         let light = |caller| said(&caller, Mode::Light);
-        assert_eq!(light(Caller::anonymous("http")), Ok("local:ada".to_owned()));
-        assert_eq!(light(Caller::local("ada", "stdio")), Ok("local:ada".to_owned()));
-        assert_eq!(light(Caller::local("bob", "stdio")), Err("other_principal".to_owned()));
+        assert_eq!(light(Caller::anonymous("http")).unwrap(), "local:ada");
+        assert_eq!(light(Caller::local("ada", "stdio")).unwrap(), "local:ada");
+        assert_eq!(light(Caller::local("bob", "stdio")).unwrap_err().reason(), "other_principal");
         let certificate = Caller::of(Principal::certificate("ab"), Proof::Certificate, "http");
-        assert_eq!(light(certificate), Err("other_principal".to_owned()));
+        assert_eq!(light(certificate).unwrap_err().reason(), "other_principal");
     }
 
     #[test]
     fn json_carries_no_purpose_that_could_be_validated_in_full() {
-        assert_eq!(said(&Caller::anonymous("http"), Mode::Full), Err("validation_needs_protobuf".to_owned()));
+        let fault = said(&Caller::anonymous("http"), Mode::Full).unwrap_err();
+        assert_eq!(fault.reason(), "validation_needs_protobuf");
     }
 }

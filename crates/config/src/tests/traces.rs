@@ -1,23 +1,7 @@
-//! The table `gateway.otel`, in a build that takes it and in one that does not.
+//! The table `gateway.otel`, in a build that takes it. What another build says of it is tested by the program's own test `traces`.
 
 use super::*;
 
-#[cfg(not(feature = "otel"))]
-#[test]
-fn traces_are_refused_by_name_in_a_build_without_them() {
-    for key in ["enabled = false", "endpoint = 'http://h'", "sample_ratio = 1", "service_name = 'x'", "headers = {}"] {
-        let error = load("signalbox.toml", &format!("[gateway.otel]\n{key}\n")).expect_err(key).to_string();
-        let name = key.split(' ').next().unwrap_or_default();
-        assert_eq!(
-            error,
-            format!(
-                "signalbox.toml:2:1: gateway.otel.{name}: OpenTelemetry traces are not in this build; remove the key, or use a program built with `cargo build --release --features otel`"
-            )
-        );
-    }
-}
-
-#[cfg(feature = "otel")]
 #[test]
 fn traces_go_where_the_file_says_or_the_environment_or_where_collectors_listen() {
     let with = |variables: &'static [(&str, &str)], text: &str| {
@@ -43,7 +27,6 @@ fn traces_go_where_the_file_says_or_the_environment_or_where_collectors_listen()
     assert_eq!(error, "environment: OTEL_EXPORTER_OTLP_ENDPOINT: expected an address like `http://127.0.0.1:4318`");
 }
 
-#[cfg(feature = "otel")]
 #[test]
 fn what_is_wrong_with_traces_is_said() {
     for (key, expected) in [

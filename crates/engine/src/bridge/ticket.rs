@@ -2,6 +2,7 @@
 //! change it.
 
 use crate::caller::Principal;
+use signalbox_wire::hex::{push_hex, unhex};
 
 /// The prefix of every ticket, so that a person can tell where it comes from.
 const PREFIX: &str = "sbx1.";
@@ -65,10 +66,7 @@ impl Ticket {
         let sealed = sealer.seal(&plain)?;
         let mut text = String::with_capacity(PREFIX.len() + sealed.len() * 2);
         text.push_str(PREFIX);
-        for byte in sealed {
-            text.push(char::from(HEX[usize::from(byte >> 4)]));
-            text.push(char::from(HEX[usize::from(byte & 15)]));
-        }
+        push_hex(&mut text, &sealed);
         (text.len() <= MAX_TICKET).then_some(text)
     }
 
@@ -93,15 +91,6 @@ impl Ticket {
             digest: rest.try_into().ok()?,
         })
     }
-}
-
-const HEX: &[u8; 16] = b"0123456789abcdef";
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.bytes().map(|byte| HEX.iter().position(|one| *one == byte).map(|at| at as u8)).collect();
-    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
-    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Both profiles, the encoder and the reading of JSON.
 
 use super::*;
-use crate::hash::hex;
 use signalbox_wire::ScanErrorKind;
+use signalbox_wire::hex::hex;
 
 fn two(text: &str) -> String {
     hex(&json(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}")))

@@ -96,6 +96,19 @@ pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
     write(path, text.as_bytes())
 }
 
+/// Waits until no other process changes the private files of a folder, which is made if need be, and keeps others waiting until
+/// the returned file is dropped.
+///
+/// # Errors
+/// If the system refuses.
+pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
+    let path = folder.join("lock");
+    make_private_folder(folder)
+        .and_then(|()| private_options().create(true).open(&path))
+        .and_then(|file| file.lock().map(|()| file))
+        .map_err(|why| FileError::Io { path, why })
+}
+
 fn read(path: &Path, private: bool) -> Result<Vec<u8>, FileError> {
     let failed = |why| FileError::Io { path: path.to_owned(), why };
     let file = File::open(path).map_err(failed)?;
@@ -145,13 +158,26 @@ fn write(path: &Path, content: &[u8]) -> Result<(), FileError> {
 fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     // What a process of the same id left behind when it crashed.
     let _ = fs::remove_file(path);
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = private_options().create_new(true).open(path)?;
     file.write_all(content)?;
     file.sync_all()
+}
+
+/// Opens for writing a file that, where it is made, only its owner may read.
+fn private_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 #[cfg(test)]

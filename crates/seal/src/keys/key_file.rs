@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::hash::unhex;
 use crate::signing_key::{KeyError, SEED_BYTES, SigningKey};
+use signalbox_wire::hex::unhex;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
@@ -63,7 +63,7 @@ pub fn write_pem(key: &SigningKey) -> Result<String, KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::hex;
+    use signalbox_wire::hex::hex;
 
     /// The key of RFC 8032, test 2, as `openssl pkey` writes it.
     const OPENSSL: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIEzNCJso/5banbbDRuwRTg9bijGfNaumJNqM9u1PuKb7\n-----END PRIVATE KEY-----\n";

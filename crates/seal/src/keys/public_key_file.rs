@@ -3,9 +3,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::hash::unhex;
 use crate::signing_key::KeyError;
 use crate::verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};
+use signalbox_wire::hex::unhex;
 
 const BEGIN: &str = "-----BEGIN PUBLIC KEY-----";
 const END: &str = "-----END PUBLIC KEY-----";

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use signalbox_wire::{Envelope, json, meta};
 
 use super::verify_error::VerifyError;
-use crate::hash::{hex, unhex};
 use crate::hop::Hop;
 use crate::signed_params::META_SIGNATURE;
+use signalbox_wire::hex::{hex, unhex};
 
 /// How long a nonce may be.
 pub(super) const NONCE: RangeInclusive<usize> = 8..=128;

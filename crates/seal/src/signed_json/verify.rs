@@ -7,7 +7,6 @@ use super::form;
 use super::message_signature::{FirstSigner, MessageSignature};
 use super::verify_error::VerifyError;
 use crate::domain::Domain;
-use crate::hash::hex;
 use crate::hop::{Hop, HopError, follow_hops};
 use crate::key_set::{KeySet, Role, TrustedKey};
 use crate::nonces::{NonceMemory, NonceVerdict};
@@ -15,6 +14,7 @@ use crate::profile::Profile;
 use crate::signature::{Signature, is_supported_algorithm};
 use crate::signed_params::subject;
 use crate::time_window::TimeWindow;
+use signalbox_wire::hex::hex;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 const MILLIS_PER_SECOND: u64 = 1_000;

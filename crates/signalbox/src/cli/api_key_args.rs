@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration;
-use signalbox_config::duration::NoDuration;
 use signalbox_engine::standing::TrustLevel;
 use std::time::Duration;
 
@@ -50,7 +49,7 @@ pub struct NewApiKeyArgs {
     #[arg(long, value_enum)]
     pub trust: Option<TrustWord>,
     /// How long it is good, such as 90d [default: until it is revoked]
-    #[arg(long, value_name = "TIME", value_parser = duration_of)]
+    #[arg(long, value_name = "TIME", value_parser = duration::of_seconds)]
     pub expires: Option<Duration>,
 }
 
@@ -76,8 +75,4 @@ impl From<TrustWord> for TrustLevel {
             TrustWord::Untrusted => Self::Untrusted,
         }
     }
-}
-
-fn duration_of(text: &str) -> Result<Duration, NoDuration> {
-    duration::read_or(text, Duration::from_secs(1))
 }

@@ -1,7 +1,7 @@
 //! The command lines of `hold`, `watch` and `sessions`.
 
 use clap::{Args, Subcommand};
-use signalbox_config::duration::{self, NoDuration};
+use signalbox_config::duration;
 use std::time::Duration;
 
 /// Which process is meant.
@@ -116,7 +116,7 @@ pub struct How {
     #[arg(long)]
     pub answers: bool,
     /// How long a message waits before its client gets an error, such as 20s or 5m [default: 50s]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = duration::of_seconds)]
     pub within: Option<Duration>,
     /// Which process.
     #[command(flatten)]
@@ -175,11 +175,6 @@ pub enum SessionsCommand {
         #[command(flatten)]
         which: Which,
     },
-}
-
-/// A time; a plain number is one of seconds.
-fn time(text: &str) -> Result<Duration, NoDuration> {
-    duration::read_or(text, Duration::from_secs(1))
 }
 
 pub(super) const HOLD_HELP: &str = "\

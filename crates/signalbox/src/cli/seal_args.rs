@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration;
-use signalbox_config::duration::NoDuration;
 use signalbox_seal::{Domain, Profile, Role};
 use signalbox_wire::timestamp;
 use std::path::PathBuf;
@@ -88,7 +87,7 @@ pub enum KeysCommand {
         #[arg(long, value_name = "ID")]
         new_id: Option<String>,
         /// How long the old key is trusted beside the new one
-        #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration_of)]
+        #[arg(long, value_name = "TIME", default_value = "1d", value_parser = duration::of_seconds)]
         overlap: Duration,
     },
     /// Trust somebody's public key
@@ -178,7 +177,7 @@ pub struct SignArgs {
     #[arg(long, value_name = "PROFILE", default_value = "mcp-cbor/2")]
     pub profile: Profile,
     /// How long a signed message is valid
-    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration_of)]
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = duration::of_seconds)]
     pub expires: Duration,
     /// For a response: the file with the request that it answers
     #[arg(long, value_name = "FILE")]
@@ -224,10 +223,6 @@ struct NoMoment;
 fn moment(text: &str) -> Result<i64, NoMoment> {
     let nanos = timestamp::parse_rfc3339(text).ok_or(NoMoment)?;
     i64::try_from(nanos / 1_000_000_000).map_err(|_| NoMoment)
-}
-
-fn duration_of(text: &str) -> Result<Duration, NoDuration> {
-    duration::read_or(text, Duration::from_secs(1))
 }
 
 /// An algorithm that is not there.

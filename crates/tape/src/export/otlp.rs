@@ -6,7 +6,7 @@ use crate::story::Story;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use signalbox_engine::record::{DecisionEntry, MessageEntry, TapeInfo};
-use std::fmt::Write as _;
+use signalbox_wire::hex::hex;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -130,11 +130,4 @@ fn text(key: &str, value: &str) -> Value {
 /// Numbers of 64 bits are written as text in OTLP.
 fn number(key: &str, value: u64) -> Value {
     json!({"key": key, "value": {"intValue": i64::try_from(value).unwrap_or(i64::MAX).to_string()}})
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

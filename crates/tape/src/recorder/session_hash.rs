@@ -2,7 +2,7 @@
 //! the tape cannot use it.
 
 use aws_lc_rs::hmac;
-use std::fmt::Write;
+use signalbox_wire::hex::push_hex;
 
 /// What a hash begins with, so that it is not taken for an id.
 const BEGINNING: &str = "hmac:";
@@ -25,10 +25,7 @@ impl SessionHash {
     pub fn of(&self, id: &str) -> String {
         let tag = hmac::sign(&self.0, id.as_bytes());
         let mut text = BEGINNING.to_owned();
-        for byte in tag.as_ref().iter().take(BYTES) {
-            // Writing to a text cannot fail.
-            let _ = write!(text, "{byte:02x}");
-        }
+        push_hex(&mut text, &tag.as_ref()[..BYTES]);
         text
     }
 }

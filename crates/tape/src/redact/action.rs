@@ -2,8 +2,8 @@
 
 use super::cipher::{EncryptionKey, Sealed};
 use sha2::{Digest, Sha256};
+use signalbox_wire::hex::push_hex;
 use signalbox_wire::json;
-use std::fmt::Write;
 
 /// What stands for a secret if nothing else is said.
 pub(crate) const REPLACEMENT: &str = "[redacted]";
@@ -94,9 +94,7 @@ impl Hashing {
     fn of(&self, secret: &[u8]) -> String {
         let hash = self.0.clone().chain_update(secret).finalize();
         let mut text = "hash:".to_owned();
-        for byte in hash.iter().take(HASH_BYTES) {
-            let _ = write!(text, "{byte:02x}");
-        }
+        push_hex(&mut text, &hash[..HASH_BYTES]);
         text
     }
 }

@@ -7,8 +7,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use signalbox_seal::{AEAD_KEY_BYTES, AEAD_OVERHEAD, AeadKey};
+use signalbox_wire::hex::{hex, unhex};
 use std::fmt;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// What a token begins with.
@@ -55,7 +55,10 @@ impl EncryptionKey {
     /// If that is no key, or no id.
     pub fn read(text: &str, id: Option<&str>) -> Result<Self, BadKey> {
         let text = text.trim();
-        let bytes = hex(text).or_else(|| STANDARD.decode(text).ok()).ok_or(BadKey::Text)?;
+        let bytes = unhex(text)
+            .filter(|bytes| bytes.len() == KEY_BYTES)
+            .or_else(|| STANDARD.decode(text).ok())
+            .ok_or(BadKey::Text)?;
         let bytes: [u8; KEY_BYTES] = bytes.try_into().map_err(|_| BadKey::Text)?;
         let id = id.map_or_else(|| fingerprint(&bytes), str::to_owned);
         if !(1..=MAX_KEY_ID).contains(&id.len()) || !id.bytes().all(is_of_id) {
@@ -107,20 +110,10 @@ pub(crate) fn is_of_id(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)
 }
 
-fn hex(text: &str) -> Option<Vec<u8>> {
-    let text = text.as_bytes();
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let pair = |pair: &[u8]| u8::try_from(digit(*pair.first()?)? * 16 + digit(*pair.get(1)?)?).ok();
-    (text.len() == 2 * KEY_BYTES).then(|| text.chunks(2).map(pair).collect::<Option<Vec<u8>>>())?
-}
-
 /// Names a key without telling it.
 fn fingerprint(bytes: &[u8; KEY_BYTES]) -> String {
     let hash = Sha256::new_with_prefix(b"signalbox key id\0").chain_update(bytes).finalize();
-    hash.iter().take(4).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&hash[..4])
 }
 
 impl PartialEq for EncryptionKey {

@@ -17,7 +17,7 @@ use crate::ports::free_address;
 use crate::process::{Spawned, built};
 
 /// How long a server may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// How long a call at a backend that is struck may take, as the gateway is told.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
 

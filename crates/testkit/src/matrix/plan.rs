@@ -25,9 +25,9 @@ use crate::revision_server::Options;
 /// How many groups run at the same time.
 const AT_ONCE: usize = 4;
 /// How long anything may take within a cell.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the first answer may take, which may wait for a backend to start.
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(60);
 /// How often it is looked whether a gateway listens.
 const LOOK: Duration = Duration::from_millis(20);
 

@@ -20,7 +20,7 @@ use crate::scene::signal;
 use crate::wire_log::{self, Logged};
 
 /// How long anything may take within a meeting.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How long an ending may take.
 const ENDING: Duration = Duration::from_secs(30);
 /// For how long nobody has to say anything until it is called quiet: longer than the gateway holds anything back.

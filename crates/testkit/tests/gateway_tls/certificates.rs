@@ -152,7 +152,7 @@ async fn a_broken_replacement_is_told_and_the_old_certificate_stays() {
 async fn slow_handshakes_are_bounded_and_end() {
     let Some(authority) = Authority::new().await.unwrap() else { return };
     let issued = authority.local("server").await.unwrap();
-    let config = front(&issued, "handshake_timeout = 1\nmax_handshakes = 2\n");
+    let config = front(&issued, "handshake_timeout = 5\nmax_handshakes = 2\n");
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let mut stuck = Vec::new();
     for _ in 0..5 {

@@ -2,7 +2,7 @@
 
 use super::link::ManyShared;
 use bytes::Bytes;
-use signalbox_engine::back::ToBackend;
+use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, Principal};
@@ -104,6 +104,19 @@ impl LinkEvents for Relay {
     fn doubted(&self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.events.doubted();
+        }
+    }
+
+    fn asks(&self, message: Outbound) -> ToBackend {
+        match self.shared.upgrade() {
+            Some(shared) => shared.events.asks(message),
+            None => message.leave_untold(0),
+        }
+    }
+
+    fn told(&self, answer: &Bytes) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.told(answer);
         }
     }
 

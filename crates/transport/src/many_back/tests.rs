@@ -3,7 +3,7 @@
 use super::{Address, ManyConnector, ManySpec};
 use crate::http_back::tests::server::{call, initialize, message, result};
 use bytes::Bytes;
-use signalbox_engine::back::ToBackend;
+use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::balance::Balance;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -97,6 +97,8 @@ enum Event {
     Answer(u64),
     Failed(u64, FaultKind),
     Expired(u64),
+    Asks,
+    Told,
 }
 
 struct Recorder(mpsc::Sender<Event>);
@@ -118,7 +120,39 @@ impl LinkEvents for Recorder {
         let _ = self.0.try_send(Event::Expired(message.key().unwrap()));
     }
 
+    fn asks(&self, message: Outbound) -> ToBackend {
+        let _ = self.0.try_send(Event::Asks);
+        message.leave_untold(0)
+    }
+
+    fn told(&self, _: &Bytes) {
+        let _ = self.0.try_send(Event::Told);
+    }
+
     fn lost(&self, _: String) {}
+}
+
+/// An address that is asked what it speaks before there is a link to it.
+struct Probed(Fake);
+
+impl Connector for Probed {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        drop(events.asks(signalbox_engine::back::probe("{}")));
+        events.told(&Bytes::from_static(b"{}"));
+        self.0.open(events)
+    }
+
+    fn carries_headers(&self) -> bool {
+        self.0.carries_headers()
+    }
+
+    fn is_process(&self) -> bool {
+        self.0.is_process()
+    }
+
+    fn kind(&self) -> &'static str {
+        self.0.kind()
+    }
 }
 
 struct Scene {
@@ -147,14 +181,17 @@ impl Scene {
     }
 }
 
+fn spec(balance: Balance) -> ManySpec {
+    ManySpec { name: "many".into(), balance, recovery: Duration::from_secs(30), retries: 2 }
+}
+
 fn connector(balance: Balance, fakes: &[Fake]) -> ManyConnector {
-    let spec = ManySpec { name: "many".into(), balance, recovery: Duration::from_secs(30), retries: 2 };
     let address = |(at, fake): (usize, &Fake)| Address {
         label: format!("host:{at}"),
         weight: u32::try_from(at).unwrap() + 1,
         connector: Arc::new(fake.clone()),
     };
-    ManyConnector::new(spec, fakes.iter().enumerate().map(address).collect())
+    ManyConnector::new(spec(balance), fakes.iter().enumerate().map(address).collect())
 }
 
 /// A request of the new era.
@@ -178,6 +215,20 @@ async fn so15_requests_of_the_new_era_are_spread() {
         assert_eq!(scene.counts(), counts, "{balance:?}");
         assert!(scene.connector.addresses().iter().all(|one| one.busy == 0));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_link_asks_before_it_is_there_is_passed_on() {
+    let address = Address { label: "host:0".to_owned(), weight: 1, connector: Arc::new(Probed(Fake::new(true))) };
+    let connector = ManyConnector::new(spec(Balance::RoundRobin), vec![address]);
+    let (sender, mut events) = mpsc::channel(ROOM);
+    let link = connector.open(Arc::new(Recorder(sender))).await.unwrap();
+    link.send(modern(1)).unwrap();
+    let mut seen = Vec::new();
+    while seen.last() != Some(&Event::Answer(1)) {
+        seen.push(events.recv().await.unwrap());
+    }
+    assert_eq!(seen, [Event::Asks, Event::Told, Event::Answer(1)]);
 }
 
 /// SO-15: sticky sessions.

@@ -4,8 +4,8 @@ use super::der;
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
+use signalbox_wire::hex::hex;
 use signalbox_wire::timestamp;
-use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 /// A certificate that ends within this time is worth a warning.
@@ -114,9 +114,5 @@ impl CertificateInfo {
 
 /// The SHA-256 of a certificate, in hexadecimal.
 pub(super) fn fingerprint(certificate: &[u8]) -> String {
-    digest(&SHA256, certificate).as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(digest(&SHA256, certificate).as_ref())
 }
