@@ -6,13 +6,14 @@ use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
 use crate::{backend_auth, baseline, builtin_backend};
-use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
-use signalbox_govern::ScopeCheck;
+use signalbox_govern::call_limits::{Rates, ScopeRates};
+use signalbox_govern::{CallLimits, ScopeCheck};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
@@ -96,6 +97,8 @@ pub struct App {
     pub baseline: Option<Arc<Baseline>>,
     /// Signs in at backends.
     pub desk: Arc<OauthDesk>,
+    /// How often callers may call.
+    pub limits: Arc<CallLimits>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -163,6 +166,7 @@ pub fn assemble(
     // After the recorder, which must know a call before it hears what differs in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let signatures = Signatures::new(config);
+    let limits = Arc::new(CallLimits::new(rates(config)));
     let scopes = Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes));
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
@@ -170,7 +174,7 @@ pub fn assemble(
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptor_chain(&signatures, &scopes, &breakpoints, &rules),
+        chain: interceptor_chain(&signatures, &limits, &scopes, &breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
@@ -194,6 +198,7 @@ pub fn assemble(
         recording,
         baseline,
         desk,
+        limits,
         #[cfg(feature = "otel")]
         telemetry,
     })
@@ -424,10 +429,17 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
     }
 }
 
+/// How often callers may call.
+pub(crate) fn rates(config: &Config) -> Rates {
+    let RateLimits { global, user, tool, user_tool } = config.rate_limits;
+    [global, user, tool, user_tool].map(|RequestRates { per_second, per_minute }| ScopeRates { per_second, per_minute })
+}
+
 /// The chain, asked from top to bottom for requests and from bottom to top for answers.
 #[must_use]
 pub fn interceptor_chain(
     signatures: &Signatures,
+    limits: &Arc<CallLimits>,
     scopes: &Arc<ScopeCheck>,
     breakpoints: &Arc<Breakpoints>,
     rules: &Arc<Rules>,
@@ -435,6 +447,8 @@ pub fn interceptor_chain(
     Chain::new(vec![
         // Sees requests as they came, and signs answers as they leave.
         Arc::clone(&signatures.calls) as _,
+        // NO-14: whoever asks too often is told so before anything else is looked at.
+        Arc::clone(limits) as _,
         // Nobody is asked about a request that its caller may not make.
         Arc::clone(scopes) as _,
         // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.

@@ -188,6 +188,7 @@ impl Reloader {
         if let Some(recording) = &self.app.recording {
             recording.withhold(builtin_backend::withheld(&next));
         }
+        self.app.limits.replace(assemble::rates(&next));
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

@@ -18,7 +18,6 @@ pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untruste
 /// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
 pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
 
-pub(crate) const RATE_LIMITS: &str = "rate limits are";
 pub(crate) const AUDIT: &str = "the audit log is";
 
 pub(crate) const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
@@ -29,8 +28,9 @@ pub(crate) const fn otel(path: &'static str, kind: KeyKind, meaning: &'static st
     key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
 }
 
-pub(crate) const fn limit(path: &'static str, default: u64) -> ConfigKey {
-    key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
+/// How many requests may come; 0, the default, is any number.
+pub(crate) const fn limit(path: &'static str, meaning: &'static str) -> ConfigKey {
+    key(path, count(0, 0, 1_000_000_000), meaning)
 }
 
 pub(crate) const fn seconds(default: f64, max: f64) -> KeyKind {

@@ -3,8 +3,7 @@
 use crate::auth_keys::AUTH_KEYS;
 use crate::backend_auth_keys::{BACKEND_AUTH_KEYS, OUTBOUND_KEYS};
 use crate::key_parts::{
-    AUDIT, CLIENT_AUTH, LOG_LEVELS, RATE_LIMITS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of,
-    otel, seconds,
+    AUDIT, CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
 };
 use crate::keys::{ConfigKey, KeyKind};
 use crate::record_keys::RECORD_KEYS;
@@ -119,13 +118,26 @@ const OWN: &[ConfigKey] = &[
         count(10_000, 1, 1_000_000),
         "How many sessions may be open; more are refused.",
     ),
-    key("mcp.protocol.rate_limits", KeyKind::Table, "Limits on how often callers may call.").not_yet(RATE_LIMITS),
-    limit("mcp.protocol.rate_limits.global_requests_per_second", 1_000),
-    limit("mcp.protocol.rate_limits.global_requests_per_minute", 60_000),
-    limit("mcp.protocol.rate_limits.user_requests_per_second", 10),
-    limit("mcp.protocol.rate_limits.user_requests_per_minute", 600),
-    limit("mcp.protocol.rate_limits.tool_requests_per_second", 5),
-    limit("mcp.protocol.rate_limits.tool_requests_per_minute", 300),
+    limit(
+        "mcp.protocol.rate_limits.global_requests_per_second",
+        "How many requests all callers together may make in a second; see docs/rate-limits.md. 0 is any number.",
+    ),
+    limit("mcp.protocol.rate_limits.global_requests_per_minute", "The same in a minute."),
+    limit(
+        "mcp.protocol.rate_limits.user_requests_per_second",
+        "How many requests each caller may make in a second. 0 is any number.",
+    ),
+    limit("mcp.protocol.rate_limits.user_requests_per_minute", "The same in a minute."),
+    limit(
+        "mcp.protocol.rate_limits.tool_requests_per_second",
+        "How often each tool may be called in a second, by all callers together. 0 is any number.",
+    ),
+    limit("mcp.protocol.rate_limits.tool_requests_per_minute", "The same in a minute."),
+    limit(
+        "mcp.protocol.rate_limits.user_tool_requests_per_second",
+        "How often each caller may call each tool in a second. 0 is any number.",
+    ),
+    limit("mcp.protocol.rate_limits.user_tool_requests_per_minute", "The same in a minute."),
     key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log.").only_false(AUDIT),
     key("mcp.protocol.audit.log_tool_invocations", KeyKind::Flag(true), "Log every tool call.").not_yet(AUDIT),
     key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log refusals.").not_yet(AUDIT),

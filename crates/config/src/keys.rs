@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn paths_are_found() {
         assert!(matches!(look_up(&path("backends.files.command")), KnownPath::Key(_)));
-        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), KnownPath::Key(_)));
+        assert!(matches!(look_up(&path("mcp.protocol.audit.sinks")), KnownPath::Key(_)));
         assert_eq!(look_up(&path("backends.files")), KnownPath::Table);
         assert_eq!(look_up(&path("backends.files.comand")), KnownPath::Unknown);
         assert_eq!(look_up(&path("gateway.drain.x")), KnownPath::Unknown);

@@ -30,6 +30,7 @@ mod outbound;
 pub mod path;
 pub mod play;
 mod priority;
+pub mod rate_limits;
 mod raw;
 mod read;
 pub mod record;
@@ -61,6 +62,7 @@ pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
 pub use play::{LiveCalls, TapeConfig, TapeName};
+pub use rate_limits::{RateLimits, RequestRates};
 pub use record::{BaselineConfig, Record};
 pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
@@ -86,6 +88,8 @@ pub struct Config {
     pub seal: Seal,
     /// How callers prove who they are.
     pub auth: Auth,
+    /// How often callers may call.
+    pub rate_limits: RateLimits,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -200,6 +204,7 @@ struct Settings {
     record: Record,
     seal: Seal,
     auth: Auth,
+    rate_limits: RateLimits,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -237,6 +242,7 @@ impl Config {
             record: settings.record,
             seal: settings.seal,
             auth: settings.auth,
+            rate_limits: settings.rate_limits,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -59,6 +59,8 @@ pub enum FaultKind {
     TimedOut,
     /// A bound of the gateway is reached.
     Overloaded,
+    /// The caller, the tool or all callers together made as many requests as they may; `data.retryAfter` says when to come back.
+    RateLimited,
     /// Both sides work, but their revisions do not share this feature.
     NotBridged,
     /// The backend wants the caller to sign in first; `data.url` is the address to open.
@@ -125,6 +127,7 @@ impl Fault {
             }
             K::BreakerOpen
             | K::Overloaded
+            | K::RateLimited
             | K::Refused
             | K::HoldExpired
             | K::Draining
@@ -139,7 +142,7 @@ impl Fault {
     #[must_use]
     pub fn retry(&self) -> bool {
         use FaultKind as K;
-        matches!(self.kind, K::BackendDown | K::BreakerOpen | K::Overloaded | K::Draining)
+        matches!(self.kind, K::BackendDown | K::BreakerOpen | K::Overloaded | K::RateLimited | K::Draining)
     }
 
     /// The error code in this era. The new revision reserves the range that the old codes lie in.
@@ -165,7 +168,8 @@ impl Fault {
             (K::BackendDown | K::BreakerOpen | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
             (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
-            (K::Overloaded, Era::Modern) => codes::LIMITED,
+            (K::Overloaded | K::RateLimited, Era::Modern) => codes::LIMITED,
+            (K::RateLimited, Era::Legacy) => codes::LEGACY_LIMITED,
             (K::Refused | K::Signature(_) | K::InsufficientScope, Era::Modern) => codes::DENIED,
             (K::Unauthenticated, Era::Modern) => codes::UNAUTHENTICATED,
             (K::Unauthenticated, Era::Legacy) => codes::LEGACY_UNAUTHENTICATED,
@@ -202,6 +206,7 @@ impl Fault {
             K::BackendGarbage | K::BackendRefused => "backend_garbage",
             K::TimedOut => "timed_out",
             K::Overloaded => "overloaded",
+            K::RateLimited => "rate_limited",
             K::NotBridged => "not_bridged",
             K::SignInNeeded | K::UrlElicitationRequired => "sign_in_needed",
             K::Refused => "refused",
@@ -285,6 +290,7 @@ mod tests {
             K::TimedOut,
             K::BreakerOpen,
             K::Overloaded,
+            K::RateLimited,
             K::Refused,
             K::Unauthenticated,
             K::InsufficientScope,

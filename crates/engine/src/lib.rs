@@ -35,6 +35,7 @@ pub mod operations;
 pub mod pacing;
 pub mod percentiles;
 pub mod profile;
+pub mod rate;
 pub mod read_cache;
 pub mod record;
 pub mod standing;

@@ -1,4 +1,4 @@
-//! Who is calling, proved, and what each caller is known to be.
+//! Who is calling, proved, what each caller is known to be, and how often it may call.
 //!
 //! The crate decides and does nothing else: it opens no file and no socket and reads no clock. Keys and key sets are handed
 //! to it as text, times as arguments; `signalbox_assembly` reads the files and fetches the key sets.
@@ -17,6 +17,7 @@
 //! - A verified token is kept until it expires; revoking its key, its id or its subject reaches every copy.
 
 pub mod api_keys;
+pub mod call_limits;
 pub mod certificates;
 pub mod directory;
 pub mod jwks;
@@ -28,6 +29,7 @@ pub mod token_authenticator;
 pub mod verified_tokens;
 
 pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
+pub use call_limits::CallLimits;
 pub use certificates::{CertificateAuthenticator, CertificateRule};
 pub use directory::{Directory, Grant};
 pub use jwks::{KeySet, KeySetError};

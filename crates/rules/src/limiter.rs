@@ -1,7 +1,8 @@
-//! Rate limits as buckets: full at first, filled again evenly. One moment per key is all that is kept (GCRA).
+//! The buckets of rate limits in rules, by slot and key.
 
 use crate::limits;
 use crate::outside::{LimitAsk, Limited, Slot};
+use signalbox_engine::rate::Rate;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -22,14 +23,11 @@ impl Limiter {
             Some(buckets) => buckets,
             None => self.full_at.entry(ask.slot.clone()).or_default(),
         };
-        let per = ask.per.as_nanos();
-        let each = (per / u128::from(ask.limit.max(1))).max(1);
-        let used = buckets.get(key).map_or(0, |full| full.saturating_duration_since(ask.now).as_nanos());
-        let after = used + each;
-        if after > each * u128::from(ask.limit) {
-            return Limited::Over { wait: nanos(after - each * u128::from(ask.limit)) };
-        }
-        let full = ask.now + nanos(after);
+        let rate = Rate { limit: ask.limit, per: ask.per };
+        let full = match rate.take(buckets.get(key).copied(), ask.now) {
+            Ok(full) => full,
+            Err(wait) => return Limited::Over { wait },
+        };
         match buckets.get_mut(key) {
             Some(place) => *place = full,
             None => {
@@ -37,7 +35,7 @@ impl Limiter {
                 self.keys += 1;
             }
         }
-        Limited::Passed { left: u64::try_from(u128::from(ask.limit) - after.div_ceil(each)).unwrap_or(0) }
+        Limited::Passed { left: rate.left(Some(full), ask.now) }
     }
 
     /// The key to count under: if there is no room for more keys, all further ones of a slot share one bucket.
@@ -63,10 +61,6 @@ impl Limiter {
         self.full_at.retain(|slot, _| stays(slot));
         self.keys = self.full_at.values().map(HashMap::len).sum();
     }
-}
-
-fn nanos(number: u128) -> Duration {
-    Duration::from_nanos(u64::try_from(number).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use tokio::process::Command;
 use crate::http_client::HttpClient;
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
+use crate::used_secrets;
 
 /// How long a gateway may take to listen.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -20,7 +21,18 @@ pub struct GatewayProcess {
     /// The process.
     pub process: Spawned,
     address: SocketAddr,
-    folder: tempfile::TempDir,
+    /// Taken when the process has ended and another one goes on with it.
+    folder: Option<tempfile::TempDir>,
+    data_dir: PathBuf,
+    config_file: PathBuf,
+}
+
+impl Drop for GatewayProcess {
+    /// No test leaves a credential behind that it used.
+    fn drop(&mut self) {
+        let left = used_secrets::left_in(&self.data_dir, &self.process.error_lines());
+        assert!(left.is_empty() || std::thread::panicking(), "the gateway kept credentials: {left:#?}");
+    }
 }
 
 impl GatewayProcess {
@@ -73,7 +85,8 @@ impl GatewayProcess {
         command.args(["serve", "--listen", &address.to_string()]);
         command.arg("-c").arg(&file).arg("--data-dir").arg(folder.path().join("data"));
         let process = Spawned::start(command)?;
-        Ok(Self { process, address, folder })
+        let data_dir = folder.path().join("data");
+        Ok(Self { process, address, folder: Some(folder), data_dir, config_file: file })
     }
 
     async fn within_patience(&self, listening: impl Future<Output = ()>) -> anyhow::Result<()> {
@@ -115,12 +128,12 @@ impl GatewayProcess {
 
     /// Its data folder.
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data_dir.clone()
     }
 
     /// Its configuration file.
     pub fn config_file(&self) -> PathBuf {
-        self.folder.path().join("signalbox.toml")
+        self.config_file.clone()
     }
 
     /// Ends the process and gives its folder back.
@@ -129,7 +142,7 @@ impl GatewayProcess {
     /// When the process cannot be ended.
     pub async fn stop(mut self) -> anyhow::Result<tempfile::TempDir> {
         self.process.kill().await?;
-        Ok(self.folder)
+        self.folder.take().context("the folder was taken before")
     }
 }
 

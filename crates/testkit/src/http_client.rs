@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::openssl::Trust;
+use crate::used_secrets;
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
@@ -77,6 +78,7 @@ impl HttpClient {
     /// The same with one more header.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
+        used_secrets::note_header(name, value);
         self.headers.retain(|(known, _)| known != name);
         self.headers.push((name.to_owned(), value.to_owned()));
         self

@@ -42,5 +42,6 @@ pub mod served_tape;
 pub mod sse_client;
 pub mod sse_server;
 pub mod terminal;
+pub mod used_secrets;
 pub mod wire_log;
 pub mod wire_tape;

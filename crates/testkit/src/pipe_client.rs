@@ -45,6 +45,7 @@ impl PipeClient {
         let mut request = format!("ws://{address}/mcp").into_client_request()?;
         request.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("mcp"));
         for (name, value) in headers {
+            crate::used_secrets::note_header(name, value);
             request.headers_mut().insert(*name, value.parse()?);
         }
         let socket = TcpStream::connect(address).await?;

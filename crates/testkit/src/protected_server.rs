@@ -226,6 +226,7 @@ impl Shared {
             return respond("400 Bad Request", "", &json!({"error": "invalid_grant"}).to_string());
         }
         let token = format!("made-up-token-{}", state.tokens.len() + state.refreshes * 100);
+        crate::used_secrets::note(&token);
         state.tokens.push(token.clone());
         let mut answer = json!({"access_token": token, "token_type": "Bearer"});
         if let Some(lifetime) = self.lifetime {

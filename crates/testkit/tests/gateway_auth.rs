@@ -14,6 +14,7 @@ use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{child, eventually, files_holding, signalbox, text};
+use signalbox_testkit::used_secrets;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -231,6 +232,7 @@ async fn a_caller_opens_so_many_sessions_and_no_more() {
 }
 
 fn authenticate(credential: &str) -> Value {
+    used_secrets::note(credential);
     json!({"jsonrpc": "2.0", "id": "a", "method": "signalbox/authenticate", "params": {"scheme": "bearer", "credential": credential}})
 }
 

@@ -43,6 +43,7 @@ const LIVE: &[Live] = &[
     live!("auth.groups", auth.groups),
     live!("auth.default_trust", auth.default_trust),
     live!("auth.max_sessions", auth.max_sessions),
+    live!("mcp.protocol.rate_limits", rate_limits),
 ];
 
 /// A setting that is fixed at the start.

@@ -361,12 +361,8 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:27: mcp.protocol.security.max_concurrent_sessions: expected a whole number from 1 to 1000000, found `0`",
     ),
     (
-        "[mcp.protocol.rate_limits]\nuser_requests_per_second = 10\n",
-        "signalbox.toml:2:1: mcp.protocol.rate_limits.user_requests_per_second: rate limits are not in this version yet; remove the key",
-    ),
-    (
-        "[mcp.protocol.rate_limits]\n",
-        "signalbox.toml:1:15: mcp.protocol.rate_limits: rate limits are not in this version yet; remove the key",
+        "[mcp.protocol.rate_limits]\nuser_requests_per_second = -1\n",
+        "signalbox.toml:2:28: mcp.protocol.rate_limits.user_requests_per_second: expected a whole number from 0 to 1000000000, found `-1`",
     ),
     (
         "[mcp.protocol.audit]\nenabled = true\n",

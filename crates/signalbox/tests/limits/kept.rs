@@ -4,6 +4,7 @@ use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
 use signalbox_assembly::live;
 use signalbox_assembly::recording::MAX_WAITING_ANCHORS;
+use signalbox_govern::call_limits::MAX_BUCKETS;
 use signalbox_rules::limits;
 use signalbox_runtime::gateway::MAX_REFUSALS;
 use signalbox_runtime::{breakpoints, holds, webhooks};
@@ -54,6 +55,10 @@ pub(super) fn of_rules() -> Vec<Row> {
             .answer("further keys share one bucket")
             .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
             .shown(&["beyond_the_bound_all_keys_share_a_bucket_and_free_buckets_make_room"]),
+        row("callers and tools with rate limits", vec![Count(MAX_BUCKETS, "of each kind")], None)
+            .answer("further ones share one limit")
+            .metric(super::BY_OUTCOME)
+            .shown(&["beyond_the_bound_new_callers_share_a_bucket_until_others_are_full_again"]),
         row("answers that rules keep", vec![Bytes(limits::CACHE_BYTES), Bytes(limits::CACHE_ENTRY)], None)
             .answer("the oldest go; a larger one is not kept")
             .metric(r#"signalbox_rules_overflows_total{of="cache_entries"}"#)

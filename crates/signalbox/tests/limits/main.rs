@@ -508,6 +508,7 @@ fn every_row_names_tests_that_exist() {
         "runtime",
         "transport",
         "rules",
+        "govern",
         "store",
         "tape",
         "config",

@@ -1,26 +1,29 @@
 //! What a client and a server do in a meeting: everything their revisions have, and what no side should do.
 
 use std::future::Future;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::scene::{MeetingCell, PATIENCE};
+use super::scene::MeetingCell;
 use crate::matrix::{self, BackTransport, CellVerdict, Journal};
 use crate::revision::Revision;
 use crate::revision_client::{Client, Reply};
 
+/// How long a server may take to hear of a call that was cancelled, where it need not hear of it.
+const UNTOLD: Duration = Duration::from_secs(5);
 /// The resource that is read twice.
 const STATIC: &str = "test://static";
 
 /// Lets them meet; returns what did not go as it should, step by step.
-pub async fn meet(cell: &MeetingCell, client: &Client, journal: &Journal) -> Vec<(String, String)> {
+pub async fn meet(cell: &MeetingCell, client: &Client, journal: &Journal, patience: Duration) -> Vec<(String, String)> {
     let tried = matrix::MatrixCell {
         client,
         journal,
         client_revision: cell.client,
         server_revision: cell.server,
         name: cell.name(),
-        patience: PATIENCE,
+        patience,
     };
     let mut troubles = Vec::new();
     for (feature, verdict) in matrix::try_all(&tried).await {
@@ -120,10 +123,11 @@ impl Steps<'_> {
     async fn late(&self) -> anyhow::Result<()> {
         let (params, tag) = self.tried.params("late", json!({}), None);
         let begun = self.client.begin("tools/call", params).await?;
-        self.tried.journal.wait("started", &tag, PATIENCE).await?;
+        self.tried.journal.wait("started", &tag, self.tried.patience).await?;
         self.client.cancel(begun).await?;
-        let told = self.tried.journal.wait("cancelled", &tag, PATIENCE).await;
         // A server of the new era over HTTP learns only that the stream is gone.
+        let patience = if self.cell.server.modern() { UNTOLD } else { self.tried.patience };
+        let told = self.tried.journal.wait("cancelled", &tag, patience).await;
         if self.cell.server.modern() { Ok(()) } else { told }
     }
 
@@ -203,10 +207,10 @@ impl Steps<'_> {
                     Some("working") => {}
                     _ => anyhow::bail!("the task is {task}"),
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(PATIENCE, following).await?
+        tokio::time::timeout(self.tried.patience, following).await?
     }
 }
 

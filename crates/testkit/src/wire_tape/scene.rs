@@ -20,7 +20,9 @@ use crate::scene::signal;
 use crate::wire_log::{self, Logged};
 
 /// How long anything may take within a meeting.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it waits for an answer where a rule refuses what it waits for.
+const REFUSED_PATIENCE: Duration = Duration::from_secs(5);
 /// How long an ending may take.
 const ENDING: Duration = Duration::from_secs(30);
 /// For how long nobody has to say anything until it is called quiet: longer than the gateway holds anything back.
@@ -91,9 +93,10 @@ pub async fn meet(cell: MeetingCell, rules: &str, refused: bool) -> anyhow::Resu
     let (gateway, reach) = gateway(cell.front, &config, folder.path()).await?;
     let mut answers = Answers::all(&cell.name());
     answers.tasks = true;
-    let client = Client::open_with(cell.client, reach, answers, PATIENCE).await.context("no handshake")?;
+    let patience = if refused { REFUSED_PATIENCE } else { PATIENCE };
+    let client = Client::open_with(cell.client, reach, answers, patience).await.context("no handshake")?;
     within("the server is not known", known(&client, &log, refused)).await?;
-    let troubles = meeting::meet(&cell, &client, &journal).await;
+    let troubles = meeting::meet(&cell, &client, &journal, patience).await;
     quiet(&client, &log).await;
     let (ended, client) = end(gateway, client, server).await?;
     Ok(Met { client, server: wire_log::read(&log)?, ended, troubles, folder })

@@ -1,0 +1,301 @@
+//! How often callers may ask: all of them together, each by itself, for each tool, and each for each tool.
+//!
+//! A request takes one from every bucket that it falls into, or, if one of them is empty, from none. Buckets are kept by the moment
+//! at which they are full again, so that one that nobody used for a minute is the same as none; those make room when there are too
+//! many. While there is no room, new callers and tools share one bucket of their kind.
+
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::rate::Rate;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::method;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Most buckets of one kind.
+pub const MAX_BUCKETS: usize = 100_000;
+
+/// Whose requests are counted together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LimitScope {
+    /// Everybody's.
+    Global,
+    /// Those of one caller.
+    User,
+    /// The calls of one tool.
+    Tool,
+    /// The calls of one tool by one caller.
+    UserAndTool,
+}
+
+impl LimitScope {
+    /// All of them, in the order in which they are looked at.
+    pub const ALL: [Self; 4] = [Self::Global, Self::User, Self::Tool, Self::UserAndTool];
+
+    /// The word for it in errors.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::User => "user",
+            Self::Tool => "tool",
+            Self::UserAndTool => "user_and_tool",
+        }
+    }
+
+    fn said(self) -> &'static str {
+        match self {
+            Self::Global => "all callers together made",
+            Self::User => "the caller made",
+            Self::Tool => "the tool got",
+            Self::UserAndTool => "the tool got from the caller",
+        }
+    }
+}
+
+/// How many requests of one scope may come; `None` for any number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScopeRates {
+    /// In a second.
+    pub per_second: Option<u64>,
+    /// In a minute.
+    pub per_minute: Option<u64>,
+}
+
+impl ScopeRates {
+    fn rates(self) -> [Option<Rate>; 2] {
+        let rate = |limit: Option<u64>, seconds| limit.map(|limit| Rate { limit, per: Duration::from_secs(seconds) });
+        [rate(self.per_second, 1), rate(self.per_minute, 60)]
+    }
+
+    fn is_none(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// The rates of every scope, in the order of [`LimitScope::ALL`].
+pub type Rates = [ScopeRates; 4];
+
+/// A limit that is used up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UsedUp {
+    /// Whose.
+    pub scope: LimitScope,
+    /// The limit.
+    pub rate: Rate,
+    /// When there is room again, if nobody else takes it.
+    pub wait: Duration,
+}
+
+/// When the buckets of a key are full again: that of a second and that of a minute.
+type Buckets = [Option<Instant>; 2];
+
+#[derive(Debug, Default)]
+struct Kept {
+    rates: Rates,
+    buckets: [HashMap<Box<str>, Buckets>; 4],
+    swept: Option<Instant>,
+}
+
+/// The interceptor.
+#[derive(Debug, Default)]
+pub struct CallLimits {
+    kept: Mutex<Kept>,
+    /// False while nothing is limited.
+    on: AtomicBool,
+}
+
+impl CallLimits {
+    /// With these limits.
+    #[must_use]
+    pub fn new(rates: Rates) -> Self {
+        let limits = Self::default();
+        limits.replace(rates);
+        limits
+    }
+
+    /// Takes over other limits. What was used of the old ones counts.
+    pub fn replace(&self, rates: Rates) {
+        self.kept.lock().unpoisoned().rates = rates;
+        self.on.store(rates.iter().any(|rates| !rates.is_none()), Ordering::Relaxed);
+    }
+
+    /// Takes a request of this caller out of all buckets that it falls into. `tool` is the tool that is called.
+    ///
+    /// # Errors
+    /// The limit for which one has to wait longest; nothing was taken then.
+    pub fn take(&self, user: &str, tool: Option<&str>, now: Instant) -> Result<(), UsedUp> {
+        let mut kept = self.kept.lock().unpoisoned();
+        let both = tool.filter(|_| !kept.rates[3].is_none()).map(|tool| format!("{user}\0{tool}"));
+        let keys = [Some(""), Some(user), tool, both.as_deref()];
+        let mut taken: [Option<(&str, Buckets)>; 4] = [None; 4];
+        let mut worst: Option<UsedUp> = None;
+        for (at, key) in keys.iter().enumerate() {
+            let (Some(key), false) = (key, kept.rates[at].is_none()) else { continue };
+            let key = kept.room_for(at, key, now);
+            let mut buckets = kept.buckets[at].get(key).copied().unwrap_or_default();
+            for (bucket, rate) in buckets.iter_mut().zip(kept.rates[at].rates()) {
+                let Some(rate) = rate else { continue };
+                match rate.take(*bucket, now) {
+                    Ok(full) => *bucket = Some(full),
+                    Err(wait) if worst.is_none_or(|worst| worst.wait < wait) => {
+                        worst = Some(UsedUp { scope: LimitScope::ALL[at], rate, wait });
+                    }
+                    Err(_) => {}
+                }
+            }
+            taken[at] = Some((key, buckets));
+        }
+        if let Some(worst) = worst {
+            return Err(worst);
+        }
+        for (at, (key, buckets)) in taken.into_iter().enumerate().filter_map(|(at, taken)| Some((at, taken?))) {
+            match kept.buckets[at].get_mut(key) {
+                Some(place) => *place = buckets,
+                None => {
+                    kept.buckets[at].insert(key.into(), buckets);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Kept {
+    /// The key to count under: if there is no room for more, all further ones share one.
+    fn room_for<'a>(&mut self, at: usize, key: &'a str, now: Instant) -> &'a str {
+        if self.buckets[at].len() < MAX_BUCKETS || self.buckets[at].contains_key(key) {
+            return key;
+        }
+        let due = self.swept.is_none_or(|swept| now.saturating_duration_since(swept) >= Duration::from_secs(1));
+        if due {
+            self.swept = Some(now);
+            let is_used = |buckets: &Buckets| buckets.iter().flatten().any(|full| *full > now);
+            self.buckets.iter_mut().for_each(|all| all.retain(|_, buckets| is_used(buckets)));
+        }
+        if self.buckets[at].len() < MAX_BUCKETS { key } else { "" }
+    }
+}
+
+/// Requests that cost nothing: without them nobody could say who it is, or that it is still there.
+fn is_free(case: &Case<'_>) -> bool {
+    let free = [method::INITIALIZE, method::PING, method::SERVER_DISCOVER];
+    case.round > 1 || case.attempt > 1 || case.message.method().is_none_or(|name| free.contains(&name))
+}
+
+impl Interceptor for CallLimits {
+    fn name(&self) -> &'static str {
+        "limits"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        if is_free(case) {
+            return Judgement::pass();
+        }
+        let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL);
+        let tool = exchange.and_then(|exchange| {
+            let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
+            Some(format!("{}\0{name}", case.backend.unwrap_or_default()))
+        });
+        match self.take(case.caller.principal().as_str(), tool.as_deref(), case.now) {
+            Ok(()) => Judgement::pass(),
+            Err(used_up) => refused(&used_up),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.on.load(Ordering::Relaxed)
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        matches!(phase, Phase::Request | Phase::ToGateway) && !self.is_idle()
+    }
+}
+
+fn refused(UsedUp { scope, rate, wait }: &UsedUp) -> Judgement {
+    // Whole seconds, and never zero: who comes back at once would be refused again.
+    let seconds = wait.as_millis().div_ceil(1000).max(1);
+    let per = if rate.per.as_secs() == 1 { "second" } else { "minute" };
+    let said = scope.said();
+    let text = format!("{said} more than {} requests in a {per}; try again in {seconds} s", rate.limit);
+    let fault = Fault::new(FaultKind::RateLimited, text.clone())
+        .with_str("limit", scope.word())
+        .with_raw("retryAfter", seconds.to_string());
+    Judgement { verdict: Verdict::Refuse(fault), rulings: Ruling::of("refuse", text).into(), effects: Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn per_second(limit: u64) -> ScopeRates {
+        ScopeRates { per_second: Some(limit), per_minute: None }
+    }
+
+    fn at(start: Instant, ms: u64) -> Instant {
+        start + Duration::from_millis(ms)
+    }
+
+    /// G-35 to G-37: exactly, under a clock of the test's own.
+    #[test]
+    fn g_35_to_37_each_scope_has_its_own_buckets_per_second_and_per_minute() {
+        let both = ScopeRates { per_second: Some(2), per_minute: Some(3) };
+        for (place, scope) in LimitScope::ALL.into_iter().enumerate() {
+            let mut rates = Rates::default();
+            rates[place] = both;
+            let (limits, start) = (CallLimits::new(rates), Instant::now());
+            let take =
+                |ms| limits.take("ada", Some("a\0t"), at(start, ms)).map_err(|used| (used.scope, used.rate.limit));
+            assert_eq!((take(0), take(0)), (Ok(()), Ok(())), "{scope:?}");
+            assert_eq!(take(499), Err((scope, 2)), "one comes back in half a second");
+            assert_eq!(take(500), Ok(()));
+            assert_eq!(take(1_500), Err((scope, 3)), "the minute is used up");
+            assert_eq!(take(20_000), Ok(()));
+            // Neither another caller with another tool nor, but for the first two, a request that calls no tool is concerned.
+            let others = limits.take("eve", Some("a\0u"), at(start, 20_000)).is_ok();
+            assert_eq!(others, scope != LimitScope::Global);
+            let other = limits.take("ada", None, at(start, 20_000)).is_ok();
+            assert_eq!(other, matches!(scope, LimitScope::Tool | LimitScope::UserAndTool));
+        }
+    }
+
+    #[test]
+    fn g_35_a_request_that_one_limit_refuses_takes_nothing_from_the_others() {
+        let rates = [per_second(3), ScopeRates::default(), per_second(1), ScopeRates::default()];
+        let (limits, start) = (CallLimits::new(rates), Instant::now());
+        assert!(limits.take("ada", Some("t"), start).is_ok());
+        for _ in 0..10 {
+            assert_eq!(limits.take("ada", Some("t"), start).unwrap_err().scope, LimitScope::Tool);
+        }
+        assert!(limits.take("ada", Some("u"), start).is_ok() && limits.take("eve", None, start).is_ok());
+        assert_eq!(limits.take("eve", None, start).unwrap_err().scope, LimitScope::Global);
+    }
+
+    #[test]
+    fn the_longest_wait_is_told_and_other_limits_are_taken_over_with_what_was_used() {
+        let one = ScopeRates { per_second: Some(1), per_minute: Some(1) };
+        let (limits, start) = (CallLimits::new([ScopeRates::default(), one, one, one]), Instant::now());
+        limits.take("ada", Some("t"), start).unwrap();
+        let used_up = limits.take("ada", Some("t"), start).unwrap_err();
+        assert_eq!((used_up.wait, used_up.rate.per), (Duration::from_secs(60), Duration::from_secs(60)));
+        limits.replace([ScopeRates::default(), per_second(1), ScopeRates::default(), ScopeRates::default()]);
+        assert_eq!(limits.take("ada", None, at(start, 100)).unwrap_err().wait, Duration::from_millis(900));
+        limits.replace(Rates::default());
+        assert!(limits.is_idle() && limits.take("ada", None, start).is_ok());
+    }
+
+    #[test]
+    fn beyond_the_bound_new_callers_share_a_bucket_until_others_are_full_again() {
+        let rates = [ScopeRates::default(), per_second(1), ScopeRates::default(), ScopeRates::default()];
+        let (limits, start) = (CallLimits::new(rates), Instant::now());
+        for number in 0..MAX_BUCKETS {
+            limits.take(&format!("user {number}"), None, start).unwrap();
+        }
+        assert!(limits.take("one more", None, start).is_ok());
+        assert!(limits.take("and another", None, start).is_err());
+        assert!(limits.take("and another", None, at(start, 2_000)).is_ok());
+        assert!(limits.kept.lock().unwrap().buckets[1].len() < 10);
+    }
+}

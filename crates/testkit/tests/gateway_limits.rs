@@ -1,0 +1,78 @@
+//! How often callers may call, at a real gateway.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::fixture::ServedEra;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{call, child, eventually, signalbox, text};
+
+const VERSION: &str = "2025-06-18";
+
+fn config(limits: &str) -> String {
+    format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n[mcp.protocol.rate_limits]\n{limits}\n{}",
+        child("one", ServedEra::Old, "").unwrap()
+    )
+}
+
+/// A session of somebody who has a key.
+async fn session(gateway: &GatewayProcess, name: &str) -> HttpClient {
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned();
+    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let begin = async || client.clone().initialize(VERSION, json!({})).await.ok();
+    eventually("the key is known", begin).await.unwrap()
+}
+
+async fn greet(client: &HttpClient, tool: &str) -> Value {
+    client.post(&call(1, tool, &json!({"name": "Ada"})).to_string()).await.unwrap().message().unwrap()
+}
+
+/// The limit that refused a call; `None` if it was answered.
+fn refused(answer: &Value) -> Option<String> {
+    if text(answer).is_some() {
+        return None;
+    }
+    let error = &answer["error"];
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32004), &json!("rate_limited")), "{answer}");
+    let wait = error["data"]["retryAfter"].as_u64().unwrap();
+    assert!((1..=60).contains(&wait), "{answer}");
+    Some(error["data"]["limit"].as_str().unwrap().to_owned())
+}
+
+/// G-36, G-37, NO-8: each caller and each tool has a limit of its own, and whoever is refused has taken nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_36_g_37_no_8_callers_and_tools_have_limits_of_their_own() {
+    let limits = "user_requests_per_minute = 5\ntool_requests_per_minute = 6\nuser_tool_requests_per_minute = 4";
+    let gateway = GatewayProcess::serve(&config(limits)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
+    let mut said = Vec::new();
+    for (client, tool) in [(&ada, "greet"); 6].into_iter().chain([(&ada, "count"); 2]).chain([(&eve, "greet"); 3]) {
+        said.push(refused(&greet(client, tool).await));
+    }
+    let [pass, both, user, tool] = [None, Some("user_and_tool"), Some("user"), Some("tool")];
+    let expected = [pass, pass, pass, pass, both, both, pass, user, pass, pass, tool];
+    assert_eq!(said.iter().map(Option::as_deref).collect::<Vec<_>>(), expected);
+    // Whoever is refused can still be there.
+    assert!(
+        ada.post(r#"{"jsonrpc":"2.0","id":9,"method":"ping"}"#).await.unwrap().message().unwrap()["result"].is_object()
+    );
+}
+
+/// G-35, NO-11: everybody together; a changed file is taken over.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it() {
+    let gateway = GatewayProcess::serve(&config("global_requests_per_minute = 3")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
+    for (client, expected) in [(&ada, None), (&eve, None), (&ada, None), (&eve, Some("global")), (&ada, Some("global"))]
+    {
+        assert_eq!(refused(&greet(client, "greet").await).as_deref(), expected);
+    }
+    std::fs::write(gateway.config_file(), config("")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    for _ in 0..10 {
+        assert_eq!(refused(&greet(&ada, "greet").await), None);
+    }
+}
