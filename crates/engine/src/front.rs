@@ -260,7 +260,8 @@ impl FrontMachine {
         let exchange = self.exchanges.get(&id);
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let caps = client.map_or_else(CapSet::bare, |client| client.caps().clone());
-        Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps }
+        let whose = Some(self.caller.principal().clone());
+        Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps, whose }
     }
 
     fn received(&mut self, stream: StreamId, message: Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {

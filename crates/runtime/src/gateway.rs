@@ -22,7 +22,7 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use signalbox_engine::catalog::Changed;
+use signalbox_engine::catalog::{Changed, ViewKey};
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
@@ -31,7 +31,7 @@ use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
+    Budget, Caller, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -272,14 +272,15 @@ impl Gateway {
         }
     }
 
-    /// Tells sessions that lists changed: all of them, or those that see the lists of this capability set.
-    pub(crate) fn tell_lists_changed(&self, changed: Changed, caps: Option<&CapSet>) {
+    /// Tells sessions that lists changed: all of them, or those that see the lists of this view.
+    pub(crate) fn tell_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
         if !changed.any() {
             return;
         }
         for session in self.sessions.all() {
-            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.sees(caps));
-            if concerned {
+            let sees = |view: &ViewKey| view.caps.is_bare() || session.sees(&view.caps);
+            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| *whose == session.principal);
+            if view.is_none_or(|view| own(view) && sees(view)) {
                 session.handle(Event::ListsChanged { changed });
             }
         }

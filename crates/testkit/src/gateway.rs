@@ -11,6 +11,7 @@ use tokio::process::Command;
 use crate::http_client::HttpClient;
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
+use crate::scene::signal;
 
 /// How long a gateway may take to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -121,6 +122,16 @@ impl GatewayProcess {
     /// Its configuration file.
     pub fn config_file(&self) -> PathBuf {
         self.folder.path().join("signalbox.toml")
+    }
+
+    /// Ends the process by SIGTERM, as a service manager does, and gives its folder back.
+    ///
+    /// # Errors
+    /// When the process does not end in time.
+    pub async fn terminate(mut self) -> anyhow::Result<tempfile::TempDir> {
+        signal(self.process.pid().context("it has ended before")?, "TERM").await?;
+        self.process.wait(PATIENCE).await?;
+        Ok(self.folder)
     }
 
     /// Ends the process and gives its folder back.

@@ -15,7 +15,7 @@ pub(crate) fn profile(revision: Revision, capabilities: &'static str) -> Arc<Ser
 }
 
 pub(crate) fn bare(era: Era) -> ViewKey {
-    ViewKey { era, caps: CapSet::bare() }
+    ViewKey::shared(era, CapSet::bare())
 }
 
 pub(crate) fn view(kind: ListKind, items: &[&str]) -> View {
@@ -69,7 +69,7 @@ fn n20_collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
 #[test]
 fn a_capability_set_has_lists_of_its_own_and_collisions_count_over_the_union() {
     let mut catalog = catalog(&["a", "b"]);
-    let rich = ViewKey { era: Era::Legacy, caps: CapSet::read(br#"{"sampling":{}}"#) };
+    let rich = ViewKey::shared(Era::Legacy, CapSet::read(br#"{"sampling":{}}"#));
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plain"}"#]));
     catalog.set_view("a", rich.clone(), view(ListKind::Tools, &[r#"{"name":"ask"}"#, r#"{"name":"plain"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"ask"}"#]));
@@ -126,7 +126,7 @@ fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
         assert!(list.len() <= 1000);
         seen.extend(list.into_iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
         // A change between two pages neither repeats nor loses what was there all the time.
-        catalog.set_view("b", ViewKey { era: Era::Modern, caps: CapSet::bare() }, view(ListKind::Tools, &[]));
+        catalog.set_view("b", ViewKey::shared(Era::Modern, CapSet::bare()), view(ListKind::Tools, &[]));
         match page.next {
             Some(next) => cursor = Some(next),
             None => break,

@@ -88,6 +88,7 @@ impl Dialogue {
             task_home: &|_| None,
             catalog: &snapshot,
             caller: None,
+            principal: &crate::Principal::anonymous(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,
@@ -105,6 +106,7 @@ impl Dialogue {
             clock: &|| self.now + PACE,
             sight: sight.as_ref(),
             lists_ready: &|_| ready,
+            sign_ins: &Vec::new,
         };
         let mut out = Vec::new();
         self.machine.handle(event, &ctx, &mut out);
@@ -408,6 +410,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         task_home: &|_| None,
         catalog: &snapshot,
         caller: None,
+        principal: &crate::Principal::anonymous(),
         refusal: None,
         operations: &Operations::default(),
         task_calls: &crate::TaskCalls::default(),
@@ -425,6 +428,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         clock: &Instant::now,
         sight: None,
         lists_ready: &|_| true,
+        sign_ins: &Vec::new,
     };
     let mut out = Vec::new();
     let before = resident();

@@ -145,7 +145,7 @@ impl Session {
         }
         let session = Arc::clone(self);
         tokio::spawn(async move {
-            backend.learn_era().await;
+            backend.learn_era(&session.principal).await;
             session.carry_watch(&backend, watch, tell);
         });
     }
