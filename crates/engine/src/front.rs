@@ -152,6 +152,13 @@ impl FrontMachine {
         }
     }
 
+    /// Goes on with a session of the old era whose client introduced itself to an earlier process.
+    pub fn restore(&mut self, client: Arc<ClientProfile>, log_level: Option<LogLevel>) {
+        self.client = Some(client);
+        self.log_level = log_level;
+        self.state = Lifecycle::Operational;
+    }
+
     /// Handles an event and appends the resulting commands.
     pub fn handle(&mut self, event: Event, ctx: &Context<'_>, out: &mut Vec<Command>) {
         match event {

@@ -79,8 +79,9 @@ pub(crate) async fn run(gateway: Arc<Gateway>) {
         gateway.parks.tick();
         gateway.settle();
         if now.duration_since(swept) >= SWEEP {
-            swept = now;
+            let before = std::mem::replace(&mut swept, now);
             gateway.tasks.sweep();
+            gateway.sweep_sessions(before);
             for session in gateway.sessions.all() {
                 if session.idle() > gateway.settings().session_timeout {
                     tracing::info!(session = %session.key, "ended an idle session");

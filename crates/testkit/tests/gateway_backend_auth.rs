@@ -294,6 +294,7 @@ async fn a_c12_metadata_at_loopback_are_not_asked_for_unless_that_is_allowed() {
 
 /// Keys of `user:ada` and `user:eve`.
 async fn two_keys(folder: &Path) -> [String; 2] {
+    std::fs::create_dir(folder.join("data")).unwrap();
     let new = async |user: &str| {
         let args = ["keys", "new", user, "--subject", &format!("user:{user}")];
         signalbox(&folder.join("data"), &args).await.unwrap().trim().to_owned()
@@ -302,11 +303,7 @@ async fn two_keys(folder: &Path) -> [String; 2] {
 }
 
 /// A gateway whose callers are those two, and a client of each.
-async fn two_users(
-    folder: tempfile::TempDir,
-    keys: &[String; 2],
-    backends: &str,
-) -> (GatewayProcess, [HttpClient; 2]) {
+async fn two_users(folder: tempfile::TempDir, keys: &[String; 2], backends: &str) -> (GatewayProcess, [HttpClient; 2]) {
     let config = format!("[mcp.protocol.security]\nrequire_authentication = true\n{backends}");
     let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
     let client = |key: &String| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));

@@ -68,6 +68,8 @@ pub struct Snapshot {
     resources: Names,
     templates: Names,
     params: TextMap<Box<str>, Arc<[ParamHeader]>>,
+    /// Whether any backend shows each principal its own lists.
+    has_private: bool,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
@@ -100,6 +102,7 @@ impl Snapshot {
             resources: of(ListKind::Resources),
             templates: of(ListKind::Templates),
             params,
+            has_private: backends.iter().any(|entry| entry.private),
             task_hosts: backends.iter().map(|entry| entry.views.values().any(|view| hosts_old_tasks(view))).collect(),
             backends,
             generation,
@@ -215,7 +218,10 @@ impl Snapshot {
     /// listed to be read, so there the backend decides by the credential.
     #[must_use]
     pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &Principal) -> bool {
-        let entry = self.entry(&route.backend).filter(|entry| entry.private && kind.style() == Style::Name);
+        if !self.has_private || kind.style() != Style::Name {
+            return true;
+        }
+        let entry = self.entry(&route.backend).filter(|entry| entry.private);
         entry.is_none_or(|entry| {
             let mut views = entry.views_for(Some(whose));
             views.any(|(_, view)| view.list(kind).named(&route.name).is_some())
@@ -306,7 +312,7 @@ impl Snapshot {
             return self.render(kind, selector, sight, Some(Cursor::decode(kind, text)?));
         }
         let mut selector = selector.clone();
-        if !self.backends.iter().any(|entry| entry.private) {
+        if !self.has_private {
             // Everybody of this kind is shown the same.
             selector.whose = None;
         }

@@ -290,3 +290,48 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
     catalog.set_listed("a", false);
     assert_eq!(told(&catalog, None, 0), (0, "private"), "one that is down may come back any time");
 }
+
+/// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has one owner over all.
+#[test]
+fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
+    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose)), ..bare(Era::Legacy) };
+    let mut catalog = catalog(&["safe", "open"]);
+    catalog.set_private("safe", true);
+    catalog.set_view("open", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plan"}"#]));
+    catalog.set_view("safe", of("ada"), view(ListKind::Tools, &[r#"{"name":"mine"}"#, r#"{"name":"plan"}"#]));
+    catalog.set_view("safe", of("eve"), view(ListKind::Tools, &[r#"{"name":"hers"}"#]));
+    let snapshot = catalog.snapshot();
+    let tools = |whose: &str| {
+        let page = snapshot.page(ListKind::Tools, &of(whose), None, None).unwrap();
+        String::from_utf8(page.array.to_vec()).unwrap()
+    };
+    assert_eq!(tools("ada"), r#"[{"name":"mine"},{"name":"plan"},{"name":"open__plan"}]"#);
+    assert_eq!(tools("eve"), r#"[{"name":"hers"},{"name":"open__plan"}]"#, "a name means the same for everybody");
+    assert_eq!(tools("bob"), r#"[{"name":"open__plan"}]"#);
+    assert!(snapshot.knows("safe", &of("ada")) && !snapshot.knows("safe", &of("bob")));
+    assert!(snapshot.knows("open", &of("bob")), "what is not private is known for everybody");
+    assert!(snapshot.offer(&of("bob"), None).completions, "everything is offered while nothing is known");
+    let route = snapshot.tool("hers").unwrap();
+    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose));
+    assert!(sees("eve") && !sees("ada") && !sees("bob"));
+    assert!(snapshot.definition("hers", "safe", &Principal::named("ada")).is_none());
+    let saved = String::from_utf8(write_saved(&catalog)).unwrap();
+    assert!(!saved.contains("mine") && !saved.contains("hers") && !saved.contains("ada"), "{saved}");
+    let mut old = Catalog::new(["safe".into()]);
+    old.set_view("safe", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"before"}"#]));
+    let mut now = Catalog::new(["safe".into()]);
+    now.set_private("safe", true);
+    read_saved(&mut now, &write_saved(&old)).unwrap();
+    assert!(now.backends()[0].views.is_empty(), "what was saved before it was private is not for anybody");
+}
+
+#[test]
+fn private_lists_are_bounded() {
+    let mut catalog = catalog(&["safe"]);
+    catalog.set_private("safe", true);
+    for number in 0..MAX_PRIVATE_VIEWS + 10 {
+        let whose = Some(Principal::named(&format!("user:{number}")));
+        catalog.set_view("safe", ViewKey { whose, ..bare(Era::Legacy) }, view(ListKind::Tools, &[]));
+    }
+    assert_eq!(catalog.backends()[0].views.len(), MAX_PRIVATE_VIEWS);
+}

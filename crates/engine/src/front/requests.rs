@@ -430,8 +430,7 @@ pub(super) fn no_method(name: &str) -> Fault {
 /// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
 /// the new era decides itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
-    let selector =
-        || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.principal.clone()) };
+    let selector = || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.principal.clone()) };
     match ctx.catalog.task_support(route, selector) {
         TaskSupport::Required => true,
         TaskSupport::Forbidden => false,

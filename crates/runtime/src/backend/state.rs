@@ -115,7 +115,7 @@ impl Home {
             Self::Up(_) => "up",
             Self::Restarting => "restarting",
             Self::Asleep => "asleep",
-            Self::AwaitsCaller => "awaits a caller",
+            Self::AwaitsCaller => "waiting",
             Self::Down(_) => "down",
             Self::Failed(_) => "failed",
         }

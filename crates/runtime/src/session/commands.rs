@@ -200,6 +200,9 @@ impl Session {
 
     fn level_changed(&self) {
         if let Some(level) = self.log_level() {
+            if let Some(client) = self.client() {
+                self.gateway.store_session(self, &client, Some(level));
+            }
             for backend in self.gateway.backends().iter() {
                 backend.set_level(self, level);
             }

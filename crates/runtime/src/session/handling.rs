@@ -86,6 +86,7 @@ impl Session {
             && self.client.set(Arc::clone(client)).is_ok()
         {
             facts.extend(self.introduction());
+            self.gateway.store_session(self, client, None);
         }
         let durable = self.gateway.is_durable();
         for command in commands.drain(..) {
