@@ -64,7 +64,7 @@ use signalbox_engine::{
 use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 pub use stream_reader::{EventCount, StreamReader};
 
 /// Why a session does not accept a message.
@@ -181,8 +181,7 @@ impl Session {
 
     /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that process can have had.
     pub(crate) fn restore(&self, client: Arc<ClientProfile>, level: Option<LogLevel>) {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let first = u64::try_from(since.as_millis()).unwrap_or_default().max(1);
+        let first = crate::clock::unix_millis().max(1);
         let mut inner = self.lock();
         inner.machine.restore(Arc::clone(&client), level);
         inner.next_stream = first;

@@ -163,7 +163,7 @@ impl Gateway {
         }
     }
 
-    /// Notes which sessions are in use, and forgets those whose owners never came back. `used` is when each was used.
+    /// Notes which sessions were used since then, and forgets those whose owners never came back.
     pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
         let Some(store) = self.session_store.get() else { return };
         let now = SystemTime::now();
@@ -221,7 +221,8 @@ fn read_folder(folder: &Path, timeout: Duration) -> io::Result<HashMap<String, D
         let Some(used) = entry.metadata().ok().filter(|_| ours).and_then(|data| data.modified().ok()) else { continue };
         let over = now.duration_since(used).is_ok_and(|idle| idle > timeout);
         let read = || fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        match (over || found.len() >= MAX_STORED).then_some(None).unwrap_or_else(read) {
+        let stored = if over || found.len() >= MAX_STORED { None } else { read() };
+        match stored {
             Some(stored) => drop(found.insert(name, Dormant { stored, used })),
             None => fs::remove_file(entry.path())?,
         }

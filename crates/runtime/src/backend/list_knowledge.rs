@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 const MAX_FAILED: usize = 64;
 /// Most principals that are known to have to sign in first.
 const MAX_SIGN_INS: usize = 1024;
-/// How long nobody asks again for the lists of a principal who got none: it may sign in at any moment.
-const PRIVATE_RETRY: Duration = Duration::from_secs(1);
+/// How long nobody asks again for the lists of a principal who got none, unless somebody signs in at the backend. A secret may also
+/// come from elsewhere.
+const PRIVATE_RETRY: Duration = Duration::from_secs(10);
 /// How long it is remembered that a principal has to sign in, which is as long as the address is good.
 const SIGN_IN_TIME: Duration = Duration::from_secs(600);
 

@@ -78,7 +78,8 @@ fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str
 
 /// A call was in flight when the process before this one ended: its stream opens once more, and tells so.
 fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Option<RawId>) -> FrontAnswer {
-    let Some(reader) = (if session.at_stream_limit() { None } else { session.open_stream() }) else {
+    let reader = if session.at_stream_limit() { None } else { session.open_stream() };
+    let Some(reader) = reader else {
         connection.front.gateway.counters.refused(Limit::Streams);
         return sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open");
     };
