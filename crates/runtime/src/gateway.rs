@@ -460,6 +460,7 @@ impl Gateway {
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
         self.unwritten.give_up();
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
+        self.sweep_sessions(self.started);
         for session in self.sessions.all() {
             session.close();
         }

@@ -32,6 +32,8 @@ pub const MAX_STORED: usize = 10_000;
 pub const MAX_STORED_BYTES: usize = 32 << 10;
 /// Most changes that wait to be written; further ones are dropped and counted.
 const MAX_WAITING: usize = 4 * MAX_STORED;
+/// How often it is noted which sessions are in use.
+pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
 /// How long the end of the process waits for the last changes.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -166,10 +168,12 @@ impl Gateway {
     /// Notes which sessions were used since then, and forgets those whose owners never came back.
     pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
         let Some(store) = self.session_store.get() else { return };
-        let now = SystemTime::now();
+        let (now, at) = (SystemTime::now(), crate::clock::now());
         for session in self.sessions.all() {
-            if session.mode() == Mode::Session && session.last_seen() >= since {
-                store.change(Change::Touch(name_of(&session.external), now));
+            let seen = if session.is_connected() { at } else { session.last_seen() };
+            if session.mode() == Mode::Session && seen >= since {
+                let used = now.checked_sub(at.saturating_duration_since(seen)).unwrap_or(now);
+                store.change(Change::Touch(name_of(&session.external), used));
             }
         }
         store.sweep(self.settings().session_timeout, now);

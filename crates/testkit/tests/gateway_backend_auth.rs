@@ -389,7 +389,7 @@ async fn lists_completion_and_subscriptions_of_who_has_to_sign_in_end_with_the_a
     }
     let modern = ada.modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
     assert_eq!(modern["error"]["data"]["url"], url, "{modern}");
-    let newer = eve.initialize("2025-11-25", json!({})).await.unwrap();
+    let newer = eve.initialize("2025-11-25", json!({"sampling": {}})).await.unwrap();
     let answer = newer.request(1, "tools/list", json!({})).await.unwrap();
     assert_eq!(answer["error"]["code"], -32042, "{answer}");
     let hers = answer["error"]["data"]["elicitations"][0]["url"].as_str().unwrap().to_owned();

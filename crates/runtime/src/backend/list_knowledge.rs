@@ -65,10 +65,15 @@ impl ListKnowledge {
         self.failed.insert((caps, whose), now);
     }
 
-    /// True if these lists cannot be had for now.
+    /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the first
+    /// connection declares nothing.
     pub fn has_failed(&self, view: &ViewKey, whose: Option<&Principal>, now: Instant) -> bool {
-        let since = self.failed.get(&(view.caps.clone(), whose.cloned()));
-        since.is_some_and(|since| whose.is_none() || now.saturating_duration_since(*since) < PRIVATE_RETRY)
+        let since = |caps: &CapSet| self.failed.get(&(caps.clone(), whose.cloned()));
+        let lately = |since: &Instant| now.saturating_duration_since(*since) < PRIVATE_RETRY;
+        match whose {
+            None => since(&view.caps).is_some(),
+            Some(_) => [&view.caps, &CapSet::bare()].into_iter().any(|caps| since(caps).is_some_and(lately)),
+        }
     }
 
     /// Why this principal is shown nothing: it has to sign in first.
@@ -212,6 +217,8 @@ mod tests {
         let (ada, eve) = (Principal::named("corp:ada"), Principal::named("corp:eve"));
         lists.failed(CapSet::bare(), Some(ada.clone()), &fault(), now);
         assert!(lists.has_failed(&view(), Some(&ada), now) && !lists.has_failed(&view(), Some(&eve), now));
+        let declares = ViewKey { caps: CapSet::read(br#"{"sampling":{}}"#), ..view() };
+        assert!(lists.has_failed(&declares, Some(&ada), now), "whatever her client declares");
         assert!(!lists.has_failed(&view(), Some(&ada), now + PRIVATE_RETRY));
         assert!(lists.sign_in(&ada, now + PRIVATE_RETRY).is_some() && lists.sign_in(&eve, now).is_none());
         assert!(lists.sign_in(&ada, now + SIGN_IN_TIME).is_none(), "the address is not good any more");

@@ -207,7 +207,11 @@ impl Backend {
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
             let whose = self.lists_of(&session.principal);
             if !state.support.known() {
-                return self.wake(&mut state, whose.as_ref());
+                // Only where the caller's own credential opens the connection: lists start no process.
+                if whose.is_some() {
+                    self.wake(&mut state, whose.as_ref());
+                }
+                return;
             }
             // One connection reads the lists for all sessions that wait for them.
             if is_coming(&state, target, &caps, whose.as_ref()) {
