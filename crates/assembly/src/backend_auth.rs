@@ -31,7 +31,7 @@ pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>) {
     desk.on_sign_in(move |backend, outcome| {
         let backends = gateway.upgrade().map(|gateway| gateway.backends());
         if let (Some(backend), Ok(())) = (backends.as_ref().and_then(|all| all.get(backend)), outcome) {
-            backend.try_now();
+            backend.signed_in();
         }
     });
 }

@@ -44,6 +44,12 @@ impl DataDir {
         self.0.join("catalog.json")
     }
 
+    /// The folder of the sessions that outlive the process.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.0.join("sessions")
+    }
+
     /// Where a certificate of our own is kept.
     #[must_use]
     pub fn tls(&self) -> PathBuf {

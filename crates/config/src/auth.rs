@@ -37,6 +37,8 @@ pub struct Auth {
     pub scopes: Vec<(String, Vec<String>)>,
     /// How many sessions one caller may have open.
     pub max_sessions: usize,
+    /// What `/metrics` wants as a bearer token, if it has a secret of its own.
+    pub metrics_secret: Option<Secret>,
     /// How far a proved caller is trusted about whom nothing else is said.
     pub default_trust: TrustLevel,
     /// The issuers of tokens.
@@ -149,6 +151,7 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
         required_scopes: values(table.texts("required_scopes")?),
         scopes: scopes.collect::<Result<_, ConfigError>>()?,
         max_sessions: table.count("max_sessions")?,
+        metrics_secret: metrics_secret(table)?,
         default_trust: TrustLevel::of(&table.choice("default_trust")?).unwrap_or_default(),
         issuers,
         certificates: each(&table.table("certificates")?, certificate)?,
@@ -200,6 +203,14 @@ fn issuer(name: &str, table: &Table<'_>) -> Result<Issuer, ConfigError> {
         group_claims: or("group_claims", &["groups"])?,
         require_id: table.flag("require_id")?,
     })
+}
+
+fn metrics_secret(table: &Table<'_>) -> Result<Option<Secret>, ConfigError> {
+    const KEY: &str = "metrics_secret_env";
+    let Some(name) = table.text(KEY)? else { return Ok(None) };
+    let secret = (table.document.env)(&name.value).filter(|secret| secret.len() >= 16);
+    let wanted = "the name of a variable that holds at least 16 characters";
+    secret.map(|secret| Some(Secret::new(secret))).ok_or_else(|| table.key_error(KEY, Problem::BadHiddenValue(wanted)))
 }
 
 fn issuer_keys(table: &Table<'_>) -> Result<IssuerKeys, ConfigError> {
@@ -300,6 +311,19 @@ mod tests {
         let auth =
             load("[mcp.protocol.security]\nrequire_authentication = true\nauthentication_timeout = 30\n").unwrap();
         assert!(auth.required && auth.timeout.as_secs() == 30);
+    }
+
+    #[test]
+    fn no_16_metrics_may_have_a_secret_of_their_own() {
+        let auth = load("[auth]\nmetrics_secret_env = 'JWT'\n").unwrap();
+        assert!(auth.metrics_secret.is_some() && !format!("{auth:?}").contains("long enough"));
+        for name in ["NONE", "SHORT"] {
+            let told = load(&format!("[auth]\nmetrics_secret_env = '{name}'\n")).unwrap_err();
+            assert!(
+                told.contains("auth.metrics_secret_env: expected the name of a variable that holds at least 16"),
+                "{told}"
+            );
+        }
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         "How many sessions one caller may have open where callers prove who they are.",
     ),
     key(
+        "auth.metrics_secret_env",
+        KeyKind::Text(""),
+        "The variable with the secret that `/metrics` wants as a bearer token, such as `HEALTH_TOKEN`. It opens `/metrics` alone, and nothing else opens that.",
+    ),
+    key(
         "auth.default_trust",
         one_of(TRUST_LEVELS, "verified"),
         "How far a caller is trusted that proved who it is, where nothing else is said of it.",

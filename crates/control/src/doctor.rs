@@ -179,6 +179,8 @@ async fn started(trial: &Config, mut seen: BTreeMap<&str, AddressReport>) -> Vec
         let backend = trial.backends.iter().find(|backend| backend.name == name);
         if outcome.is_up() {
             findings.push(backends::served(outcome));
+        } else if outcome.status.state == "waiting" {
+            findings.push(backends::waiting(&backends::check(name)));
         } else {
             let fault = seen.remove(name).and_then(|seen| seen.fault);
             findings.push(match fault {
@@ -219,6 +221,9 @@ fn as_they_run(status: &Value) -> Vec<Finding> {
             let found =
                 format!("{} is asleep in the running gateway: stopped, and started at its next use", text("server"));
             return Finding::ok(&check, format!("{found}, tools: {}", backend["lists"]["tools"]));
+        }
+        if backend["state"] == "waiting" {
+            return backends::waiting(&check);
         }
         let found = format!("it is {} in the running gateway: {}", text("state"), text("last_error"));
         Finding::problem(&check, found, "stop the gateway and run `signalbox doctor` again to see how it starts")

@@ -126,7 +126,7 @@ fn description(tool: &Value) -> String {
 #[must_use]
 pub fn missing(gateway: &Gateway) -> Vec<String> {
     let status = gateway.status();
-    let down = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep"));
+    let down = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep" | "waiting"));
     down.map(|backend| {
         let why = backend.last_error.as_deref().unwrap_or("it did not answer in time");
         format!("backend `{}` is {}: {why}", backend.name, backend.state)

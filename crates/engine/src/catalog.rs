@@ -10,7 +10,8 @@
 //! ```
 //!
 //! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
-//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]).
+//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]). A backend
+//! with credentials per user has views of each principal, and nobody is shown or reaches an entry that only another's have.
 //!
 //! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
 //!
@@ -52,10 +53,12 @@ pub use snapshot::{Page, Route, Snapshot, list_result};
 pub use view::{ItemList, ListTerms, Selector, View, ViewKey};
 pub use visibility::{Audience, Sight, Visibility};
 
+use crate::caller::Principal;
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::profile::ServerProfile;
 use claims::Claims;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -181,7 +184,8 @@ pub struct BackendEntry {
     /// A fingerprint of the program and settings that gave them. Another one may list something else under the same
     /// name.
     pub source: u64,
-    /// True if it may show each principal something else: its lists are saved nowhere, and clients may not share them.
+    /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and clients
+    /// may not share them.
     pub private: bool,
     /// The views from the least to the most recently stored.
     ages: Vec<ViewKey>,
@@ -231,14 +235,43 @@ impl BackendEntry {
     /// The lists this kind of client is shown; the nearest ones if its own are not known.
     #[must_use]
     pub fn shown(&self, selector: &Selector) -> Option<&Arc<View>> {
-        let views = &self.views;
-        views
-            .get(selector)
-            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era && key.caps.is_bare()).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.caps == selector.caps).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.caps.is_bare()).map(|(_, v)| v))
-            .or_else(|| views.values().next())
+        let nearest = |fits: &dyn Fn(&ViewKey) -> bool| {
+            self.views_for(selector.whose.as_ref()).find(|(key, _)| fits(key)).map(|(_, view)| view)
+        };
+        self.views
+            .get(&*self.key_of(selector))
+            .or_else(|| nearest(&|key| key.era == selector.era && key.caps.is_bare()))
+            .or_else(|| nearest(&|key| key.era == selector.era))
+            .or_else(|| nearest(&|key| key.caps == selector.caps))
+            .or_else(|| nearest(&|key| key.caps.is_bare()))
+            .or_else(|| nearest(&|_| true))
+    }
+
+    /// The views that a principal may be shown.
+    pub fn views_for(&self, whose: Option<&Principal>) -> impl Iterator<Item = (&ViewKey, &Arc<View>)> {
+        let whose = whose.filter(|_| self.private);
+        self.views.iter().filter(move |(key, _)| key.whose.as_ref() == whose)
+    }
+
+    /// The key of the lists that were read for exactly this kind of client.
+    fn key_of<'a>(&self, selector: &'a Selector) -> Cow<'a, ViewKey> {
+        match self.private || selector.whose.is_none() {
+            true => Cow::Borrowed(selector),
+            false => Cow::Owned(ViewKey::shared(selector.era, selector.caps.clone())),
+        }
+    }
+
+    /// Makes room for one more view.
+    fn make_room(&mut self, key: &ViewKey) {
+        let most = if self.private { MAX_PRIVATE_VIEWS } else { MAX_VIEWS };
+        if self.views.len() < most || self.views.contains_key(key) {
+            return;
+        }
+        let oldest = self.ages.iter().find(|known| self.private || !known.caps.is_bare()).cloned();
+        if let Some(oldest) = oldest {
+            self.views.remove(&oldest);
+            self.ages.retain(|known| *known != oldest);
+        }
     }
 }
 
@@ -246,6 +279,8 @@ impl BackendEntry {
 const MAX_RANKS: usize = 10_000;
 /// Maximum number of views kept per backend; a client that invents capability sets must not fill the memory.
 pub const MAX_VIEWS: usize = 64;
+/// The same for a backend that shows each principal its own. The lists of whoever used it least recently are read again.
+pub const MAX_PRIVATE_VIEWS: usize = 1024;
 
 /// The model of all lists.
 #[derive(Clone, Debug, Default)]
@@ -274,13 +309,7 @@ impl Catalog {
             Some(known) => view.differs(known),
             None => Changed::everything(&view),
         };
-        if entry.views.len() >= MAX_VIEWS && !entry.views.contains_key(&key) {
-            let oldest = entry.ages.iter().find(|known| !known.caps.is_bare()).cloned();
-            if let Some(oldest) = oldest {
-                entry.views.remove(&oldest);
-                entry.ages.retain(|known| *known != oldest);
-            }
-        }
+        entry.make_room(&key);
         entry.ages.retain(|known| *known != key);
         entry.ages.push(key.clone());
         entry.views.insert(key, Arc::new(view));

@@ -152,6 +152,13 @@ impl FrontMachine {
         }
     }
 
+    /// Goes on with a session of the old era whose client introduced itself to an earlier process.
+    pub fn restore(&mut self, client: Arc<ClientProfile>, log_level: Option<LogLevel>) {
+        self.client = Some(client);
+        self.log_level = log_level;
+        self.state = Lifecycle::Operational;
+    }
+
     /// Handles an event and appends the resulting commands.
     pub fn handle(&mut self, event: Event, ctx: &Context<'_>, out: &mut Vec<Command>) {
         match event {
@@ -260,7 +267,8 @@ impl FrontMachine {
         let exchange = self.exchanges.get(&id);
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let caps = client.map_or_else(CapSet::bare, |client| client.caps().clone());
-        Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps }
+        let whose = Some(self.caller.principal().clone());
+        Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps, whose }
     }
 
     fn received(&mut self, stream: StreamId, message: Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {

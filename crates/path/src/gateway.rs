@@ -97,7 +97,7 @@ impl Gateway {
         let mut view = View::empty(profile);
         view.set(ListKind::Tools, vec![item]);
         let mut catalog = Catalog::new([Arc::from(BACKEND)]);
-        catalog.set_view(BACKEND, ViewKey { era: self.case.backend, caps: CapSet::bare() }, view);
+        catalog.set_view(BACKEND, ViewKey::shared(self.case.backend, CapSet::bare()), view);
         catalog.set_listed(BACKEND, true);
         self.catalog = catalog.snapshot();
         if self.case.client == Era::Legacy {
@@ -175,6 +175,7 @@ impl Gateway {
             unix_ms: &|| 0,
             catalog: &self.catalog,
             caller: None,
+            principal: self.caller.principal(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,
@@ -193,6 +194,7 @@ impl Gateway {
             clock: &Instant::now,
             sight: None,
             lists_ready: &|_| true,
+            sign_ins: &Vec::new,
         };
         self.commands.clear();
         self.front.handle(event, &ctx, &mut self.commands);

@@ -40,7 +40,7 @@ fn catalog(tools: &[Vec<String>], uris: &[Vec<String>], order: &[usize], settle:
             };
             view.set(kind, names.iter().map(item).collect());
         }
-        catalog.set_view(BACKENDS[*index], ViewKey { era: Era::Legacy, caps: CapSet::bare() }, view);
+        catalog.set_view(BACKENDS[*index], ViewKey::shared(Era::Legacy, CapSet::bare()), view);
         if settle {
             catalog.settle();
         }
@@ -65,6 +65,7 @@ fn reaches(
         task_home: &|_| None,
         catalog: snapshot,
         caller: None,
+        principal: &signalbox_engine::Principal::anonymous(),
         refusal: None,
         operations: &Operations::default(),
         task_calls: &TaskCalls::default(),
@@ -82,6 +83,7 @@ fn reaches(
         clock: &Instant::now,
         sight: None,
         lists_ready: &|_| true,
+        sign_ins: &Vec::new,
     };
     let mut say = |message: serde_json::Value| {
         let mut out = Vec::new();

@@ -43,7 +43,7 @@ fn catalog(revision: Revision) -> Snapshot {
         };
         view.set(ListKind::Tools, TOOLS.map(item).into());
         for era in [Era::Legacy, Era::Modern] {
-            catalog.set_view(backend, ViewKey { era, caps: CapSet::bare() }, view.clone());
+            catalog.set_view(backend, ViewKey::shared(era, CapSet::bare()), view.clone());
         }
     }
     catalog.snapshot()
@@ -78,6 +78,7 @@ impl Scene<'_> {
             task_home: &|_| None,
             catalog: self.snapshot,
             caller: None,
+            principal: &signalbox_engine::Principal::anonymous(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.calls,
@@ -95,6 +96,7 @@ impl Scene<'_> {
             clock: &Instant::now,
             sight: None,
             lists_ready: &|_| true,
+            sign_ins: &Vec::new,
         };
         self.machine.handle(event, &ctx, &mut out);
         for command in &out {

@@ -23,6 +23,9 @@
 //!     └─ ready: Up                └── died too often ─────┘ (so does Down)
 //! ```
 //!
+//! A backend with credentials per user is `AwaitsCaller` until somebody uses it, and again whenever that somebody turns out to have
+//! no credential: its home connection is opened on behalf of whoever comes, and is that principal's alone.
+//!
 //! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
 //! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
 //! finishes those in flight; one that is *stopping* refuses them.
@@ -90,7 +93,7 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -186,9 +189,14 @@ impl Backend {
         self.dispatch(session, exchange, call);
     }
 
-    /// True if it may show each principal something else.
+    /// True if it may show each principal something else. The gateway then has no connection of its own to it.
     pub(crate) fn is_per_user(&self) -> bool {
         self.connector.is_per_user()
+    }
+
+    /// This principal, if it has lists of its own here.
+    pub(crate) fn lists_of(&self, principal: &Principal) -> Option<Principal> {
+        self.is_per_user().then(|| principal.clone())
     }
 
     /// Fails a call that has not reached the backend.
@@ -346,8 +354,9 @@ impl Backend {
             FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
             _ => !died_of_probe,
         };
-        if !was_ready && no_lists && !state.others_reading(&peer.caps, peer.id) {
-            state.lists.failed(peer.caps.clone());
+        let whose = self.lists_of(&peer.principal);
+        if !was_ready && no_lists && !state.others_reading(peer, whose.is_some()) {
+            state.lists.failed(peer.caps.clone(), whose, fault, crate::clock::now());
         }
         if home {
             state.condition.set_error(fault.message.clone());
@@ -355,6 +364,7 @@ impl Backend {
             state.home = match (was_ready, died_of_probe) {
                 (true, _) => Home::Restarting,
                 (false, true) => Home::Starting,
+                (false, false) if self.lacks_only_credential(fault) => Home::AwaitsCaller,
                 (false, false) => Home::Down(fault.clone()),
             };
         }
@@ -363,14 +373,20 @@ impl Backend {
     /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
-        let (home, down, stopping, retired) = {
+        let (home, down, lonely, stopping, retired) = {
             let mut state = self.lock();
             let home = state.connections.is_home(peer);
             let down = state.home.fault().is_some() && home;
-            if down {
-                queue.extend(std::mem::take(&mut state.waiting));
+            // If it was opened on behalf of a caller who has no credential, that concerns nobody else.
+            let lonely = home && matches!(state.home, Home::AwaitsCaller);
+            if down || lonely {
+                let all = std::mem::take(&mut state.waiting);
+                let concerned = |one: &Queued| down || one.session.principal == peer.principal;
+                let (failed, others): (Vec<Queued>, Vec<Queued>) = all.into_iter().partition(concerned);
+                queue.extend(failed);
+                state.waiting = others.into();
             }
-            (home, down, state.is_ending(), state.retired.is_some())
+            (home, down, lonely, state.is_ending(), state.retired.is_some())
         };
         if home {
             if stopping {
@@ -401,12 +417,20 @@ impl Backend {
                 self.refuse_call(&one.session, one.exchange, fault, one.call);
             }
         }
+        if lonely && !stopping {
+            self.retry_waiting();
+        }
         if !home && !stopping && !peer.has_given_way() {
             self.reopen_later(peer);
         }
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();
         }
+    }
+
+    /// True if a connection failed because the principal that it was opened for has no credential of its own.
+    fn lacks_only_credential(&self, fault: &Fault) -> bool {
+        self.is_per_user() && matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::Refused)
     }
 
     fn set_listed(&self, listed: bool) {

@@ -46,6 +46,7 @@ impl CatalogKeeper {
     #[must_use]
     pub fn new(backends: &Backends, file: Option<PathBuf>) -> Self {
         let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
+        mark_private(&mut catalog, backends);
         if let Some(file) = &file {
             load(&mut catalog, file);
         }
@@ -80,7 +81,6 @@ impl CatalogKeeper {
             let Some(owner) = owner else { return Changed::default() };
             let inherited = std::mem::take(&mut owner.inherited);
             model.catalog.set_source(&backend.name, backend.spec().source);
-            model.catalog.set_private(&backend.name, backend.is_per_user());
             match inherited {
                 true => model.catalog.replace_views(&backend.name, key, view),
                 false => model.catalog.set_view(&backend.name, key, view),
@@ -107,7 +107,9 @@ impl CatalogKeeper {
                 };
                 model.owners.insert(Arc::clone(&backend.name), owner);
             }
-            model.catalog.reconfigure(backends.iter().map(|backend| Arc::clone(&backend.name)))
+            let changed = model.catalog.reconfigure(backends.iter().map(|backend| Arc::clone(&backend.name)));
+            mark_private(&mut model.catalog, backends);
+            changed
         })
     }
 
@@ -164,6 +166,13 @@ impl CatalogKeeper {
 
     fn lock(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unpoisoned()
+    }
+}
+
+/// Notes which backends may show each principal something else.
+fn mark_private(catalog: &mut Catalog, backends: &Backends) {
+    for backend in backends.iter() {
+        catalog.set_private(&backend.name, backend.is_per_user());
     }
 }
 

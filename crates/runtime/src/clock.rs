@@ -3,6 +3,7 @@
 //! It ticks ten times a second while anything can become late, and every two seconds while nothing goes on.
 
 use crate::gateway::Gateway;
+use crate::session_store::NOTE_EVERY;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -69,7 +70,7 @@ impl Gateway {
 
 /// Runs the tick. Never returns.
 pub(crate) async fn run(gateway: Arc<Gateway>) {
-    let mut swept = now();
+    let (mut swept, mut noted) = (now(), now());
     loop {
         gateway.pulse.next(|| gateway.is_calm()).await;
         let now = now();
@@ -78,6 +79,9 @@ pub(crate) async fn run(gateway: Arc<Gateway>) {
         }
         gateway.parks.tick();
         gateway.settle();
+        if now.duration_since(noted) >= NOTE_EVERY.min(gateway.settings().session_timeout / 4) {
+            gateway.sweep_sessions(std::mem::replace(&mut noted, now));
+        }
         if now.duration_since(swept) >= SWEEP {
             swept = now;
             gateway.tasks.sweep();

@@ -15,6 +15,7 @@ use crate::presence::{self, Presence};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
+use crate::session_store::SessionStore;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_directory::TaskDirectory;
@@ -22,7 +23,7 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use signalbox_engine::catalog::Changed;
+use signalbox_engine::catalog::{Changed, ViewKey};
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
@@ -31,7 +32,7 @@ use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
+    Budget, Caller, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
 use signalbox_wire::hex::hex;
 use std::collections::HashMap;
@@ -102,6 +103,7 @@ pub struct Gateway {
     pub(crate) unwritten: Unwritten,
     pub(crate) task_calls: TaskCalls,
     refusals: PerSecond,
+    pub(crate) session_store: OnceLock<SessionStore>,
     next_session: AtomicU64,
     draining: AtomicBool,
 }
@@ -165,6 +167,7 @@ impl Gateway {
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
             refusals: PerSecond::new(MAX_REFUSALS),
+            session_store: OnceLock::new(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
             demands_signatures: AtomicBool::new(false),
@@ -202,35 +205,55 @@ impl Gateway {
         external: &str,
         via: &'static str,
     ) -> Result<Arc<Session>, Fault> {
-        if self.is_draining() {
-            return Err(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
+        if mode != Mode::Stateless {
+            self.may_open(&caller)?;
+            let (waiting, own_waiting) = self.dormant_sessions(caller.principal());
+            let most = self.settings().max_sessions;
+            if self.sessions.len() + waiting >= most {
+                Counters::add(&self.counters.sessions_refused);
+                let text = format!("{most} sessions are open, which is the limit");
+                return Err(Fault::new(FaultKind::Overloaded, text));
+            }
+            let each = self.settings().max_sessions_each;
+            if self.sessions.len_of(caller.principal()) + own_waiting >= each {
+                Counters::add(&self.counters.sessions_refused);
+                let text = format!("this caller has {each} sessions open, which is the limit; end one first");
+                return Err(Fault::new(FaultKind::Overloaded, text));
+            }
+        } else if self.is_draining() {
+            return Err(draining());
         }
-        let kept = mode != Mode::Stateless;
-        if kept && self.must_still_prove(&caller) {
+        Ok(self.begin_session(caller, mode, external, via))
+    }
+
+    /// Refuses a session that is kept if this caller may not open any.
+    pub(crate) fn may_open(&self, caller: &Caller) -> Result<(), Fault> {
+        if self.is_draining() {
+            return Err(draining());
+        }
+        if self.must_still_prove(caller) {
             return Err(Fault::new(FaultKind::Unauthenticated, "a session needs a caller that has proved who it is"));
         }
-        let most = self.settings().max_sessions;
-        if kept && self.sessions.len() >= most {
-            Counters::add(&self.counters.sessions_refused);
-            let text = format!("{most} sessions are open, which is the limit");
-            return Err(Fault::new(FaultKind::Overloaded, text));
-        }
-        let each = self.settings().max_sessions_each;
-        if kept && self.sessions.len_of(caller.principal()) >= each {
-            Counters::add(&self.counters.sessions_refused);
-            let text = format!("this caller has {each} sessions open, which is the limit; end one first");
-            return Err(Fault::new(FaultKind::Overloaded, text));
-        }
+        Ok(())
+    }
+
+    pub(crate) fn begin_session(
+        self: &Arc<Self>,
+        caller: Caller,
+        mode: Mode,
+        external: &str,
+        via: &'static str,
+    ) -> Arc<Session> {
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
         let session = Session::new(Arc::clone(self), key, caller, mode, (external.into(), via));
-        if kept {
+        if mode != Mode::Stateless {
             session.tell_of_itself();
             Counters::add(&self.counters.sessions_opened);
             self.sessions.insert(&session);
         } else if presence::credential_of(&session.caller).is_some() {
             self.ending.follow(&session);
         }
-        Ok(session)
+        session
     }
 
     /// The backends at this moment, in configured order.
@@ -273,14 +296,15 @@ impl Gateway {
         }
     }
 
-    /// Tells sessions that lists changed: all of them, or those that see the lists of this capability set.
-    pub(crate) fn tell_lists_changed(&self, changed: Changed, caps: Option<&CapSet>) {
+    /// Tells sessions that lists changed: all of them, or those that see the lists of this view.
+    pub(crate) fn tell_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
         if !changed.any() {
             return;
         }
         for session in self.sessions.all() {
-            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.sees(caps));
-            if concerned {
+            let sees = |view: &ViewKey| view.caps.is_bare() || session.sees(&view.caps);
+            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| *whose == session.principal);
+            if view.is_none_or(|view| own(view) && sees(view)) {
                 session.handle(Event::ListsChanged { changed });
             }
         }
@@ -398,6 +422,7 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
+        self.unstore_session(session);
         if self.message_facts() && session.is_kept() {
             let caller = session.caller.clone();
             let ended = Fact::SessionEnded { at: crate::clock::now(), session: session.key, caller };
@@ -436,10 +461,12 @@ impl Gateway {
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
         self.unwritten.give_up();
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
+        self.sweep_sessions(self.started);
         for session in self.sessions.all() {
             session.close();
         }
         self.settle();
+        self.flush_sessions().await;
         self.catalog.save().await;
     }
 
@@ -453,6 +480,10 @@ impl Gateway {
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(hex(&bytes))
     }
+}
+
+fn draining() -> Fault {
+    Fault::new(FaultKind::Draining, "the gateway is shutting down")
 }
 
 /// Polls until `over` is true, for no longer than `within`.

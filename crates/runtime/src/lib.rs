@@ -30,6 +30,7 @@ pub mod replacement;
 pub mod runtimes;
 pub mod sealer;
 pub mod session;
+pub mod session_store;
 pub mod session_table;
 pub mod settings;
 pub mod status;

@@ -1,9 +1,10 @@
 //! How long a list waits for backends whose lists are not known yet.
 
+use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::session::Session;
 use signalbox_engine::catalog::{Selector, Snapshot};
-use signalbox_engine::{ClientProfile, ExchangeId};
+use signalbox_engine::{ClientProfile, ExchangeId, Fault, Principal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,12 @@ impl Gateway {
     /// arrive in between would count as ready here and not be shown.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
         self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
+    }
+
+    /// The backends that show this principal nothing before it has signed in, with the faults that say where.
+    pub(crate) fn sign_ins(&self, whose: &Principal) -> Vec<(Arc<str>, Fault)> {
+        let wanted = |backend: &Arc<Backend>| Some((Arc::clone(&backend.name), backend.wanted_sign_in(whose)?));
+        self.backends().iter().filter_map(wanted).collect()
     }
 
     fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {

@@ -117,7 +117,9 @@ impl Peer {
     /// The view that its lists belong to, once it is ready.
     #[must_use]
     pub fn view_key(&self) -> Option<ViewKey> {
-        self.profile().map(|profile| ViewKey { era: profile.era(), caps: self.caps.clone() })
+        let profile = self.profile()?;
+        let whose = self.backend.upgrade().and_then(|backend| backend.lists_of(&self.principal));
+        Some(ViewKey { era: profile.era(), caps: self.caps.clone(), whose })
     }
 
     /// The process id of a child.

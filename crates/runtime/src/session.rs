@@ -130,6 +130,8 @@ pub struct Session {
     // Read without the session's lock, since backends ask while they hold their own.
     client: OnceLock<Arc<ClientProfile>>,
     ended: AtomicBool,
+    /// The number of its first stream in this process.
+    first_stream: AtomicU64,
     pub(crate) noted: LastNoted,
     event_streams: Arc<AtomicUsize>,
     share: OnceLock<Arc<Share>>,
@@ -159,6 +161,7 @@ impl Session {
             last_used: AtomicU64::new(0),
             client: OnceLock::new(),
             ended: AtomicBool::new(false),
+            first_stream: AtomicU64::new(1),
             noted: LastNoted::default(),
             event_streams: Arc::default(),
             share: OnceLock::new(),
@@ -174,6 +177,24 @@ impl Session {
                 buffer: Vec::new(),
             }),
         })
+    }
+
+    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that process can have had.
+    pub(crate) fn restore(&self, client: Arc<ClientProfile>, level: Option<LogLevel>) {
+        let first = crate::clock::unix_millis().max(1);
+        let mut inner = self.lock();
+        inner.machine.restore(Arc::clone(&client), level);
+        inner.next_stream = first;
+        self.first_stream.store(first, Ordering::Relaxed);
+        if self.client.set(client).is_ok() {
+            self.gateway.note(self, self.introduction());
+        }
+    }
+
+    /// True if a stream of this number belongs to an earlier process, which had this session before.
+    #[must_use]
+    pub fn is_before_restart(&self, stream: u64) -> bool {
+        stream < self.first_stream.load(Ordering::Relaxed)
     }
 
     /// The memory that messages of this session may take up.

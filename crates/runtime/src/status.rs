@@ -162,7 +162,8 @@ impl Gateway {
     /// True while at least one backend serves and is well, or will when it is used.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let serves = |backend: &Backend| backend.is_asleep() || backend.is_up() && backend.is_well();
+        let waits = |backend: &Backend| backend.is_asleep() || backend.awaits_caller();
+        let serves = |backend: &Backend| waits(backend) || backend.is_up() && backend.is_well();
         !self.is_draining() && self.backends().iter().any(|backend| serves(backend))
     }
 }

@@ -77,7 +77,11 @@ fn words(key: &ViewKey) -> String {
         Era::Legacy => "sessions",
         Era::Modern => "stateless",
     };
-    if key.caps.is_bare() { era.to_owned() } else { format!("{era} {}", key.caps.as_json()) }
+    let kind = if key.caps.is_bare() { era.to_owned() } else { format!("{era} {}", key.caps.as_json()) };
+    match &key.whose {
+        Some(whose) => format!("{kind} of {whose}"),
+        None => kind,
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +104,7 @@ mod tests {
     }
 
     fn key() -> ViewKey {
-        ViewKey { era: Era::Legacy, caps: CapSet::bare() }
+        ViewKey::shared(Era::Legacy, CapSet::bare())
     }
 
     #[test]

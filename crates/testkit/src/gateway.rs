@@ -11,6 +11,7 @@ use tokio::process::Command;
 use crate::http_client::HttpClient;
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
+use crate::scene::signal;
 use crate::used_secrets;
 
 /// How long a gateway may take to listen.
@@ -134,6 +135,16 @@ impl GatewayProcess {
     /// Its configuration file.
     pub fn config_file(&self) -> PathBuf {
         self.config_file.clone()
+    }
+
+    /// Ends the process by SIGTERM, as a service manager does, and gives its folder back.
+    ///
+    /// # Errors
+    /// When the process does not end in time.
+    pub async fn terminate(mut self) -> anyhow::Result<tempfile::TempDir> {
+        signal(self.process.pid().context("it has ended before")?, "TERM").await?;
+        self.process.wait(PATIENCE).await?;
+        self.folder.take().context("the folder was taken before")
     }
 
     /// Ends the process and gives its folder back.

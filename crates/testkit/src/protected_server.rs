@@ -23,6 +23,10 @@ pub enum Demands {
     TokenForCalls,
     /// A token of its authorization server for everything.
     Token,
+    /// Any token, and whoever has it is listed `common` and a tool of its own, `of_` and what the token ends with.
+    AnyTokenOwnTools,
+    /// The same with tokens of its authorization server alone.
+    TokenOwnTools,
 }
 
 /// A request as the server saw it: the method of MCP, or the path of another one, and its headers.
@@ -170,19 +174,32 @@ impl Shared {
             Demands::Nothing => true,
             Demands::Header(name, value) => headers.get(name).map(String::as_str) == Some(value),
             Demands::TokenForCalls => what != "tools/call" || known,
-            Demands::Token => known,
+            Demands::Token | Demands::TokenOwnTools => known,
+            Demands::AnyTokenOwnTools => token.is_some(),
         };
         if !fine {
             let metadata = format!("http://{}/.well-known/oauth-protected-resource/mcp", self.address);
             let challenge = format!("www-authenticate: Bearer scope=\"use\", resource_metadata=\"{metadata}\"\r\n");
             return respond("401 Unauthorized", &challenge, "{}");
         }
+        let own = token.and_then(|token| token.rsplit('-').next()).unwrap_or_default();
+        let tools = match self.demands {
+            Demands::AnyTokenOwnTools | Demands::TokenOwnTools => vec!["common".to_owned(), format!("of_{own}")],
+            _ => vec!["work".to_owned()],
+        };
         let result = match what {
+            "tools/call" if !tools.iter().any(|tool| message["params"]["name"] == **tool) => {
+                let error = json!({"code": -32602, "message": "the server knows no such tool"});
+                return ok(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+            }
             "initialize" => json!({
                 "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "protected", "version": "1"},
             }),
-            "tools/list" => json!({"tools": [{"name": "work", "inputSchema": {"type": "object"}}]}),
+            "tools/list" => {
+                let listed = tools.iter().map(|tool| json!({"name": tool, "inputSchema": {"type": "object"}}));
+                json!({"tools": listed.collect::<Vec<_>>()})
+            }
             "tools/call" => {
                 self.state().ran += 1;
                 json!({"content": [{"type": "text", "text": "done"}]})

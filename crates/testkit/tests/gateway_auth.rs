@@ -296,6 +296,21 @@ async fn the_api_is_for_admins() {
     assert_eq!(bearer(&gateway, &admin).send(Method::POST, "/api/v1/mcp", Bytes::new()).await.unwrap().status, 404);
 }
 
+/// NO-16. The secret is the value of a variable that every process has.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_16_metrics_want_a_bearer_of_their_own_which_opens_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(folder.path(), "").replace("[auth]\n", "[auth]\nmetrics_secret_env = 'PATH'\n");
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let metrics = async |credential: &str| bearer(&gateway, credential).get("/metrics").await.unwrap().status;
+    let secret = std::env::var("PATH").unwrap();
+    assert_eq!(metrics(&secret).await, 200);
+    assert_eq!(metrics(&token("ada", 60, "")).await, 401, "a caller's own token does not open it");
+    assert_eq!(HttpClient::new(gateway.address()).get("/metrics").await.unwrap().status, 401);
+    assert_eq!(greet(&bearer(&gateway, &secret)).await.status, 401);
+    assert_eq!(bearer(&gateway, &secret).get("/api/v1/status").await.unwrap().status, 401);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_key_of_the_issuer_ends_its_tokens() {
     let gateway = gateway().await;

@@ -11,8 +11,8 @@ use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
-use signalbox_testkit::scene::files_holding;
-use std::path::PathBuf;
+use signalbox_testkit::scene::{files_holding, signalbox, tool_names};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const SECRET: &str = "made-up-shared-secret";
@@ -290,4 +290,118 @@ async fn a_c12_metadata_at_loopback_are_not_asked_for_unless_that_is_allowed() {
     let log = gateway.process.error_lines().join("\n");
     assert!(log.contains("`127.0.0.1` would be spoken to without TLS; only https is used"), "{log}");
     assert!(server.seen().iter().all(|seen| !seen.what.contains("well-known")), "{:?}", server.seen());
+}
+
+/// Keys of `user:ada` and `user:eve`.
+async fn two_keys(folder: &Path) -> [String; 2] {
+    std::fs::create_dir(folder.join("data")).unwrap();
+    let new = async |user: &str| {
+        let args = ["keys", "new", user, "--subject", &format!("user:{user}")];
+        signalbox(&folder.join("data"), &args).await.unwrap().trim().to_owned()
+    };
+    [new("ada").await, new("eve").await]
+}
+
+/// A gateway whose callers are those two, and a client of each.
+async fn two_users(folder: tempfile::TempDir, keys: &[String; 2], backends: &str) -> (GatewayProcess, [HttpClient; 2]) {
+    let config = format!("[mcp.protocol.security]\nrequire_authentication = true\n{backends}");
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = |key: &String| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let clients = [client(&keys[0]), client(&keys[1])];
+    (gateway, clients)
+}
+
+/// The tools that a client of 2026-07-28 is shown.
+async fn modern_tools(client: &HttpClient) -> Vec<String> {
+    let answer = client.modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
+    assert_eq!(answer["result"]["cacheScope"], "private", "{answer}");
+    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// T10: one server that lists each caller something else.
+#[tokio::test(flavor = "multi_thread")]
+async fn t10_callers_with_credentials_of_their_own_see_and_call_their_own_tools_alone() {
+    let server = ProtectedServer::start(Demands::AnyTokenOwnTools, None).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut backends = format!("[backends.safe]\nurl = \"{}\"\n", server.url());
+    for user in ["ada", "eve"] {
+        std::fs::write(folder.path().join(user), format!("made-up-{user}")).unwrap();
+        backends += &format!("[backends.safe.auth.users.\"user:{user}\"]\nsecret_file = \"{user}\"\n");
+    }
+    let keys = two_keys(folder.path()).await;
+    let (gateway, clients) = two_users(folder, &keys, &backends).await;
+    gateway.ready().await.unwrap();
+    for (client, own, other) in [(&clients[0], "of_ada", "of_eve"), (&clients[1], "of_eve", "of_ada")] {
+        let session = client.initialize("2025-11-25", json!({})).await.unwrap();
+        assert_eq!(tool_names(&session).await.unwrap(), ["common", own]);
+        assert_eq!(modern_tools(client).await, ["common", own]);
+        for tool in ["common", own, &format!("safe__{own}")] {
+            let answer = session.request(2, "tools/call", json!({"name": tool, "arguments": {}})).await.unwrap();
+            assert_eq!(answer["result"]["content"][0]["text"], "done", "{tool}: {answer}");
+        }
+        for tool in [other, &format!("safe__{other}"), "of_nobody"] {
+            let answer = session.request(3, "tools/call", json!({"name": tool, "arguments": {}})).await.unwrap();
+            assert_eq!(answer["error"]["message"], format!("Unknown tool: {tool}"), "{answer}");
+            let answer = client.modern(4, "tools/call", json!({"name": tool, "arguments": {}})).await.unwrap();
+            assert_eq!(answer.message().unwrap()["error"]["message"], format!("Unknown tool: {tool}"));
+        }
+    }
+    for seen in server.seen() {
+        let tool = seen.message["params"]["name"].as_str().unwrap_or_default();
+        let whose = &seen.headers["authorization"];
+        assert!(!tool.starts_with("of_") || whose.ends_with(&tool[3..]), "{tool} was called with {whose}");
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let saved = std::fs::read_to_string(folder.path().join("data/catalog.json")).unwrap();
+    for name in ["of_ada", "of_eve", "common", "user:"] {
+        assert!(!saved.contains(name), "{name} is saved: {saved}");
+    }
+    let (_gateway, clients) = two_users(folder, &keys, &backends).await;
+    let session = clients[1].initialize("2025-06-18", json!({})).await.unwrap();
+    assert_eq!(tool_names(&session).await.unwrap(), ["common", "of_eve"]);
+}
+
+/// Whoever lacks a credential is told where to get it, whatever it asks; whoever has one goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_completion_and_subscriptions_of_who_has_to_sign_in_end_with_the_address() {
+    let server = ProtectedServer::start(Demands::TokenOwnTools, None).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let keys = two_keys(folder.path()).await;
+    let (_gateway, [ada, eve]) = two_users(folder, &keys, &oauth(&server, "per_user = true\n")).await;
+    let session = ada.initialize("2025-06-18", json!({})).await.unwrap();
+    let prompt = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}});
+    let asked = [
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
+        ("resources/list", json!({})),
+        ("completion/complete", prompt),
+        ("resources/subscribe", json!({"uri": "note://one"})),
+        ("resources/read", json!({"uri": "note://one"})),
+        ("prompts/get", json!({"name": "safe__p"})),
+        ("tools/call", json!({"name": "of_0", "arguments": {}})),
+    ];
+    let mut url = String::new();
+    for (id, (method, params)) in asked.into_iter().enumerate() {
+        let answer = session.request(id as u64 + 1, method, params).await.unwrap();
+        assert_eq!(answer["error"]["data"]["reason"], "sign_in_needed", "{method}: {answer}");
+        url = answer["error"]["data"]["url"].as_str().unwrap().to_owned();
+    }
+    let modern = ada.modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
+    assert_eq!(modern["error"]["data"]["url"], url, "{modern}");
+    let newer = eve.initialize("2025-11-25", json!({"sampling": {}})).await.unwrap();
+    let answer = newer.request(1, "tools/list", json!({})).await.unwrap();
+    assert_eq!(answer["error"]["code"], -32042, "{answer}");
+    let hers = answer["error"]["data"]["elicitations"][0]["url"].as_str().unwrap().to_owned();
+    assert_ne!(hers, url, "each signs in for itself");
+    assert_eq!(open(&url).await, 200);
+    assert_eq!(tool_names(&session).await.unwrap(), ["common", "of_0"]);
+    let answer = session.request(20, "tools/call", json!({"name": "of_0", "arguments": {}})).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    let answer = newer.request(2, "tools/call", json!({"name": "of_0", "arguments": {}})).await.unwrap();
+    assert_eq!(answer["error"]["code"], -32042, "{answer}");
+    assert_eq!(open(&hers).await, 200);
+    assert_eq!(tool_names(&newer).await.unwrap(), ["common", "of_1"]);
+    assert_eq!(tool_names(&session).await.unwrap(), ["common", "of_0"]);
+    assert_eq!(server.ran(), 1);
 }

@@ -5,13 +5,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{
-    ask, backend_status, call, child, eventually, pids, process_of, remote, status, text, tool_names, web_fixture,
+    ask, backend_status, call, child, eventually, files_holding, pids, process_of, remote, signalbox, status, text,
+    tool_names, web_fixture,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -187,4 +191,102 @@ async fn a_session_at_its_limit_of_event_streams_still_gets_answers() {
     let freed =
         async || client.open(http::Method::GET, "/mcp", bytes::Bytes::new()).await.ok().filter(|a| a.status() == 200);
     eventually("the place is free again", freed).await.unwrap();
+}
+
+/// A gateway whose callers prove who they are, and the keys of two of them.
+async fn two_users() -> (GatewayProcess, String, [String; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let new = async |user: &str| {
+        let args = ["keys", "new", user, "--subject", &format!("user:{user}")];
+        signalbox(&data, &args).await.unwrap().trim().to_owned()
+    };
+    let keys = [new("ada").await, new("eve").await];
+    let one = child("one", ServedEra::Old, "").unwrap();
+    let config = format!("[mcp.protocol.security]\nrequire_authentication = true\n{one}");
+    (GatewayProcess::serve_in(folder, &config).await.unwrap(), config, keys)
+}
+
+fn user(gateway: &GatewayProcess, key: &str) -> HttpClient {
+    HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"))
+}
+
+/// The same session at another process.
+fn go_on(gateway: &GatewayProcess, key: &str, session: &str, version: &str) -> HttpClient {
+    user(gateway, key).with("mcp-session-id", session).with("mcp-protocol-version", version)
+}
+
+/// Waits until the folder of sessions holds as many as it should.
+async fn stored(gateway: &GatewayProcess, count: usize) {
+    let folder = gateway.data_dir().join("sessions");
+    let files = async || (std::fs::read_dir(&folder).ok()?.count() == count).then_some(());
+    eventually("the sessions are stored", files).await.unwrap();
+}
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#;
+
+/// A-R8, T9: sessions of the old era outlive the process, for their owner alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_sessions_survive_a_restart_by_sigterm_and_by_sigkill() {
+    let (mut gateway, config, [ada, eve]) = two_users().await;
+    let newer = user(&gateway, &ada).initialize("2025-11-25", json!({"elicitation": {}})).await.unwrap();
+    let older = user(&gateway, &ada).initialize("2025-06-18", json!({})).await.unwrap();
+    let ended = user(&gateway, &ada).initialize("2025-06-18", json!({})).await.unwrap();
+    let [newer, older, ended] = [newer, older, ended].map(|client| (client.session_id().unwrap().to_owned(), client));
+    assert_eq!(ended.1.send(Method::DELETE, "/mcp", Bytes::new()).await.unwrap().status, 200);
+    stored(&gateway, 2).await;
+    assert!(files_holding(&gateway.data_dir().join("sessions"), &newer.0).unwrap().is_empty(), "no id in clear");
+    for kill in [false, true] {
+        let folder = if kill { gateway.stop().await } else { gateway.terminate().await }.unwrap();
+        gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+        for (session, version) in [(&newer.0, "2025-11-25"), (&older.0, "2025-06-18")] {
+            let stolen = go_on(&gateway, &eve, session, version).post(LIST).await.unwrap();
+            let unknown = go_on(&gateway, &eve, "no-such-session", version).post(LIST).await.unwrap();
+            assert_eq!((stolen.status, &stolen.body), (404, &unknown.body), "another's session does not exist");
+            let client = go_on(&gateway, &ada, session, version);
+            assert!(tool_names(&client).await.unwrap().contains(&"greet".to_owned()));
+            assert!(ask(&client, "greet", json!({"name": "again"})).await.unwrap().contains("again"));
+        }
+        // What the client declared is known: the backend may ask it in the middle of a call.
+        let client = go_on(&gateway, &ada, &newer.0, "2025-11-25");
+        let mut stream = EventStream::post(&client, &call(1, "ask_name", &json!({}))).await.unwrap();
+        let id = question(&mut stream).await;
+        reply(&client, &id, "Ada").await;
+        assert_eq!(last(&mut stream).await, "Ada");
+        let gone = go_on(&gateway, &ada, &ended.0, "2025-06-18").post(LIST).await.unwrap();
+        assert_eq!(gone.status, 404, "a session that its client ended stays ended");
+    }
+    let client = go_on(&gateway, &ada, &older.0, "2025-06-18");
+    assert_eq!(client.send(Method::DELETE, "/mcp", Bytes::new()).await.unwrap().status, 200);
+    stored(&gateway, 1).await;
+}
+
+/// A call in flight at the crash ends on its resumed stream with an error that says so, and other streams open empty.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_a_call_in_flight_at_a_crash_ends_on_its_resumed_stream() {
+    let (gateway, config, [ada, _]) = two_users().await;
+    let client = user(&gateway, &ada).initialize("2025-11-25", json!({})).await.unwrap();
+    let session = client.session_id().unwrap().to_owned();
+    let events = client.clone().with("accept", "text/event-stream");
+    let first = async |method: Method, body: Bytes| {
+        let mut body = events.open(method, "/mcp", body).await.unwrap().into_body();
+        let text = String::from_utf8(body.frame().await.unwrap().unwrap().into_data().unwrap().to_vec()).unwrap();
+        let id =
+            text.lines().find_map(|line| line.strip_prefix("id: ").or(line.strip_prefix("id:"))).unwrap().to_owned();
+        (body, id)
+    };
+    let slow = call(7, "slow", &json!({"ms": 600_000})).to_string();
+    let (_call, of_call) = first(Method::POST, slow.into()).await;
+    let (_general, of_general) = first(Method::GET, Bytes::new()).await;
+    stored(&gateway, 1).await;
+    let gateway = GatewayProcess::serve_in(gateway.stop().await.unwrap(), &config).await.unwrap();
+    let back = go_on(&gateway, &ada, &session, "2025-11-25");
+    let mut stream = EventStream::general(&back.clone().with("last-event-id", &of_call)).await.unwrap();
+    let error = stream.next().await.unwrap().unwrap();
+    assert_eq!(error["id"], 7, "{error}");
+    assert!(error["error"]["message"].as_str().unwrap().contains("restarted while this call was in flight"), "{error}");
+    assert_eq!(stream.next().await.unwrap(), None, "and that is all");
+    let general = back.with("last-event-id", &of_general).open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
+    assert_eq!(general.status(), 200);
 }

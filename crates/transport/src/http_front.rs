@@ -43,6 +43,7 @@ mod cors;
 mod get;
 mod guard;
 mod heads;
+mod path_secret;
 mod post;
 mod protobuf_post;
 mod resume;
@@ -61,6 +62,7 @@ pub(crate) use accepts::Accepts;
 pub(crate) use client_connection::{ClientConnection, ClientConnections, FrontClock, TICK};
 pub(crate) use connection::speak;
 pub(crate) use guard::OriginGuard;
+pub use path_secret::PathSecret;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
@@ -118,6 +120,8 @@ pub struct FrontSpec {
     pub transport: &'static str,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
     pub tls: Option<Arc<FrontTls>>,
+    /// A path that only a secret of its own opens.
+    pub path_secret: Option<PathSecret>,
 }
 
 impl Default for FrontSpec {
@@ -133,6 +137,7 @@ impl Default for FrontSpec {
             challenge: None,
             transport: "http",
             tls: None,
+            path_secret: None,
         }
     }
 }

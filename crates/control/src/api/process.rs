@@ -126,7 +126,11 @@ fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
         body.push_str(&format!("calls cannot be recorded: {why}\n"));
     }
     for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
-        let more = if backend.state == "asleep" { ": it is stopped, and its next use starts it" } else { "" };
+        let more = match backend.state {
+            "asleep" => ": it is stopped, and its next use starts it",
+            "waiting" => ": the credential of its next caller opens it",
+            _ => "",
+        };
         body.push_str(&format!("backend `{}` is {}{more}\n", backend.name, backend.state));
     }
     let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");

@@ -98,6 +98,11 @@ pub(super) fn served(outcome: &BackendProbe) -> Finding {
     Finding::ok(&check, found)
 }
 
+/// A backend that only callers with a credential of their own can open.
+pub(super) fn waiting(check: &str) -> Finding {
+    Finding::ok(check, "its callers have credentials of their own, so that the first one's call opens it".to_owned())
+}
+
 /// A backend that does not serve, as far as only its end tells.
 pub(super) fn failed(outcome: &BackendProbe, config: Option<&BackendConfig>) -> Finding {
     let status = &outcome.status;

@@ -62,7 +62,7 @@ fn listed(row: &Row<'_>, what: &str) -> Option<String> {
 /// How a state is to be seen.
 fn tone(state: &str) -> Tone {
     match state {
-        "up" | "asleep" => Tone::Good,
+        "up" | "asleep" | "waiting" => Tone::Good,
         "down" => Tone::Bad,
         _ => Tone::Odd,
     }

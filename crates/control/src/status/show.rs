@@ -187,6 +187,8 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
     let mut add = |label: &str, words: Option<String>| details.extend(words.map(|words| (label.to_owned(), words)));
     let asleep = backend.state == "asleep";
     add("process", asleep.then(|| "stopped, starts at its next use; its lists are those last known".to_owned()));
+    let waiting = backend.state == "waiting";
+    add("connection", waiting.then(|| "callers have credentials of their own; the next one's opens it".to_owned()));
     add("error", backend.last_error.clone());
     backend.last_words.iter().for_each(|line| add("stderr", Some(line.clone())));
     add("dropped", Some(counts(&backend.dropped)).filter(|counts| !counts.is_empty()));

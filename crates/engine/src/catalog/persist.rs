@@ -109,7 +109,10 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
             catalog.claims[kind as usize].give(&owner.name, &backend);
         }
     }
-    for backend in saved.backends {
+    // What was saved before principals had credentials of their own is not for any of them.
+    let private: Vec<Arc<str>> =
+        catalog.backends.iter().filter(|entry| entry.private).map(|entry| Arc::clone(&entry.name)).collect();
+    for backend in saved.backends.into_iter().filter(|saved| !private.iter().any(|name| **name == *saved.name)) {
         catalog.set_source(&backend.name, backend.source);
         for view in backend.views {
             if let Some((key, view)) = read_view(view) {
@@ -164,5 +167,5 @@ fn read_view(saved: SavedView) -> Option<(ViewKey, View)> {
     for (kind, list) in lists {
         view.set(kind, list.iter().filter_map(|one| Item::read(kind, bytes(one)).ok()).collect());
     }
-    Some((ViewKey { era: revision.era(), caps: CapSet::from_text(&saved.caps) }, view))
+    Some((ViewKey::shared(revision.era(), CapSet::from_text(&saved.caps)), view))
 }

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_first_lists_of_a_successor_drop_all_of_its_predecessor() {
         let mut catalog = catalog(&["a"]);
-        let rich = ViewKey { era: Era::Modern, caps: CapSet::read(br#"{"sampling":{}}"#) };
+        let rich = ViewKey::shared(Era::Modern, CapSet::read(br#"{"sampling":{}}"#));
         catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
         catalog.set_view("a", rich, view(ListKind::Tools, &[ECHO, MORE]));
         let changed = catalog.replace_views("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));

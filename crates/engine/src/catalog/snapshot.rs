@@ -6,6 +6,7 @@ use super::names::Names;
 use super::{Audience, BackendEntry, Item, ListKind, Offer, Selector, Sight, Style, View, template};
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
+use crate::caller::Principal;
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::lock::LockResultExt;
@@ -46,6 +47,14 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+impl Page {
+    /// True if it has no entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        &*self.array == b"[]"
+    }
+}
+
 /// Everything but the catalog that a rendered list depends on.
 type PageKey = (ListKind, Selector, Option<Audience>);
 
@@ -59,6 +68,8 @@ pub struct Snapshot {
     resources: Names,
     templates: Names,
     params: TextMap<Box<str>, Arc<[ParamHeader]>>,
+    /// Whether any backend shows each principal its own lists.
+    has_private: bool,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
@@ -91,6 +102,7 @@ impl Snapshot {
             resources: of(ListKind::Resources),
             templates: of(ListKind::Templates),
             params,
+            has_private: backends.iter().any(|entry| entry.private),
             task_hosts: backends.iter().map(|entry| entry.views.values().any(|view| hosts_old_tasks(view))).collect(),
             backends,
             generation,
@@ -135,7 +147,7 @@ impl Snapshot {
     /// True if the backend's lists for this kind of client are known.
     #[must_use]
     pub fn knows(&self, backend: &str, selector: &Selector) -> bool {
-        self.entry(backend).is_some_and(|entry| entry.views.contains_key(selector))
+        self.entry(backend).is_some_and(|entry| entry.views.contains_key(&*entry.key_of(selector)))
     }
 
     /// The lists of a backend for this kind of client; the nearest ones if those are not known.
@@ -161,7 +173,7 @@ impl Snapshot {
     #[must_use]
     pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
         let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
-        if self.backends.iter().filter(seen).any(|entry| entry.listed && entry.views.is_empty()) {
+        if self.backends.iter().filter(seen).any(|entry| entry.listed && entry.shown(selector).is_none()) {
             return Offer::full();
         }
         let mut offer = Offer::default();
@@ -194,12 +206,26 @@ impl Snapshot {
         item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
     }
 
-    /// A tool as its backend defines it.
+    /// A tool as its backend defines it for this principal.
     #[must_use]
-    pub fn definition(&self, exposed: &str, backend: &str) -> Option<&Bytes> {
+    pub fn definition(&self, exposed: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
         let route = self.tool(exposed).filter(|route| *route.backend == *backend)?;
-        let entry = self.entry(backend)?;
-        entry.views.values().find_map(|view| view.tools.named(&route.name)).map(|item| &item.raw)
+        let mut views = self.entry(backend)?.views_for(Some(whose));
+        views.find_map(|(_, view)| view.tools.named(&route.name)).map(|item| &item.raw)
+    }
+
+    /// True unless the route leads to a tool or prompt that the backend shows to other principals alone. Resources need not be
+    /// listed to be read, so there the backend decides by the credential.
+    #[must_use]
+    pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &Principal) -> bool {
+        if !self.has_private || kind.style() != Style::Name {
+            return true;
+        }
+        let entry = self.entry(&route.backend).filter(|entry| entry.private);
+        entry.is_none_or(|entry| {
+            let mut views = entry.views_for(Some(whose));
+            views.any(|(_, view)| view.list(kind).named(&route.name).is_some())
+        })
     }
 
     /// The qualified names of all tools with this own name.
@@ -285,12 +311,17 @@ impl Snapshot {
         if let Some(text) = cursor {
             return self.render(kind, selector, sight, Some(Cursor::decode(kind, text)?));
         }
-        let key = (kind, selector.clone(), sight.map(|sight| sight.audience().clone()));
+        let mut selector = selector.clone();
+        if !self.has_private {
+            // Everybody of this kind is shown the same.
+            selector.whose = None;
+        }
+        let key = (kind, selector, sight.map(|sight| sight.audience().clone()));
         let kept = self.rendered.lock().unpoisoned().get(&key).cloned();
         if kept.is_some() {
             return kept;
         }
-        let page = self.render(kind, selector, sight, None)?;
+        let page = self.render(kind, &key.1, sight, None)?;
         let mut rendered = self.rendered.lock().unpoisoned();
         if rendered.len() < MAX_RENDERED {
             rendered.insert(key, page.clone());

@@ -15,7 +15,7 @@ pub(crate) fn profile(revision: Revision, capabilities: &'static str) -> Arc<Ser
 }
 
 pub(crate) fn bare(era: Era) -> ViewKey {
-    ViewKey { era, caps: CapSet::bare() }
+    ViewKey::shared(era, CapSet::bare())
 }
 
 pub(crate) fn view(kind: ListKind, items: &[&str]) -> View {
@@ -69,7 +69,7 @@ fn n20_collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
 #[test]
 fn a_capability_set_has_lists_of_its_own_and_collisions_count_over_the_union() {
     let mut catalog = catalog(&["a", "b"]);
-    let rich = ViewKey { era: Era::Legacy, caps: CapSet::read(br#"{"sampling":{}}"#) };
+    let rich = ViewKey::shared(Era::Legacy, CapSet::read(br#"{"sampling":{}}"#));
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plain"}"#]));
     catalog.set_view("a", rich.clone(), view(ListKind::Tools, &[r#"{"name":"ask"}"#, r#"{"name":"plain"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"ask"}"#]));
@@ -126,7 +126,7 @@ fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
         assert!(list.len() <= 1000);
         seen.extend(list.into_iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
         // A change between two pages neither repeats nor loses what was there all the time.
-        catalog.set_view("b", ViewKey { era: Era::Modern, caps: CapSet::bare() }, view(ListKind::Tools, &[]));
+        catalog.set_view("b", ViewKey::shared(Era::Modern, CapSet::bare()), view(ListKind::Tools, &[]));
         match page.next {
             Some(next) => cursor = Some(next),
             None => break,
@@ -289,4 +289,49 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
     assert_eq!(told(&catalog, None, 0), (60, "public"), "one that has no such list has no say");
     catalog.set_listed("a", false);
     assert_eq!(told(&catalog, None, 0), (0, "private"), "one that is down may come back any time");
+}
+
+/// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has one owner over all.
+#[test]
+fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
+    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose)), ..bare(Era::Legacy) };
+    let mut catalog = catalog(&["safe", "open"]);
+    catalog.set_private("safe", true);
+    catalog.set_view("open", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plan"}"#]));
+    catalog.set_view("safe", of("ada"), view(ListKind::Tools, &[r#"{"name":"mine"}"#, r#"{"name":"plan"}"#]));
+    catalog.set_view("safe", of("eve"), view(ListKind::Tools, &[r#"{"name":"hers"}"#]));
+    let snapshot = catalog.snapshot();
+    let tools = |whose: &str| {
+        let page = snapshot.page(ListKind::Tools, &of(whose), None, None).unwrap();
+        String::from_utf8(page.array.to_vec()).unwrap()
+    };
+    assert_eq!(tools("ada"), r#"[{"name":"mine"},{"name":"plan"},{"name":"open__plan"}]"#);
+    assert_eq!(tools("eve"), r#"[{"name":"hers"},{"name":"open__plan"}]"#, "a name means the same for everybody");
+    assert_eq!(tools("bob"), r#"[{"name":"open__plan"}]"#);
+    assert!(snapshot.knows("safe", &of("ada")) && !snapshot.knows("safe", &of("bob")));
+    assert!(snapshot.knows("open", &of("bob")), "what is not private is known for everybody");
+    assert!(snapshot.offer(&of("bob"), None).completions, "everything is offered while nothing is known");
+    let route = snapshot.tool("hers").unwrap();
+    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose));
+    assert!(sees("eve") && !sees("ada") && !sees("bob"));
+    assert!(snapshot.definition("hers", "safe", &Principal::named("ada")).is_none());
+    let saved = String::from_utf8(write_saved(&catalog)).unwrap();
+    assert!(!saved.contains("mine") && !saved.contains("hers") && !saved.contains("ada"), "{saved}");
+    let mut old = Catalog::new(["safe".into()]);
+    old.set_view("safe", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"before"}"#]));
+    let mut now = Catalog::new(["safe".into()]);
+    now.set_private("safe", true);
+    read_saved(&mut now, &write_saved(&old)).unwrap();
+    assert!(now.backends()[0].views.is_empty(), "what was saved before it was private is not for anybody");
+}
+
+#[test]
+fn private_lists_are_bounded() {
+    let mut catalog = catalog(&["safe"]);
+    catalog.set_private("safe", true);
+    for number in 0..MAX_PRIVATE_VIEWS + 10 {
+        let whose = Some(Principal::named(&format!("user:{number}")));
+        catalog.set_view("safe", ViewKey { whose, ..bare(Era::Legacy) }, view(ListKind::Tools, &[]));
+    }
+    assert_eq!(catalog.backends()[0].views.len(), MAX_PRIVATE_VIEWS);
 }

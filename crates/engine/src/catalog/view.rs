@@ -1,6 +1,7 @@
 //! The lists that one backend gives to one kind of client.
 
 use super::{Changed, Item, ListKind};
+use crate::caller::Principal;
 use crate::capset::CapSet;
 use crate::profile::ServerProfile;
 use signalbox_wire::Era;
@@ -14,6 +15,16 @@ pub struct ViewKey {
     pub era: Era,
     /// The capabilities it was opened with.
     pub caps: CapSet,
+    /// Whose connection it was, if the backend may show each principal something else. In a selector, who asks.
+    pub whose: Option<Principal>,
+}
+
+impl ViewKey {
+    /// The lists that everybody of this kind is shown.
+    #[must_use]
+    pub fn shared(era: Era, caps: CapSet) -> Self {
+        Self { era, caps, whose: None }
+    }
 }
 
 /// The kind of client that asks.

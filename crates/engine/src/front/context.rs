@@ -1,7 +1,7 @@
 //! The ports through which the machine sees the rest of the program.
 
-use crate::caller::Caller;
-use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot};
+use crate::caller::{Caller, Principal};
+use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot, Style};
 use crate::chain::Chain;
 use crate::fault::Fault;
 use crate::keys::Numbers;
@@ -22,6 +22,8 @@ pub struct Context<'a> {
     pub catalog: &'a Snapshot,
     /// The sender of the message, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
+    /// On whose behalf the session acts.
+    pub principal: &'a Principal,
     /// Why the message is refused before anybody looks at it, if it is: its signature does not hold.
     pub refusal: Option<&'a Fault>,
     /// The rounds that clients may continue.
@@ -58,12 +60,34 @@ pub struct Context<'a> {
     pub sight: Option<&'a Sight<'a>>,
     /// True if the lists for this kind of client are known, or the wait for them is over.
     pub lists_ready: &'a dyn Fn(&Selector) -> bool,
+    /// The backends that show the caller nothing before it has signed in there, each with the fault that says where.
+    pub sign_ins: &'a dyn Fn() -> Vec<(Arc<str>, Fault)>,
 }
 
 impl Context<'_> {
     /// True if the caller sees the entry that the route leads to.
     pub(super) fn sees(&self, kind: ListKind, route: &Route) -> bool {
-        self.sight.is_none_or(|sight| sight.entry(kind, &route.backend, &route.name))
+        self.catalog.is_listed_for(kind, route, self.principal)
+            && self.sight.is_none_or(|sight| sight.entry(kind, &route.backend, &route.name))
+    }
+
+    /// The backends that the caller has yet to sign in at before it is shown anything of them.
+    pub(super) fn behind_sign_ins(&self) -> Vec<(Arc<str>, Fault)> {
+        let mut wanted = (self.sign_ins)();
+        wanted.retain(|(backend, _)| self.sees_backend(backend));
+        wanted
+    }
+
+    /// The route of an entry that no list has because the caller has yet to sign in: to the backend in its qualified name, else to
+    /// the first that wants a sign-in. That backend then has the caller asked, whatever others are shown of it.
+    pub(super) fn behind_sign_in(&self, style: Style, exposed: &str) -> Option<Route> {
+        let wanted = self.behind_sign_ins();
+        let named = style.divide(exposed).and_then(|(backend, own)| {
+            let (backend, _) = wanted.iter().find(|(name, _)| **name == *backend)?;
+            Some(Route { backend: Arc::clone(backend), name: own.into(), renamed: true })
+        });
+        let first = || Some(Route { backend: Arc::clone(&wanted.first()?.0), name: exposed.into(), renamed: false });
+        named.or_else(first)
     }
 
     /// True if the caller sees anything of this backend.

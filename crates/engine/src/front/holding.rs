@@ -3,6 +3,7 @@
 use super::exchanges::Stage;
 use super::judging::Passed;
 use super::params::Params;
+use super::requests::Search;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::chain::{Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
@@ -138,7 +139,7 @@ impl FrontMachine {
         match then {
             Continuation::Route(client) => {
                 let params = Params::read(&message);
-                match self.find(id, &message, &params, ctx) {
+                match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
                     Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }

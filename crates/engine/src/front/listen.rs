@@ -125,8 +125,10 @@ impl FrontMachine {
         };
         for uri in named(filter, "resourceSubscriptions", out) {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
-            if let Some(route) = ctx.catalog.resource(&uri).filter(fits) {
-                listener.followed.insert((route.backend, route.name), uri);
+            match ctx.catalog.resource(&uri).filter(fits) {
+                Some(route) => drop(listener.followed.insert((route.backend, route.name), uri)),
+                None if self.wants_sign_in(id, ctx, out) => return,
+                None => {}
             }
         }
         for task in named(filter, "taskIds", out) {

@@ -23,6 +23,28 @@ use std::sync::Arc;
 /// Maximum number of alternative tool names in an error.
 const MAX_OTHERS: usize = 10;
 
+/// Where the subject of a request is looked for.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Search {
+    /// In the lists that are known.
+    Listed,
+    /// Also at a backend that lists nothing before the caller has signed in. Only for callers whose lists are ready.
+    BehindSignIn,
+}
+
+impl Search {
+    /// The route of an entry that the caller sees, or will once it has signed in.
+    fn route(self, kind: ListKind, exposed: &str, ctx: &Context<'_>) -> Option<Route> {
+        let listed = match kind {
+            ListKind::Tools => ctx.catalog.tool(exposed),
+            ListKind::Prompts => ctx.catalog.prompt(exposed),
+            ListKind::Resources | ListKind::Templates => ctx.catalog.resource(exposed),
+        };
+        let behind = || ctx.behind_sign_in(kind.style(), exposed).filter(|_| self == Self::BehindSignIn);
+        listed.filter(|route| ctx.sees(kind, route)).or_else(behind)
+    }
+}
+
 impl FrontMachine {
     pub(super) fn legacy_request(
         &mut self,
@@ -120,7 +142,7 @@ impl FrontMachine {
             None => self.list_page(id, &message, ctx, out),
             Some(client) => {
                 let params = Params::read(&message);
-                match self.find(id, &message, &params, ctx) {
+                match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
                     Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
                     Ok(found) => {
                         self.place(id, &message, &params, &found);
@@ -141,6 +163,9 @@ impl FrontMachine {
             let fault = Fault::new(FaultKind::InvalidParams, "params.cursor is not a cursor of this list");
             return self.fail(id, &fault, ctx, out);
         };
+        if page.is_empty() && self.wants_sign_in(id, ctx, out) {
+            return;
+        }
         let result = match era {
             Era::Legacy => list_result(kind, &page, b""),
             Era::Modern => {
@@ -187,14 +212,15 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        match self.find(id, &message, params, ctx) {
+        let listed = self.find(id, &message, params, Search::Listed, ctx);
+        if listed.is_err() && !(ctx.lists_ready)(&self.selector(id)) {
+            return self.await_lists(id, message, Some(client), out);
+        }
+        match listed.or_else(|_| self.find(id, &message, params, Search::BehindSignIn, ctx)) {
             Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
             Ok(found) => {
                 self.place(id, &message, params, &found);
                 self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
-            }
-            Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
-                self.await_lists(id, message, Some(client), out);
             }
             Err(fault) => self.fail(id, &fault, ctx, out),
         }
@@ -301,32 +327,31 @@ impl FrontMachine {
         id: ExchangeId,
         message: &Envelope,
         params: &Params,
+        search: Search,
         ctx: &Context<'_>,
     ) -> Result<(Route, Option<Span>), Fault> {
         let name = message.method().unwrap_or_default();
         match name {
             method::TOOLS_CALL => {
                 let (span, tool) = text(message, params.name, "name")?;
-                let route = ctx.catalog.tool(&tool).filter(|route| ctx.sees(ListKind::Tools, route));
-                let route = route.ok_or_else(|| unknown_tool(&tool, ctx))?;
+                let route = search.route(ListKind::Tools, &tool, ctx).ok_or_else(|| unknown_tool(&tool, ctx))?;
                 Ok((route, Some(span)))
             }
             method::PROMPTS_GET => {
                 let (span, prompt) = text(message, params.name, "name")?;
-                let route = ctx.catalog.prompt(&prompt).filter(|route| ctx.sees(ListKind::Prompts, route));
+                let route = search.route(ListKind::Prompts, &prompt, ctx);
                 let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &prompt))?;
                 Ok((route, Some(span)))
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let (span, uri) = text(message, params.uri, "uri")?;
-                let route = ctx.catalog.resource(&uri).filter(|route| ctx.sees(ListKind::Resources, route));
-                let route = route.ok_or_else(|| {
+                let route = search.route(ListKind::Resources, &uri, ctx).ok_or_else(|| {
                     Fault::new(FaultKind::ResourceNotFound, format!("Resource not found: {}", short(&uri)))
                         .with_str("uri", &uri)
                 })?;
                 Ok((route, Some(span)))
             }
-            method::COMPLETION_COMPLETE => find_reference(message, params, ctx),
+            method::COMPLETION_COMPLETE => find_reference(message, params, search, ctx),
             method::TASKS_GET
             | method::TASKS_CANCEL
             | method::TASKS_RESULT
@@ -341,19 +366,24 @@ impl FrontMachine {
 }
 
 /// A completion is about a prompt by name or a resource template by URI.
-fn find_reference(message: &Envelope, params: &Params, ctx: &Context<'_>) -> Result<(Route, Option<Span>), Fault> {
+fn find_reference(
+    message: &Envelope,
+    params: &Params,
+    search: Search,
+    ctx: &Context<'_>,
+) -> Result<(Route, Option<Span>), Fault> {
     let bad = || Fault::new(FaultKind::InvalidParams, "params.ref must name a prompt or a resource");
     let outer = params.reference.ok_or_else(bad)?;
     let reference = outer.of(message.bytes());
     let member = |key: &str| json::member(reference, key).map(|span| span.shift(outer.start));
     if let Some(span) = member("name") {
         let (span, name) = text(message, Some(span), "ref.name")?;
-        let route = ctx.catalog.prompt(&name).filter(|route| ctx.sees(ListKind::Prompts, route));
+        let route = search.route(ListKind::Prompts, &name, ctx);
         let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &name))?;
         return Ok((route, Some(span)));
     }
     let (span, uri) = text(message, member("uri"), "ref.uri")?;
-    let route = ctx.catalog.resource(&uri).filter(|route| ctx.sees(ListKind::Resources, route));
+    let route = search.route(ListKind::Resources, &uri, ctx);
     let route = route.ok_or_else(|| unknown(FaultKind::InvalidParams, "resource", &uri))?;
     Ok((route, Some(span)))
 }
@@ -400,7 +430,7 @@ pub(super) fn no_method(name: &str) -> Fault {
 /// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
 /// the new era decides itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
-    let selector = || Selector { era: Era::Modern, caps: client.caps().clone() };
+    let selector = || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.principal.clone()) };
     match ctx.catalog.task_support(route, selector) {
         TaskSupport::Required => true,
         TaskSupport::Forbidden => false,

@@ -68,6 +68,17 @@ impl FrontMachine {
         }
     }
 
+    /// Ends a request for which there is nothing to show because the caller has yet to sign in, with the address to open. False if
+    /// nobody wants it to.
+    pub(super) fn wants_sign_in(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) -> bool {
+        let Some((_, fault)) = ctx.behind_sign_ins().into_iter().next() else { return false };
+        let exchange = self.exchanges.get(&id);
+        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
+        let revision = client.map_or(Revision::LATEST, |client| client.revision);
+        self.fail(id, &for_revision(&fault, revision), ctx, out);
+        true
+    }
+
     /// The client has answered whether its user opens the address. If so, the call is sent once more, as it was judged before.
     pub(super) fn after_sign_in(
         &mut self,

@@ -16,6 +16,7 @@ mod holding;
 mod judging;
 mod lists;
 mod rounds;
+mod signing_in;
 mod tasks;
 
 struct Dialogue {
@@ -30,6 +31,7 @@ struct Dialogue {
     task_calls: crate::TaskCalls,
     visibility: Option<Arc<dyn crate::catalog::Visibility>>,
     instructions: &'static str,
+    sign_ins: Vec<(Arc<str>, Fault)>,
 }
 
 /// How long every event takes to be worked on.
@@ -60,6 +62,7 @@ impl Dialogue {
             task_calls: crate::TaskCalls::default(),
             visibility: None,
             instructions: "",
+            sign_ins: Vec::new(),
         }
     }
 
@@ -88,6 +91,7 @@ impl Dialogue {
             task_home: &|_| None,
             catalog: &snapshot,
             caller: None,
+            principal: &crate::Principal::anonymous(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,
@@ -105,6 +109,7 @@ impl Dialogue {
             clock: &|| self.now + PACE,
             sight: sight.as_ref(),
             lists_ready: &|_| ready,
+            sign_ins: &|| self.sign_ins.clone(),
         };
         let mut out = Vec::new();
         self.machine.handle(event, &ctx, &mut out);
@@ -408,6 +413,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         task_home: &|_| None,
         catalog: &snapshot,
         caller: None,
+        principal: &crate::Principal::anonymous(),
         refusal: None,
         operations: &Operations::default(),
         task_calls: &crate::TaskCalls::default(),
@@ -425,6 +431,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         clock: &Instant::now,
         sight: None,
         lists_ready: &|_| true,
+        sign_ins: &Vec::new,
     };
     let mut out = Vec::new();
     let before = resident();

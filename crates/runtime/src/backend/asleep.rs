@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::peer::Peer;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
-use signalbox_engine::{Fact, SessionKey};
+use signalbox_engine::{Fact, Principal, SessionKey};
 use std::sync::Arc;
 
 impl Backend {
@@ -18,9 +18,22 @@ impl Backend {
         matches!(self.lock().home, Home::Asleep)
     }
 
+    /// True while it waits for a caller whose credential opens it.
+    #[must_use]
+    pub fn awaits_caller(&self) -> bool {
+        matches!(self.lock().home, Home::AwaitsCaller)
+    }
+
     /// Begins asleep if the process is to be started at its first use and its lists are known.
     pub(super) fn begin_asleep(&self) {
         let Some(gateway) = self.gateway() else { return };
+        if self.is_per_user() {
+            let mut state = self.lock();
+            if !state.is_wanted() {
+                state.home = Home::AwaitsCaller;
+            }
+            return;
+        }
         if self.lifetime().start != Start::FirstUse || !gateway.catalog.has_lists(self) {
             return;
         }
@@ -51,13 +64,21 @@ impl Backend {
             && gateway.catalog.has_lists(self)
     }
 
-    /// Starts the process if the backend is asleep.
-    pub(super) fn wake(&self, state: &mut BackendState) {
-        if matches!(state.home, Home::Asleep) && !state.is_ending() {
-            tracing::info!(backend = %self.name, "starting the process of the backend, which is needed now");
-            state.home = Home::Starting;
-            self.changed.notify_one();
+    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this principal if it awaits one.
+    pub(super) fn wake(&self, state: &mut BackendState, whose: Option<&Principal>) {
+        if state.is_ending() {
+            return;
         }
+        match (&state.home, whose) {
+            (Home::Asleep, _) => {
+                tracing::info!(backend = %self.name, "starting the process of the backend, which is needed now");
+            }
+            (Home::AwaitsCaller, Some(_)) => {}
+            _ => return,
+        }
+        state.home_for = whose.filter(|_| self.is_per_user()).cloned();
+        state.home = Home::Starting;
+        self.changed.notify_one();
     }
 
     /// True once it is known which era it speaks.
@@ -66,8 +87,8 @@ impl Backend {
     }
 
     /// Starts it if it is asleep, and waits until it is known which era it speaks or that it does not start.
-    pub(crate) async fn learn_era(&self) {
-        self.wake(&mut self.lock());
+    pub(crate) async fn learn_era(&self, whose: &Principal) {
+        self.wake(&mut self.lock(), Some(whose));
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
     }
 
@@ -89,7 +110,7 @@ impl Backend {
                 if state.is_ending() {
                     return false;
                 }
-                if !matches!(state.home, Home::Asleep) {
+                if !matches!(state.home, Home::Asleep | Home::AwaitsCaller) {
                     return true;
                 }
             }

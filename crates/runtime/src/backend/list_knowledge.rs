@@ -7,19 +7,31 @@
 //! - One connection reads its lists for the first time once at a time, and rereads a kind of list once at a time.
 //! - The views that are remembered are bounded: if there are too many, all are forgotten and read again.
 
-use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, ViewKey};
-use signalbox_engine::{CapSet, PeerId};
+use signalbox_engine::catalog::{Changed, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
+use signalbox_engine::{CapSet, Fault, FaultKind, PeerId, Principal};
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Most capability sets that are remembered as failed.
+/// Most kinds of clients that are remembered as failed.
 const MAX_FAILED: usize = 64;
+/// Most principals that are known to have to sign in first.
+const MAX_SIGN_INS: usize = 1024;
+/// How long nobody asks again for the lists of a principal who got none, unless somebody signs in at the backend. A secret may also
+/// come from elsewhere.
+const PRIVATE_RETRY: Duration = Duration::from_secs(10);
+/// How long it is remembered that a principal has to sign in, which is as long as the address is good.
+const SIGN_IN_TIME: Duration = Duration::from_secs(600);
+
+/// Who is shown a list: the capability set, and the principal if each has its own.
+type Viewer = (CapSet, Option<Principal>);
 
 /// What is known about a backend's lists.
 #[derive(Default)]
 pub(crate) struct ListKnowledge {
-    /// The capability sets whose lists cannot be had for now.
-    failed: HashSet<CapSet>,
+    /// Those whose lists cannot be had for now, and since when.
+    failed: HashMap<Viewer, Instant>,
+    /// The principals that are shown nothing before they have signed in, with the fault that says where, and since when.
+    sign_ins: HashMap<Principal, (Fault, Instant)>,
     /// The views read since the home connection was opened; what was known before may be out of date.
     read: HashSet<ViewKey>,
     /// How long lists are good that the backend never tells changes of.
@@ -39,17 +51,42 @@ impl ListKnowledge {
         self.read.clear();
     }
 
-    /// Notes that the lists for this capability set cannot be had for now.
-    pub fn failed(&mut self, caps: CapSet) {
+    /// Notes that the lists for this capability set, of this principal if each has its own, cannot be had for now.
+    pub fn failed(&mut self, caps: CapSet, whose: Option<Principal>, fault: &Fault, now: Instant) {
+        if let Some(whose) = whose.as_ref().filter(|_| fault.kind == FaultKind::SignInNeeded) {
+            if self.sign_ins.len() >= MAX_SIGN_INS {
+                self.sign_ins.clear();
+            }
+            self.sign_ins.insert(whose.clone(), (fault.clone(), now));
+        }
         if self.failed.len() >= MAX_FAILED {
             self.failed.clear();
         }
-        self.failed.insert(caps);
+        self.failed.insert((caps, whose), now);
     }
 
-    /// True if the lists for this capability set cannot be had for now.
-    pub fn has_failed(&self, caps: &CapSet) -> bool {
-        self.failed.contains(caps)
+    /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the first
+    /// connection declares nothing.
+    pub fn has_failed(&self, view: &ViewKey, whose: Option<&Principal>, now: Instant) -> bool {
+        let since = |caps: &CapSet| self.failed.get(&(caps.clone(), whose.cloned()));
+        let lately = |since: &Instant| now.saturating_duration_since(*since) < PRIVATE_RETRY;
+        match whose {
+            None => since(&view.caps).is_some(),
+            Some(_) => [&view.caps, &CapSet::bare()].into_iter().any(|caps| since(caps).is_some_and(lately)),
+        }
+    }
+
+    /// Why this principal is shown nothing: it has to sign in first.
+    pub fn sign_in(&self, whose: &Principal, now: Instant) -> Option<&Fault> {
+        let (fault, since) = self.sign_ins.get(whose)?;
+        (now.saturating_duration_since(*since) < SIGN_IN_TIME).then_some(fault)
+    }
+
+    /// Forgets who has to sign in, since somebody has, and returns them.
+    pub fn take_sign_ins(&mut self) -> Vec<Principal> {
+        let waiting: Vec<Principal> = self.sign_ins.drain().map(|(whose, _)| whose).collect();
+        self.failed.retain(|(_, whose), _| whose.as_ref().is_none_or(|whose| !waiting.contains(whose)));
+        waiting
     }
 
     /// True if these lists are older than the backend says they may be.
@@ -64,11 +101,14 @@ impl ListKnowledge {
 
     /// Notes that lists were read, and until when they are good, if the backend does not report changes.
     pub fn store(&mut self, view: ViewKey, good_until: Option<Instant>) {
-        self.failed.remove(&view.caps);
+        if let Some(whose) = &view.whose {
+            self.sign_ins.remove(whose);
+        }
+        self.failed.remove(&(view.caps.clone(), view.whose.clone()));
         if let Some(until) = good_until {
             self.serve_until(view.clone(), until);
         }
-        if self.read.len() >= MAX_VIEWS {
+        if self.read.len() >= most(&view) {
             self.read.clear();
         }
         self.read.insert(view);
@@ -76,7 +116,7 @@ impl ListKnowledge {
 
     /// Has lists serve until then.
     pub fn serve_until(&mut self, view: ViewKey, until: Instant) {
-        if self.good_until.len() >= MAX_VIEWS {
+        if self.good_until.len() >= most(&view) {
             self.good_until.clear();
         }
         self.good_until.insert(view, until);
@@ -142,25 +182,48 @@ impl ListKnowledge {
     }
 }
 
+/// How many views are remembered, no more than the catalog keeps.
+fn most(view: &ViewKey) -> usize {
+    if view.whose.is_some() { MAX_PRIVATE_VIEWS } else { MAX_VIEWS }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use signalbox_wire::Era;
-    use std::time::Duration;
+
+    fn fault() -> Fault {
+        Fault::new(FaultKind::SignInNeeded, "open x")
+    }
 
     fn view() -> ViewKey {
-        ViewKey { era: Era::Legacy, caps: CapSet::bare() }
+        ViewKey::shared(Era::Legacy, CapSet::bare())
     }
 
     #[test]
     fn lists_that_were_read_have_not_failed() {
-        let mut lists = ListKnowledge::default();
-        lists.failed(CapSet::bare());
-        assert!(lists.has_failed(&CapSet::bare()));
+        let (mut lists, now) = (ListKnowledge::default(), Instant::now());
+        lists.failed(CapSet::bare(), None, &fault(), now);
+        assert!(lists.has_failed(&view(), None, now + SIGN_IN_TIME));
         lists.store(view(), None);
-        assert!(!lists.has_failed(&CapSet::bare()) && lists.was_read(&view()));
+        assert!(!lists.has_failed(&view(), None, now) && lists.was_read(&view()));
         lists.start_anew();
         assert!(!lists.was_read(&view()));
+    }
+
+    #[test]
+    fn who_has_to_sign_in_is_asked_for_lists_again_soon_and_nobody_else_is_concerned() {
+        let (mut lists, now) = (ListKnowledge::default(), Instant::now());
+        let (ada, eve) = (Principal::named("corp:ada"), Principal::named("corp:eve"));
+        lists.failed(CapSet::bare(), Some(ada.clone()), &fault(), now);
+        assert!(lists.has_failed(&view(), Some(&ada), now) && !lists.has_failed(&view(), Some(&eve), now));
+        let declares = ViewKey { caps: CapSet::read(br#"{"sampling":{}}"#), ..view() };
+        assert!(lists.has_failed(&declares, Some(&ada), now), "whatever her client declares");
+        assert!(!lists.has_failed(&view(), Some(&ada), now + PRIVATE_RETRY));
+        assert!(lists.sign_in(&ada, now + PRIVATE_RETRY).is_some() && lists.sign_in(&eve, now).is_none());
+        assert!(lists.sign_in(&ada, now + SIGN_IN_TIME).is_none(), "the address is not good any more");
+        lists.store(ViewKey { whose: Some(ada.clone()), ..view() }, None);
+        assert!(lists.sign_in(&ada, now).is_none());
     }
 
     #[test]
@@ -194,11 +257,12 @@ mod tests {
         let mut lists = ListKnowledge::default();
         for number in 0..3 * MAX_FAILED.max(MAX_VIEWS) {
             let caps = CapSet::read(format!(r#"{{"sampling":{{"n":{number}}}}}"#).as_bytes());
-            lists.failed(caps.clone());
-            lists.store(ViewKey { era: Era::Legacy, caps }, Some(Instant::now()));
-            lists.failed(CapSet::read(format!(r#"{{"roots":{{"n":{number}}}}}"#).as_bytes()));
+            lists.failed(caps.clone(), None, &fault(), Instant::now());
+            lists.store(ViewKey::shared(Era::Legacy, caps), Some(Instant::now()));
+            let roots = CapSet::read(format!(r#"{{"roots":{{"n":{number}}}}}"#).as_bytes());
+            lists.failed(roots, Some(Principal::named(&number.to_string())), &fault(), Instant::now());
         }
-        assert!(lists.failed.len() <= MAX_FAILED);
+        assert!(lists.failed.len() <= MAX_FAILED && lists.sign_ins.len() <= MAX_SIGN_INS);
         assert!(lists.read.len() <= MAX_VIEWS && lists.good_until.len() <= MAX_VIEWS);
     }
 }

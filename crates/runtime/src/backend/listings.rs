@@ -6,7 +6,7 @@ use super::state::Home;
 use crate::lists;
 use crate::peer::Peer;
 use signalbox_engine::catalog::{Changed, ListKind, Selector, Snapshot, View, ViewKey};
-use signalbox_engine::{Event, Fault, ServerProfile};
+use signalbox_engine::{Event, Fault, FaultKind, Principal, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Backend {
     /// True if this kind of client need not wait for the backend's lists: this catalog has them, or they will not come.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
         // Lists are shown as last known while the process is stopped; nobody starts it to list them.
-        if self.is_asleep() {
+        if self.is_asleep() && !self.is_per_user() {
             return true;
         }
         let effective = self.effective(selector);
@@ -32,19 +32,26 @@ impl Backend {
         if catalog.knows(&self.name, selector) {
             return true;
         }
+        let per_user = self.is_per_user();
         let (known, down, failed) = {
             let state = self.lock();
             let down = state.home.fault().is_some();
-            (state.support.known(), down, state.lists.has_failed(&effective.caps))
+            let whose = effective.whose.as_ref().filter(|_| per_user);
+            (state.support.known(), down, state.lists.has_failed(&effective, whose, crate::clock::now()))
         };
-        down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
+        // Of a backend that awaits a caller with a credential, even the era may be unknown.
+        let failed = failed && (known || per_user);
+        down || failed || known && (catalog.knows(&self.name, &effective) || self.cannot_show(&effective))
     }
 
     /// True if these lists are too old, for a backend that does not report changes.
     fn is_stale(&self, view: &ViewKey) -> bool {
+        let (per_user, now) = (self.is_per_user(), crate::clock::now());
+        let whose = view.whose.as_ref().filter(|_| per_user);
+        let key = ViewKey { whose: whose.cloned(), ..view.clone() };
         let state = self.lock();
-        let stale = state.lists.is_stale(view, crate::clock::now());
-        stale && matches!(state.home, Home::Up(_)) && !state.lists.has_failed(&view.caps)
+        let open = matches!(state.home, Home::Up(_)) || per_user && matches!(state.home, Home::AwaitsCaller);
+        state.lists.is_stale(&key, now) && open && !state.lists.has_failed(&key, whose, now)
     }
 
     /// True if no connection will read these lists: none of this kind is open, and there is no room for one.
@@ -56,15 +63,20 @@ impl Backend {
             }
             state.connections.all()
         };
-        let fits =
-            |peer: &Arc<Peer>| peer.caps == selector.caps && peer.view_key().is_none_or(|key| key.era == selector.era);
+        let whose = selector.whose.as_ref().filter(|_| self.is_per_user());
+        let fits = |peer: &Arc<Peer>| {
+            peer.caps == selector.caps
+                && whose.is_none_or(|whose| peer.principal == *whose)
+                && peer.view_key().is_none_or(|key| key.era == selector.era)
+        };
         !peers.iter().any(fits)
     }
 
     /// Reads all lists over a connection that has just become ready, unless its view is known already.
     pub(super) fn refresh(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>, home: bool) {
         let Some(key) = peer.view_key() else { return };
-        if home {
+        // Where each principal has its own lists, its own connection tells of their changes.
+        if home || self.is_per_user() && matches!(peer.role, ConnectionRole::Shared(_)) {
             self.follow_changes(peer, profile);
         }
         if !self.lock().lists.begin_reading(peer.id, &key, crate::clock::now()) {
@@ -170,7 +182,7 @@ impl Backend {
             return owner.handle(Event::ListsChanged { changed });
         }
         if matches!(peer.role, ConnectionRole::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
-            gateway.tell_lists_changed(changed, Some(&peer.caps));
+            gateway.tell_lists_changed(changed, peer.view_key().as_ref());
         }
     }
 
@@ -216,14 +228,23 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
+        // The connection that would tell of changes may end with its session, so private lists are read again now and then.
+        let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
         if changed.any() {
             self.lock().lists.tell(changed);
-            gateway.tell_lists_changed(changed, Some(&key.caps));
+            gateway.tell_lists_changed(changed, Some(&key));
             gateway.catalog.save().await;
         }
         changed.any()
+    }
+
+    /// Why this principal is shown nothing of the backend, if that is because it has to sign in first.
+    pub(crate) fn wanted_sign_in(&self, whose: &Principal) -> Option<Fault> {
+        let state = self.lock();
+        let down = state.home.fault().filter(|fault| fault.kind == FaultKind::SignInNeeded);
+        down.or_else(|| state.lists.sign_in(whose, crate::clock::now())).cloned()
     }
 
     fn reading_failed(&self, peer: &Peer, fault: &Fault) {
@@ -242,8 +263,8 @@ impl Backend {
         if let Some((_, key)) = known {
             // The known lists stay in use and are read again after a while.
             state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
-        } else if !state.others_reading(&peer.caps, peer.id) {
-            state.lists.failed(peer.caps.clone());
+        } else if !state.others_reading(peer, self.is_per_user()) {
+            state.lists.failed(peer.caps.clone(), self.lists_of(&peer.principal), fault, crate::clock::now());
         }
         if !closed {
             state.condition.set_error(fault.message.clone());

@@ -8,6 +8,7 @@ use super::spec::{BackendSpec, Start};
 use super::state::BackendState;
 use super::subscriptions::Subscriptions;
 use crate::peer::{Peer, Queued};
+use signalbox_engine::catalog::Changed;
 use signalbox_engine::{Event, Fault, FaultKind};
 use signalbox_wire::method;
 use std::collections::HashSet;
@@ -22,7 +23,7 @@ impl Backend {
         let rested = before.start == Start::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
         // Only a running process can list the tools that the new filter lets through.
         if tools || rested && spec.lifetime.start == Start::Eager {
-            self.wake(&mut self.lock());
+            self.wake(&mut self.lock(), None);
         }
         let Some(gateway) = self.gateway().filter(|_| tools) else { return };
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
@@ -42,6 +43,18 @@ impl Backend {
     pub fn try_now(&self) {
         self.lock().condition.hurry();
         self.changed.notify_one();
+    }
+
+    /// Somebody has signed in: a backend that was down for want of a credential is tried, and whoever was shown nothing for that
+    /// reason is told to ask for its lists again.
+    pub fn signed_in(&self) {
+        self.try_now();
+        let waiting = self.lock().lists.take_sign_ins();
+        let Some(gateway) = self.gateway() else { return };
+        let changed = Changed { tools: true, prompts: true, resources: true };
+        for session in gateway.sessions.all().into_iter().filter(|session| waiting.contains(&session.principal)) {
+            session.handle(Event::ListsChanged { changed });
+        }
     }
 
     /// Stops taking calls. Subscriptions and the calls that were not sent yet move to the successor; without a successor these

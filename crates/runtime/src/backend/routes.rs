@@ -10,7 +10,7 @@ use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_engine::{Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, Principal, bridge};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -177,7 +177,7 @@ impl Backend {
         if !self.is_asleep() {
             return self.fork_now(session, exchange, call);
         }
-        self.wake(&mut self.lock());
+        self.wake(&mut self.lock(), Some(&session.principal));
         let (backend, session) = (Arc::clone(self), Arc::clone(session));
         tokio::spawn(async move {
             let _ = tokio::time::timeout(backend.spec().timeout, backend.attempted()).await;
@@ -192,7 +192,8 @@ impl Backend {
         let peer = {
             let state = self.lock();
             let shared = state.connections.shared(&session.principal, state.support.target(call.era));
-            shared.or_else(|| state.connections.home()).cloned()
+            // Where principals have credentials of their own, the home connection has that of another.
+            shared.or_else(|| state.connections.home().filter(|_| !self.is_per_user())).cloned()
         };
         peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
     }
@@ -204,8 +205,16 @@ impl Backend {
             let mut state = self.lock();
             let target = state.support.target(era);
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
+            let whose = self.lists_of(&session.principal);
+            if !state.support.known() {
+                // Only where the caller's own credential opens the connection: lists start no process.
+                if whose.is_some() {
+                    self.wake(&mut state, whose.as_ref());
+                }
+                return;
+            }
             // One connection reads the lists for all sessions that wait for them.
-            if !state.support.known() || is_coming(&state, target, &caps) {
+            if is_coming(&state, target, &caps, whose.as_ref()) {
                 return;
             }
             self.pick(&mut state, caller)
@@ -227,7 +236,7 @@ impl Backend {
             Era::Modern => state.support.modern,
         };
         if speaks != Some(true) {
-            self.wake(&mut state);
+            self.wake(&mut state, Some(&session.principal));
             return None;
         }
         match self.pick(&mut state, ConnectionRequest { session, client: None, era: Era::Modern, asks: false }) {
@@ -248,7 +257,7 @@ impl Backend {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
         if !state.support.known() {
-            self.wake(state);
+            self.wake(state, Some(&session.principal));
             return self.down(state).map_or(Pick::Wait, Pick::Refuse);
         }
         let target = state.support.target(caller.era);
@@ -264,7 +273,7 @@ impl Backend {
                 if let Some(peer) = state.connections.shared(&session.principal, target) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
-                self.wake(state);
+                self.wake(state, Some(&session.principal));
                 if matches!(state.home, Home::Starting | Home::Restarting) {
                     return Pick::Wait;
                 }
@@ -360,7 +369,7 @@ impl Backend {
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
-        Selector { era, caps }
+        Selector { era, caps, whose: selector.whose.clone() }
     }
 
     /// True if it is known that clients of this era are served in the old era here.
@@ -375,13 +384,15 @@ impl Backend {
     }
 }
 
-/// True if a connection of this era and capability set is being opened or reads its lists.
-fn is_coming(state: &BackendState, era: Era, caps: &CapSet) -> bool {
+/// True if a connection of this era and capability set, and of this principal if each has its own lists, is being opened or reads
+/// its lists.
+fn is_coming(state: &BackendState, era: Era, caps: &CapSet, whose: Option<&Principal>) -> bool {
     let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
         (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
         (None, Wish::Auto) => true,
         (None, Wish::Legacy) => era == Era::Legacy,
         (None, Wish::Modern) => era == Era::Modern,
     };
-    state.connections.all().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
+    let same = |peer: &Peer| peer.caps == *caps && whose.is_none_or(|whose| peer.principal == *whose);
+    state.connections.all().iter().any(|peer| same(peer) && !peer.is_lost() && fits(peer))
 }

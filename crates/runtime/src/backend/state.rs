@@ -7,7 +7,7 @@ use super::list_knowledge::ListKnowledge;
 use super::subscriptions::{Follow, Subscriptions};
 use crate::peer::{Peer, Queued};
 use signalbox_engine::back::Wish;
-use signalbox_engine::{CapSet, Fault, PeerId, Principal};
+use signalbox_engine::{Fault, Principal};
 use signalbox_wire::Era;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -89,6 +89,8 @@ pub enum Home {
     Restarting,
     /// Its process does not run; the next use starts it.
     Asleep,
+    /// The next caller's credential opens it: the gateway has none of its own.
+    AwaitsCaller,
     /// The last attempt failed; there will be another.
     Down(Fault),
     /// It failed too often; there is no other attempt until somebody asks for it.
@@ -101,7 +103,7 @@ impl Home {
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Down(fault) | Self::Failed(fault) => Some(fault),
-            Self::Starting | Self::Up(_) | Self::Restarting | Self::Asleep => None,
+            Self::Starting | Self::Up(_) | Self::Restarting | Self::Asleep | Self::AwaitsCaller => None,
         }
     }
 
@@ -113,6 +115,7 @@ impl Home {
             Self::Up(_) => "up",
             Self::Restarting => "restarting",
             Self::Asleep => "asleep",
+            Self::AwaitsCaller => "waiting",
             Self::Down(_) => "down",
             Self::Failed(_) => "failed",
         }
@@ -124,6 +127,8 @@ impl Home {
 pub(crate) struct BackendState {
     pub support: Support,
     pub home: Home,
+    /// On whose behalf the home connection is opened, if that is not the gateway itself.
+    pub home_for: Option<Principal>,
     pub connections: Connections,
     /// Calls that wait for a connection.
     pub waiting: VecDeque<Queued>,
@@ -192,10 +197,12 @@ impl BackendState {
                 && self.subscriptions.follows_of(principal).any(|one| one.names(uri))
     }
 
-    /// True if another connection with these capabilities is about to read the lists.
-    pub fn others_reading(&self, caps: &CapSet, but: PeerId) -> bool {
+    /// True if another connection with the same capabilities is about to read the lists. If each principal has its own, it must
+    /// be the same principal's.
+    pub fn others_reading(&self, but: &Peer, per_user: bool) -> bool {
         let all = self.connections.all();
-        let mut others = all.iter().filter(|peer| peer.id != but && peer.caps == *caps && !peer.is_lost());
+        let same = |peer: &Peer| peer.caps == but.caps && (!per_user || peer.principal == but.principal);
+        let mut others = all.iter().filter(|peer| peer.id != but.id && same(peer) && !peer.is_lost());
         others.any(|peer| self.lists.is_reading(peer.id) || !peer.is_ready())
     }
 }

@@ -37,7 +37,8 @@ impl Backend {
                 if state.is_ending() {
                     return;
                 }
-                let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
+                let Some(gateway) = self.gateway() else { return };
+                let principal = state.home_for.clone().unwrap_or_else(|| gateway.principal.clone());
                 let peer = Peer::home(&self, principal, wish, self.offer());
                 state.connections.insert(Arc::clone(&peer));
                 peer
@@ -62,8 +63,8 @@ impl Backend {
             if peer.profile().is_some() && clock::now().saturating_duration_since(opened) >= HEALTHY {
                 failures = 0;
             }
-            // It was stopped because nobody used it. The next use starts it.
-            if peer.has_given_way() {
+            // It was stopped because nobody used it, or its caller has no credential. The next use starts it.
+            if peer.has_given_way() || self.awaits_caller() {
                 continue;
             }
             if self.has_died_too_often(failures) {

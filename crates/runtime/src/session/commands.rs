@@ -145,7 +145,7 @@ impl Session {
         }
         let session = Arc::clone(self);
         tokio::spawn(async move {
-            backend.learn_era().await;
+            backend.learn_era(&session.principal).await;
             session.carry_watch(&backend, watch, tell);
         });
     }
@@ -200,6 +200,9 @@ impl Session {
 
     fn level_changed(&self) {
         if let Some(level) = self.log_level() {
+            if let Some(client) = self.client() {
+                self.gateway.store_session(self, &client, Some(level));
+            }
             for backend in self.gateway.backends().iter() {
                 backend.set_level(self, level);
             }

@@ -49,6 +49,7 @@ impl Session {
             unix_ms: &unix_ms,
             catalog: &catalog,
             caller: carrier.caller,
+            principal: &self.principal,
             refusal: carrier.refusal,
             operations: &self.gateway.operations,
             task_calls: &self.gateway.task_calls,
@@ -67,6 +68,7 @@ impl Session {
             clock: &crate::clock::now,
             sight: sight.as_ref(),
             lists_ready: &ready,
+            sign_ins: &|| self.gateway.sign_ins(&self.principal),
         };
         self.run(event, &ctx);
     }
@@ -84,6 +86,7 @@ impl Session {
             && self.client.set(Arc::clone(client)).is_ok()
         {
             facts.extend(self.introduction());
+            self.gateway.store_session(self, client, None);
         }
         let durable = self.gateway.is_durable();
         for command in commands.drain(..) {

@@ -24,7 +24,7 @@ use signalbox_engine::record::TapeKind;
 use signalbox_govern::Secret;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
-use signalbox_transport::http_front::{self, FrontSpec};
+use signalbox_transport::http_front::{self, FrontSpec, PathSecret};
 use signalbox_transport::router::Router;
 use signalbox_transport::tcp_front::{self, TcpSpec};
 use signalbox_transport::tls::FrontTls;
@@ -142,6 +142,11 @@ impl Front {
             challenge,
             transport: "http",
             tls,
+            path_secret: config
+                .auth
+                .metrics_secret
+                .as_ref()
+                .map(|secret| PathSecret::new(routes::METRICS, secret.expose())),
             ..FrontSpec::default()
         }))
     }
@@ -210,6 +215,9 @@ impl Server {
         let principal = Principal::anonymous();
         let recording = Recording::start(config, TapeKind::Serve, data_dir)?;
         let app = assemble(config, principal.clone(), Some(data_dir.catalog()), recording)?;
+        if let Err(error) = app.gateway.keep_sessions_in(data_dir.sessions()) {
+            tracing::warn!(%error, "sessions will not survive a restart");
+        }
         let rules = &config.gateway;
         let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
         let security = FrontSecurity::load(config, data_dir)?;

@@ -238,7 +238,7 @@ fn warn_of_missing(missing: &[String]) {
 async fn say_what_is_waited_for(app: &App) {
     tokio::time::sleep(PATIENCE).await;
     let status = app.gateway.status();
-    let late = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep"));
+    let late = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep" | "waiting"));
     let waiting: Vec<&str> = late.map(|backend| backend.name.as_str()).collect();
     if !waiting.is_empty() {
         output::say(format_args!("waiting for {}", waiting.join(", ")));

@@ -22,7 +22,7 @@ use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
-use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, task_directory};
+use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, session_store, task_directory};
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::{child, router, send_queue, tcp_front, turned_away, unknown_caller};
 use signalbox_wire::limits;
@@ -232,7 +232,15 @@ fn of_sessions() -> Vec<Row> {
             .answer("the oldest that has ended is given up; coming back to it gets HTTP 410")
             .metric("signalbox_dropped_total")
             .shown(&["a_session_keeps_so_many_streams_and_the_oldest_go_first"]),
+        row("a session that is kept for the next process", stored(), None)
+            .answer("after a restart the next request gets HTTP 404 and initializes again")
+            .metric("signalbox_dropped_total")
+            .shown(&["what_is_stored_is_read_again_and_what_is_over_is_removed"]),
     ]
+}
+
+fn stored() -> Vec<Most> {
+    vec![Bytes(session_store::MAX_STORED_BYTES), Count(session_store::MAX_STORED, "sessions")]
 }
 
 fn resting() -> Vec<Most> {

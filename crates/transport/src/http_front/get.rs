@@ -8,8 +8,9 @@ use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
 use super::{FrontAnswer, FrontShared};
 use http::{HeaderMap, StatusCode};
-use signalbox_engine::{FaultKind, Limit};
+use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::Session;
+use signalbox_wire::RawId;
 use std::sync::Arc;
 
 /// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
@@ -67,11 +68,24 @@ fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str
         },
         // Nothing of it is kept, but what comes from now on has to go somewhere.
         None if id.general => begin(connection, session, Some(resumable)),
+        None if session.is_before_restart(id.stream) && id.call.is_some() => ended(connection, session, id.call),
         None => {
             let text = "the stream that Last-Event-ID names is no longer kept, and its answer is lost";
             lost(front, "replay_gone", text)
         }
     }
+}
+
+/// A call was in flight when the process before this one ended: its stream opens once more, and tells so.
+fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Option<RawId>) -> FrontAnswer {
+    let reader = if session.at_stream_limit() { None } else { session.open_stream() };
+    let Some(reader) = reader else {
+        connection.front.gateway.counters.refused(Limit::Streams);
+        return sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open");
+    };
+    let text = "the gateway was restarted while this call was in flight; whether it was carried out is not known";
+    session.refuse(&reader, call, Fault::new(FaultKind::BackendDown, text));
+    answer::events(connection, SseBody::new(reader, [], None))
 }
 
 /// Not 404, which would tell the client that its session has ended.

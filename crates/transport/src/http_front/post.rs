@@ -5,6 +5,7 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
+use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontShared, protobuf_post};
 use crate::batch;
 use crate::protobuf;
@@ -203,11 +204,13 @@ async fn legacy(
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };
+    let id = message.id();
     session.receive_with(&reader, message, trace_of(front, &headers));
     if !expects_answer {
         return plain(StatusCode::ACCEPTED);
     }
-    let resumable = || resumable(front, &session).filter(|_| accepts.sse);
+    let of_call = |resumable| Resumable { call: id.clone(), ..resumable };
+    let resumable = || resumable(front, &session).filter(|_| accepts.sse).map(of_call);
     answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 

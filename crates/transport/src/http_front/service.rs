@@ -71,6 +71,14 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         return answer;
     }
     let path = request.uri().path();
+    match front.spec.path_secret.as_ref().and_then(|secret| secret.opens(path, request.headers())) {
+        Some(true) => return Box::pin(routed::answer(connection, Door::Listener, request)).await,
+        Some(false) => {
+            let fault = Fault::new(FaultKind::Unauthenticated, "this path wants a bearer token of its own");
+            return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
+        }
+        None => {}
+    }
     if let Err(fault) = identified(connection, &request) {
         if path == front.spec.path && may_prove_later(&request, &fault) {
             return upgrade::handle(connection, request, false);
@@ -150,6 +158,8 @@ fn tell_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
     }
 }
 
+const NO_SESSION: &str = "there is no such session; it may have expired: initialize again";
+
 /// What the MCP endpoint takes.
 pub const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
@@ -190,13 +200,21 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
     let HeaderValues::One(id) = id else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
     };
-    let session = std::str::from_utf8(id).ok().and_then(|id| connection.front.gateway.sessions.get(id));
+    let Ok(id) = std::str::from_utf8(id) else { return refuse(StatusCode::NOT_FOUND, NO_SESSION) };
+    let gateway = &connection.front.gateway;
+    let session = match gateway.sessions.get(id) {
+        Some(session) => Some(session),
+        None => match gateway.resume_session(id, connection.caller()) {
+            Ok(session) => session,
+            Err(fault) => return Err(Box::new(sentence(StatusCode::SERVICE_UNAVAILABLE, fault.kind, &fault.message))),
+        },
+    };
     match session {
         // Another caller's session does not exist for this one.
         Some(session) if session.principal == *connection.caller().principal() && session.mode() == Mode::Session => {
             Ok(session)
         }
-        _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),
+        _ => refuse(StatusCode::NOT_FOUND, NO_SESSION),
     }
 }
 
@@ -207,6 +225,7 @@ pub fn resumable(front: &Arc<FrontShared>, session: &Session) -> Option<Resumabl
         session: session.external.clone(),
         store: Arc::clone(&front.resume),
         prime: revision.priming_event(),
+        call: None,
     })
 }
 

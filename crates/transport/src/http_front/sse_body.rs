@@ -6,7 +6,7 @@ use super::track::{NoReplay, Track, TrackStep};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 use signalbox_runtime::{Out, Session, StreamReader};
-use signalbox_wire::sse;
+use signalbox_wire::{RawId, sse};
 use std::collections::VecDeque;
 use std::future::Future as _;
 use std::pin::Pin;
@@ -88,6 +88,8 @@ pub struct Resumable {
     pub store: Arc<ResumeStore>,
     /// True where the first event is an empty one that only carries an id (2025-11-25).
     pub prime: bool,
+    /// The id of the request that the stream answers, if that is one.
+    pub call: Option<RawId>,
 }
 
 /// Held by the one stream of a session that lives as long as that stream does.
@@ -115,12 +117,14 @@ pub struct SseBody {
 impl SseBody {
     /// A stream that begins with `first`, as far as that is there already.
     pub fn new(reader: StreamReader, first: impl IntoIterator<Item = Out>, resumable: Option<Resumable>) -> Self {
-        Self::begin(Track::new(reader, first.into_iter().collect(), false, resumable.is_some()), resumable)
+        let call = resumable.as_ref().and_then(|resumable| resumable.call.as_ref());
+        let track = Track::new(reader, first.into_iter().collect(), false, resumable.is_some());
+        Self::begin(Arc::new(track.answering(call)), resumable)
     }
 
     /// The stream for what belongs to no call.
     pub fn general(reader: StreamReader, resumable: Option<Resumable>) -> Self {
-        Self::begin(Track::new(reader, VecDeque::new(), true, resumable.is_some()), resumable)
+        Self::begin(Arc::new(Track::new(reader, VecDeque::new(), true, resumable.is_some())), resumable)
     }
 
     /// The one stream of a session, which begins with an event that says where its client posts to, and ends with it.

@@ -38,7 +38,7 @@ impl Scene {
     }
 
     fn resumable(&self) -> Resumable {
-        Resumable { session: "s".into(), store: Arc::clone(&self.store), prime: false }
+        Resumable { session: "s".into(), store: Arc::clone(&self.store), prime: false, call: None }
     }
 
     /// What a GET without an id gets.

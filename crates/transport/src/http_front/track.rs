@@ -9,11 +9,16 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
 use signalbox_runtime::{Out, Session, StreamReader};
+use signalbox_seal::{hex, unhex};
 use signalbox_wire::framing::single_line;
+use signalbox_wire::{Envelope, RawId};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+
+/// Most bytes of a request's id that stand in event ids.
+const MAX_CALL_ID: usize = 64;
 
 /// What comes next on a stream.
 #[derive(PartialEq, Eq, Debug)]
@@ -54,6 +59,8 @@ pub struct Track {
     pub stream: u64,
     /// True for the one that belongs to no call.
     pub general: bool,
+    /// The id of the request that it answers, in hexadecimal digits.
+    call: Option<Box<str>>,
     keeps: bool,
     session: Weak<Session>,
     state: Mutex<State>,
@@ -61,7 +68,7 @@ pub struct Track {
 
 impl Track {
     /// A stream that begins with these messages. Where it `keeps` events, a client may come back for them.
-    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeps: bool) -> Arc<Self> {
+    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeps: bool) -> Self {
         let (stream, session) = (reader.id().0, Arc::downgrade(reader.session()));
         let state = State {
             count: Some(reader.count_events()),
@@ -71,7 +78,14 @@ impl Track {
             turn: 0,
             away: None,
         };
-        Arc::new(Self { stream, general, keeps, session, state: Mutex::new(state) })
+        Self { stream, general, call: None, keeps, session, state: Mutex::new(state) }
+    }
+
+    /// The ids of its events name the request that it answers, so that even another process knows whose answer is lost.
+    pub fn answering(mut self, call: Option<&RawId>) -> Self {
+        let short = call.filter(|call| call.token().len() <= MAX_CALL_ID);
+        self.call = short.map(|call| hex(call.token()).into());
+        self
     }
 
     /// Takes the stream over after the event that its client saw last: the turn, and the events that follow.
@@ -176,10 +190,13 @@ impl Track {
         self.lock().ring.bytes()
     }
 
-    /// The id of its event of this number, which names the stream and its kind too.
+    /// The id of its event of this number, which names the stream, its kind and its request too.
     pub fn event_id(&self, number: u64) -> Option<String> {
         let kind = if self.general { "g" } else { "" };
-        self.keeps.then(|| format!("{kind}{}-{number}", self.stream))
+        self.keeps.then(|| match &self.call {
+            Some(call) => format!("{kind}{}-{number}-{call}", self.stream),
+            None => format!("{kind}{}-{number}", self.stream),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -207,7 +224,7 @@ impl Drop for Track {
 }
 
 /// An event id of ours.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventId {
     /// The stream's number.
     pub stream: u64,
@@ -215,17 +232,32 @@ pub struct EventId {
     pub general: bool,
     /// The event's number.
     pub number: u64,
+    /// The id of the request that the stream answers.
+    pub call: Option<RawId>,
 }
 
 impl EventId {
     /// Reads an id as [`Track::event_id`] writes it.
     pub fn parse(text: &str) -> Option<Self> {
-        let (stream, number) = text.split_once('-')?;
+        let (stream, rest) = text.split_once('-')?;
+        let (number, call) = rest.split_once('-').map_or((rest, None), |(number, call)| (number, Some(call)));
+        let call = match call {
+            Some(call) => Some(read_id(call)?),
+            None => None,
+        };
         let (general, stream) = match stream.strip_prefix('g') {
             Some(stream) => (true, stream),
             None => (false, stream),
         };
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
-        Some(Self { stream: digits(stream)?, general, number: digits(number)? })
+        Some(Self { stream: digits(stream)?, general, number: digits(number)?, call })
     }
+}
+
+/// Reads the id of a request as it stands in an event id.
+fn read_id(digits: &str) -> Option<RawId> {
+    let token = unhex(digits).filter(|token| !token.is_empty() && token.len() <= MAX_CALL_ID)?;
+    // The client may have made it up, so it is read as the id of a request.
+    let request = [br#"{"jsonrpc":"2.0","method":"ping","id":"#, &*token, b"}"].concat();
+    Envelope::parse(request.into()).ok()?.id()
 }

@@ -1,0 +1,332 @@
+//! Sessions of the old era that outlive the process: what their clients declared, one small file for each in the data folder.
+//!
+//! A file is named after the SHA-256 of the session's id, so that nobody who reads the folder can use a session. It is written when the
+//! client has introduced itself, touched while it is used, and removed when the session ends, but not when the process does. At the
+//! start the files are read; a session is opened anew when its owner comes back with its id. Who never does loses it after
+//! the session time-out.
+//!
+//! One thread writes, so that a removal is never overtaken by the write before it and no call waits for the disk.
+
+use crate::gateway::Gateway;
+use crate::session::Session;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use signalbox_engine::front::Mode;
+use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::log_level::LogLevel;
+use signalbox_engine::{Caller, ClientProfile, Fault, Principal};
+use signalbox_seal::{hex, sha256};
+use signalbox_wire::{Era, Revision};
+use std::collections::HashMap;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+/// Most sessions that are kept for the next process.
+pub const MAX_STORED: usize = 10_000;
+/// Most bytes of one of them; a client that declares more has to begin anew after a restart.
+pub const MAX_STORED_BYTES: usize = 32 << 10;
+/// Most changes that wait to be written; further ones are dropped and counted.
+const MAX_WAITING: usize = 4 * MAX_STORED;
+/// How often it is noted which sessions are in use.
+pub(crate) const NOTE_EVERY: Duration = Duration::from_secs(60);
+/// How long the end of the process waits for the last changes.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A session as it is stored. It holds nothing that opens anything.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredSession {
+    principal: Box<str>,
+    revision: Box<str>,
+    capabilities: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Box<str>>,
+}
+
+/// A session of an earlier process that nobody has come back to.
+struct Dormant {
+    stored: StoredSession,
+    used: SystemTime,
+}
+
+/// A change of the folder.
+enum Change {
+    Write(String, Vec<u8>),
+    Touch(String, SystemTime),
+    Remove(String),
+    Flush(mpsc::Sender<()>),
+}
+
+/// The store.
+pub(crate) struct SessionStore {
+    dormant: Mutex<HashMap<String, Dormant>>,
+    changes: SyncSender<Change>,
+}
+
+impl SessionStore {
+    /// Reads the folder, which is made if need be. What is older than the time-out is removed.
+    fn open(folder: PathBuf, timeout: Duration) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        let dormant = read_folder(&folder, timeout)?;
+        let (changes, waiting) = mpsc::sync_channel(MAX_WAITING);
+        std::thread::Builder::new().name("sessions".to_owned()).spawn(move || write_changes(&folder, &waiting))?;
+        Ok(Self { dormant: Mutex::new(dormant), changes })
+    }
+
+    /// How many sessions nobody has come back to: all, and those of one principal.
+    fn dormant_of(&self, principal: &Principal) -> (usize, usize) {
+        let dormant = self.dormant.lock().unpoisoned();
+        (dormant.len(), dormant.values().filter(|one| *one.stored.principal == *principal.as_str()).count())
+    }
+
+    /// Hands a change to the writer. False if it has too many.
+    fn change(&self, change: Change) -> bool {
+        self.changes.try_send(change).is_ok()
+    }
+
+    /// Forgets sessions whose time is over.
+    fn sweep(&self, timeout: Duration, now: SystemTime) {
+        let over = |one: &Dormant| now.duration_since(one.used).is_ok_and(|idle| idle > timeout);
+        let mut dormant = self.dormant.lock().unpoisoned();
+        for (name, _) in dormant.extract_if(|_, one| over(one)) {
+            self.change(Change::Remove(name));
+        }
+    }
+}
+
+impl Gateway {
+    /// Keeps sessions of the old era in this folder, and goes on with those that an earlier process kept there.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub fn keep_sessions_in(&self, folder: PathBuf) -> io::Result<()> {
+        let store = SessionStore::open(folder, self.settings().session_timeout)?;
+        let _ = self.session_store.set(store);
+        Ok(())
+    }
+
+    /// How many sessions of an earlier process wait for their owners: all, and those of this principal.
+    pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
+        self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))
+    }
+
+    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none, or it is
+    /// another's.
+    ///
+    /// # Errors
+    /// A fault if no session can be opened now.
+    pub fn resume_session(self: &Arc<Self>, external: &str, caller: Caller) -> Result<Option<Arc<Session>>, Fault> {
+        let proved = !self.must_still_prove(&caller);
+        let Some(store) = self.session_store.get().filter(|_| proved) else { return Ok(None) };
+        let name = name_of(external);
+        // Held until the session is in the table, so that two requests at once do not open it twice.
+        let mut dormant = store.dormant.lock().unpoisoned();
+        if let Some(session) = self.sessions.get(external) {
+            return Ok(Some(session));
+        }
+        let (timeout, now) = (self.settings().session_timeout, SystemTime::now());
+        let fits = |one: &&Dormant| {
+            *one.stored.principal == *caller.principal().as_str()
+                && now.duration_since(one.used).map_or(true, |idle| idle <= timeout)
+        };
+        let Some((client, level)) = dormant.get(&name).filter(fits).and_then(|one| one.stored.declared()) else {
+            return Ok(None);
+        };
+        self.may_open(&caller)?;
+        let session = self.begin_session(caller, Mode::Session, external, "http");
+        session.restore(client, level);
+        dormant.remove(&name);
+        store.change(Change::Touch(name, now));
+        tracing::info!(session = %session.key, principal = %session.principal, "a session of an earlier process goes on");
+        Ok(Some(session))
+    }
+
+    /// Keeps what the client of a session has declared.
+    pub(crate) fn store_session(&self, session: &Session, client: &ClientProfile, level: Option<LogLevel>) {
+        let Some(store) = self.session_store.get().filter(|_| session.mode() == Mode::Session) else { return };
+        let bytes = StoredSession::of(&session.principal, client, level).and_then(|one| serde_json::to_vec(&one).ok());
+        let Some(bytes) = bytes.filter(|bytes| bytes.len() <= MAX_STORED_BYTES) else { return };
+        if !store.change(Change::Write(name_of(&session.external), bytes)) {
+            self.counters.dropped("session_store");
+        }
+    }
+
+    /// Forgets a session that has ended, unless that is because the process ends.
+    pub(crate) fn unstore_session(&self, session: &Session) {
+        let Some(store) = self.session_store.get().filter(|_| session.mode() == Mode::Session) else { return };
+        if !self.is_draining() && !store.change(Change::Remove(name_of(&session.external))) {
+            self.counters.dropped("session_store");
+        }
+    }
+
+    /// Notes which sessions were used since then, and forgets those whose owners never came back.
+    pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
+        let Some(store) = self.session_store.get() else { return };
+        let (now, at) = (SystemTime::now(), crate::clock::now());
+        for session in self.sessions.all() {
+            let seen = if session.is_connected() { at } else { session.last_seen() };
+            if session.mode() == Mode::Session && seen >= since {
+                let used = now.checked_sub(at.saturating_duration_since(seen)).unwrap_or(now);
+                store.change(Change::Touch(name_of(&session.external), used));
+            }
+        }
+        store.sweep(self.settings().session_timeout, now);
+    }
+
+    /// Waits until everything is written.
+    pub(crate) async fn flush_sessions(&self) {
+        let Some(store) = self.session_store.get() else { return };
+        let (done, written) = mpsc::channel();
+        if store.change(Change::Flush(done)) {
+            let _ = tokio::task::spawn_blocking(move || written.recv_timeout(LAST_WORDS)).await;
+        }
+    }
+}
+
+impl StoredSession {
+    fn of(principal: &Principal, client: &ClientProfile, level: Option<LogLevel>) -> Option<Self> {
+        let raw = |bytes: &[u8]| serde_json::from_slice::<Box<RawValue>>(bytes).ok();
+        Some(Self {
+            principal: principal.as_str().into(),
+            revision: client.revision.as_str().into(),
+            capabilities: raw(&client.capabilities)?,
+            client: client.info.as_deref().and_then(raw),
+            level: level.map(|level| level.as_str().into()),
+        })
+    }
+
+    /// What the client declared, and the log level that it set.
+    fn declared(&self) -> Option<(Arc<ClientProfile>, Option<LogLevel>)> {
+        let bytes = |raw: &RawValue| bytes::Bytes::copy_from_slice(raw.get().as_bytes());
+        let revision = Revision::parse(&self.revision).filter(|revision| revision.era() == Era::Legacy)?;
+        let client = ClientProfile::new(revision, bytes(&self.capabilities), self.client.as_deref().map(bytes));
+        Some((Arc::new(client), self.level.as_deref().and_then(LogLevel::parse)))
+    }
+}
+
+fn name_of(external: &str) -> String {
+    hex(&sha256(external.as_bytes()))
+}
+
+/// What earlier processes kept, without what is over. Files that are not ours are left alone.
+fn read_folder(folder: &Path, timeout: Duration) -> io::Result<HashMap<String, Dormant>> {
+    let mut found = HashMap::new();
+    let now = SystemTime::now();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(used) = entry.metadata().ok().filter(|_| ours).and_then(|data| data.modified().ok()) else { continue };
+        let over = now.duration_since(used).is_ok_and(|idle| idle > timeout);
+        let read = || fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let stored = if over || found.len() >= MAX_STORED { None } else { read() };
+        match stored {
+            Some(stored) => drop(found.insert(name, Dormant { stored, used })),
+            None => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(found)
+}
+
+/// Writes until nobody has changes any more.
+fn write_changes(folder: &Path, changes: &Receiver<Change>) {
+    for change in changes {
+        let done = match change {
+            Change::Write(name, bytes) => write(folder, &name, &bytes),
+            Change::Touch(name, used) => touch(&folder.join(name), used),
+            Change::Remove(name) => remove(&folder.join(name)),
+            Change::Flush(done) => {
+                let _ = done.send(());
+                Ok(())
+            }
+        };
+        if let Err(error) = done {
+            tracing::warn!(%error, folder = %folder.display(), "a session may not survive a restart");
+        }
+    }
+}
+
+/// Writes a file beside it first, so that a crash leaves the old one or the new one.
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let fresh = folder.join(format!("{}.new", std::process::id()));
+    remove(&fresh)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(bytes)?;
+    fs::rename(&fresh, folder.join(name))
+}
+
+fn touch(file: &Path, used: SystemTime) -> io::Result<()> {
+    match File::options().write(true).open(file) {
+        Ok(file) => file.set_modified(used),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(principal: &str) -> Vec<u8> {
+        format!(r#"{{"principal":"{principal}","revision":"2025-11-25","capabilities":{{}}}}"#).into_bytes()
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again_and_what_is_over_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, old, garbage) = (name_of("kept"), name_of("old"), name_of("garbage"));
+        write(folder.path(), &kept, &stored("user:ada")).unwrap();
+        write(folder.path(), &old, &stored("user:ada")).unwrap();
+        touch(&folder.path().join(&old), SystemTime::now() - Duration::from_secs(100)).unwrap();
+        write(folder.path(), &garbage, b"{").unwrap();
+        fs::write(folder.path().join("notes.txt"), "mine").unwrap();
+        let found = read_folder(folder.path(), Duration::from_secs(60)).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&kept]);
+        let (client, level) = found[&kept].stored.declared().unwrap();
+        assert_eq!((client.revision, level), (Revision::V2025_11_25, None));
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 2, "the session that is good, and a file that is not ours");
+    }
+
+    #[test]
+    fn a_file_tells_nobody_the_id_of_its_session() {
+        let client = ClientProfile::new(Revision::V2025_06_18, bytes::Bytes::from_static(br#"{"roots":{}}"#), None);
+        let one = StoredSession::of(&Principal::named("user:ada"), &client, LogLevel::parse("warning")).unwrap();
+        let text = serde_json::to_string(&one).unwrap();
+        assert_eq!(
+            text,
+            r#"{"principal":"user:ada","revision":"2025-06-18","capabilities":{"roots":{}},"level":"warning"}"#
+        );
+        assert!(!name_of("the-id").contains("the-id"));
+    }
+
+    #[test]
+    fn changes_are_made_in_their_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SessionStore::open(folder.path().join("sessions"), Duration::from_secs(60)).unwrap();
+        for number in 0..50 {
+            assert!(store.change(Change::Write(name_of(&number.to_string()), stored("user:ada"))));
+            assert!(store.change(Change::Remove(name_of(&number.to_string()))));
+        }
+        assert!(store.change(Change::Write(name_of("last"), stored("user:ada"))));
+        let (done, written) = mpsc::channel();
+        assert!(store.change(Change::Flush(done)));
+        written.recv_timeout(Duration::from_secs(20)).unwrap();
+        let left: Vec<_> =
+            fs::read_dir(folder.path().join("sessions")).unwrap().map(|one| one.unwrap().file_name()).collect();
+        assert_eq!(left, [&*name_of("last")]);
+    }
+}
