@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The folder in the data folder.
-const FOLDER: &str = "auth";
+pub(crate) const FOLDER: &str = "auth";
 /// Where the first key is, in the data folder.
 const ADMIN_KEY: &str = "admin.key";
 /// The largest file that is read.
@@ -107,16 +107,18 @@ impl KeyFile {
     }
 
     fn lock(&self) -> Result<File, KeyFileFault> {
-        let folder = self.0.parent().unwrap_or(&self.0);
-        let path = folder.join("lock");
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)
-            .and_then(|()| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path))
-            .and_then(|file| flock(&file, FlockOperation::LockExclusive).map(|()| file).map_err(io::Error::from))
-            .map_err(|why| KeyFileFault::Io { path, why })
+        let path = self.0.with_file_name("lock");
+        lock(&path, FlockOperation::LockExclusive).map_err(|why| KeyFileFault::Io { path, why })
     }
+}
+
+/// Locks a file, which is made for it with its folder.
+pub(crate) fn lock(path: &Path, how: FlockOperation) -> io::Result<File> {
+    let folder = path.parent().unwrap_or(path);
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    flock(&file, how)?;
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 pub mod anchor_book;
 pub mod assemble;
 pub mod authentication;
+pub mod authorization;
 pub mod backend_auth;
 mod baseline;
 mod builtin_backend;
@@ -22,3 +23,4 @@ pub mod seal_folder;
 pub mod signals;
 pub mod tape_backend;
 pub mod tape_to_file;
+pub mod user_file;

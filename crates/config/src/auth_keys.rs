@@ -105,4 +105,21 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of everybody in the group NAME."),
     key("auth.groups.NAME.trust", KeyKind::Text(""), "How far they are trusted, as for users."),
     key("auth.groups.NAME.resources", KeyKind::Texts, "Patterns of the resources that they may use."),
+    key(
+        "auth.server.enabled",
+        KeyKind::Flag(false),
+        "Be an authorization server for MCP clients that know nothing but OAuth. `signalbox users add NAME` makes people who can sign in; see docs/authorization-server.md.",
+    ),
+    key(
+        "auth.server.issuer",
+        KeyKind::Text(""),
+        "The address under which clients and browsers reach the gateway, such as `https://box.example`. By default that of `auth.resource`.",
+    ),
+    key("auth.server.registration", KeyKind::Flag(true), "Let clients register themselves (RFC 7591)."),
+    key("auth.server.access_lifetime", seconds(600.0, DAY), "How long an access token is good."),
+    key(
+        "auth.server.refresh_lifetime",
+        seconds(30.0 * DAY, 365.0 * DAY),
+        "How long a client that does not come back can still get the next access token.",
+    ),
 ];

@@ -1,0 +1,210 @@
+//! The way of a browser: a ticket and its cookie, who it is, and whether that person says yes.
+
+use crate::asked::{Asked, Parameters};
+use crate::attempts::{Attempts, address_key};
+use crate::moment::{Moment, hashed, same};
+use crate::pages;
+use crate::password::PasswordCheck;
+use crate::reply::{Refusal, Reply};
+use crate::server::{AuthorizationServer, Inner};
+use crate::settings::Settings;
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+/// How long a person has from the first page to the last, in seconds.
+const TIME: u64 = 600;
+/// The most sign-ins under way.
+const MAX_SIGN_INS: usize = 1_000;
+
+const LATE: &str = "This sign-in is over, or was begun in another browser. Start again in the application.";
+const WRONG: &str = "User or password is wrong.";
+const TOO_MANY: &str = "Too many attempts. Try again in a quarter of an hour.";
+
+/// One person at one request.
+#[derive(Debug)]
+struct SignIn {
+    asked: Asked,
+    /// The hash of the cookie without which the ticket is worth nothing.
+    cookie: String,
+    expires: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Nobody has signed in.
+    Fresh,
+    /// This person has, and has not answered yet.
+    SignedIn(String),
+}
+
+/// All sign-ins under way.
+#[derive(Debug)]
+pub(crate) struct SignIns {
+    open: HashMap<String, SignIn>,
+    begun: Attempts,
+    by_user: Attempts,
+    by_address: Attempts,
+}
+
+impl Default for SignIns {
+    fn default() -> Self {
+        let quarter = 15 * 60;
+        Self {
+            open: HashMap::new(),
+            begun: Attempts::new(100, 60),
+            by_user: Attempts::new(10, quarter),
+            by_address: Attempts::new(30, quarter),
+        }
+    }
+}
+
+/// A password of a sign-in that is to be checked.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// The slow part.
+    pub check: PasswordCheck,
+    ticket: String,
+    user: String,
+}
+
+impl SignedIn {
+    /// The name that was given.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+}
+
+/// What becomes of a name and a password.
+#[derive(Debug)]
+pub enum SignInStep {
+    /// This is answered.
+    Reply(Reply),
+    /// The password is to be checked: [`AuthorizationServer::checked`] goes on.
+    Check(Box<SignedIn>),
+}
+
+impl SignIns {
+    /// Puts a request before whoever sits in front of the browser.
+    pub fn begin(&mut self, asked: Asked, settings: &Settings, address: Option<IpAddr>, moment: &Moment) -> Reply {
+        if !self.begun.admit(&address_key(address), moment.now) {
+            return pages::stop(429, "Too many sign-ins were begun from your network; try again in a minute.");
+        }
+        self.open.retain(|_, one| one.expires > moment.now);
+        if self.open.len() >= MAX_SIGN_INS {
+            let oldest = self.open.iter().min_by_key(|(_, one)| one.expires).map(|(ticket, _)| ticket.clone());
+            oldest.map(|ticket| self.open.remove(&ticket));
+        }
+        let (ticket, secret) = (moment.draw(), moment.draw());
+        let page = pages::sign_in(&ticket, &asked, None);
+        let cookie = set_cookie(settings, &ticket, &secret);
+        let expires = moment.after(TIME);
+        self.open.insert(ticket, SignIn { asked, cookie: hashed(&secret), expires, stage: Stage::Fresh });
+        page.with("set-cookie", cookie)
+    }
+
+    /// The sign-in of a form, if it comes from the browser in which it was begun.
+    fn find(&mut self, ticket: &str, cookies: &str, settings: &Settings, now: u64) -> Option<&mut SignIn> {
+        let found = self.open.get_mut(ticket).filter(|one| one.expires > now)?;
+        let name = cookie_name(settings, ticket);
+        let mut values = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let value = values.find(|(known, _)| *known == name).map(|(_, value)| value)?;
+        same(&hashed(value), &found.cookie).then_some(found)
+    }
+
+    /// Counts an attempt to sign in. False if that is one too many.
+    fn admit(&mut self, user: &str, address: Option<IpAddr>, now: u64) -> bool {
+        let by_address = self.by_address.admit(&address_key(address), now);
+        by_address && self.by_user.admit(user, now)
+    }
+}
+
+impl AuthorizationServer {
+    /// A person gives a name and a password.
+    pub fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>, moment: &Moment) -> SignInStep {
+        let late = || SignInStep::Reply(pages::stop(400, LATE));
+        let Some(parameters) = Parameters::read(form) else { return late() };
+        let ticket = parameters.get("ticket").unwrap_or_default();
+        let mut inner = self.inner();
+        let Inner { sign_ins, users, .. } = &mut *inner;
+        let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else { return late() };
+        let asked = one.asked.clone();
+        // Whoever was signed in before, in the same browser, is no longer.
+        one.stage = Stage::Fresh;
+        let again = |status, text| SignInStep::Reply(pages::sign_in(ticket, &asked, Some((status, text))));
+        let user = parameters.get("user").unwrap_or_default();
+        let Ok(check) = users.check(user, parameters.get("password").unwrap_or_default()) else {
+            return again(401, WRONG);
+        };
+        if !sign_ins.admit(user, address, moment.now) {
+            return again(429, TOO_MANY);
+        }
+        SignInStep::Check(Box::new(SignedIn { check, ticket: ticket.to_owned(), user: user.to_owned() }))
+    }
+
+    /// The password was checked.
+    pub fn checked(&self, checked: &SignedIn, is_good: bool, now: u64) -> Reply {
+        let mut inner = self.inner();
+        let Inner { sign_ins, users, .. } = &mut *inner;
+        let Some(one) = sign_ins.open.get_mut(&checked.ticket).filter(|one| one.expires > now) else {
+            return pages::stop(400, LATE);
+        };
+        if !is_good || !users.knows(&checked.user) {
+            return pages::sign_in(&checked.ticket, &one.asked, Some((401, WRONG)));
+        }
+        one.stage = Stage::SignedIn(checked.user.clone());
+        let page = pages::consent(&checked.ticket, &one.asked, &checked.user);
+        sign_ins.by_user.clear(&checked.user);
+        page
+    }
+
+    /// The password could not be checked, because too many others are.
+    pub fn busy(&self, checked: &SignedIn) -> Reply {
+        let inner = self.inner();
+        let Some(one) = inner.sign_ins.open.get(&checked.ticket) else { return pages::stop(400, LATE) };
+        let text = "Many people sign in right now. Try again in a moment.";
+        pages::sign_in(&checked.ticket, &one.asked, Some((503, text)))
+    }
+
+    /// A person says yes or no.
+    pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Reply {
+        let late = || pages::stop(400, LATE);
+        let Some(parameters) = Parameters::read(form) else { return late() };
+        let ticket = parameters.get("ticket").unwrap_or_default();
+        let mut inner = self.inner();
+        let found = inner.sign_ins.find(ticket, cookies, &self.settings, moment.now);
+        if !found.is_some_and(|one| matches!(one.stage, Stage::SignedIn(_))) {
+            return late();
+        }
+        let Some(SignIn { asked, stage: Stage::SignedIn(user), .. }) = inner.sign_ins.open.remove(ticket) else {
+            return late();
+        };
+        let reply = match parameters.get("answer") {
+            Some("allow") => {
+                let code = moment.draw();
+                let reply = asked.answer(&self.settings, &[("code", &code)]);
+                inner.codes.keep(&code, asked, user, moment);
+                reply
+            }
+            _ => asked.refused(&self.settings, Refusal::new("access_denied", "the person did not allow it")),
+        };
+        reply.with("set-cookie", clear_cookie(&self.settings, ticket))
+    }
+}
+
+/// A cookie for each ticket, so that a browser can have several open. A `__Host-` name has to come by TLS.
+fn cookie_name(settings: &Settings, ticket: &str) -> String {
+    let prefix = if settings.is_secure() { "__Host-" } else { "" };
+    let short: String = ticket.chars().take(8).collect();
+    format!("{prefix}signalbox-{short}")
+}
+
+fn set_cookie(settings: &Settings, ticket: &str, value: &str) -> String {
+    let secure = if settings.is_secure() { "; Secure" } else { "" };
+    format!("{}={value}; Path=/; Max-Age={TIME}; HttpOnly; SameSite=Lax{secure}", cookie_name(settings, ticket))
+}
+
+fn clear_cookie(settings: &Settings, ticket: &str) -> String {
+    set_cookie(settings, ticket, "").replace(&format!("Max-Age={TIME}"), "Max-Age=0")
+}
