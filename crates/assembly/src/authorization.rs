@@ -211,6 +211,20 @@ impl Authorization {
         self.server.checked(&signed_in, is_good, unix_millis())
     }
 
+    /// Asks whoever comes to this path of the gateway who it is.
+    #[must_use]
+    pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>) -> Reply {
+        moment().map_or_else(unwell, |moment| self.server.visit(path, is_other, address, &moment))
+    }
+
+    /// The principals that have signed in in this browser to visit a page of the gateway.
+    #[must_use]
+    pub fn visitors(&self, cookies: &str) -> Vec<String> {
+        self.refresh_users();
+        let visitors = self.server.visitors(cookies, unix_millis());
+        visitors.iter().map(|user| format!("{LOCAL_USERS}:{user}")).collect()
+    }
+
     /// A person says yes or no.
     #[must_use]
     pub fn consent(&self, form: &str, cookies: &str) -> Reply {

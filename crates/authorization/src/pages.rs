@@ -14,16 +14,19 @@ h1{font-size:1.3rem;margin:0 0 1rem}label{display:block;margin:.75rem 0}input{di
 font:inherit;padding:.4rem}button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}dt{color:#666}dd{margin:0 0 .6rem;\
 overflow-wrap:anywhere}.bad{color:#a00}";
 
-/// Asks who it is.
-pub(crate) fn sign_in(ticket: &str, asked: &Asked, wrong: Option<(u16, &str)>) -> Reply {
-    let name = escaped(&asked.client.name);
+/// Asks who it is: for this client, or for the gateway itself.
+pub(crate) fn sign_in(ticket: &str, client: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
+    let why = match client {
+        Some(name) => format!("<b>{}</b> wants to use the tools of this gateway on your behalf.", escaped(name)),
+        None => "This page is only for the person who was sent to it.".to_owned(),
+    };
     let (status, told) = match wrong {
         Some((status, text)) => (status, format!("<p class=\"bad\" role=\"alert\">{}</p>", escaped(text))),
         None => (200, String::new()),
     };
     let hidden = hidden(ticket);
     let body = format!(
-        "<h1>Sign in</h1><p><b>{name}</b> wants to use the tools of this gateway on your behalf.</p>{told}\
+        "<h1>Sign in</h1><p>{why}</p>{told}\
          <form method=\"post\" action=\"{SIGN_IN}\">{hidden}\
          <label>User<input name=\"user\" autocomplete=\"username\" autocapitalize=\"none\" required autofocus></label>\
          <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\

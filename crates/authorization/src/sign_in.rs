@@ -1,4 +1,7 @@
 //! The way of a browser: a ticket and its cookie, who it is, and whether that person says yes.
+//!
+//! Besides requests of clients, a person may come to a page of the gateway that is for one caller only, such as the address by which
+//! a call asks for a sign-in at a backend. Whoever signs in for that is a visitor for as long as a sign-in lasts, in this browser.
 
 use crate::asked::{Asked, Parameters};
 use crate::attempts::{Attempts, address_key};
@@ -20,10 +23,28 @@ const LATE: &str = "This sign-in is over, or was begun in another browser. Start
 const WRONG: &str = "User or password is wrong.";
 const TOO_MANY: &str = "Too many attempts. Try again in a quarter of an hour.";
 
+/// What somebody signs in for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// The request of a client.
+    Client(Asked),
+    /// A page of the gateway itself, by its path.
+    Visit(String),
+}
+
+impl Purpose {
+    fn page(&self, ticket: &str, wrong: Option<(u16, &str)>) -> Reply {
+        match self {
+            Self::Client(asked) => pages::sign_in(ticket, Some(&asked.client.name), wrong),
+            Self::Visit(_) => pages::sign_in(ticket, None, wrong),
+        }
+    }
+}
+
 /// One person at one request.
 #[derive(Debug)]
 struct SignIn {
-    asked: Asked,
+    purpose: Purpose,
     /// The hash of the cookie without which the ticket is worth nothing.
     cookie: String,
     expires: u64,
@@ -88,6 +109,17 @@ pub enum SignInStep {
 impl SignIns {
     /// Puts a request before whoever sits in front of the browser.
     pub fn begin(&mut self, asked: Asked, settings: &Settings, address: Option<IpAddr>, moment: &Moment) -> Reply {
+        self.ask(Purpose::Client(asked), None, settings, address, moment)
+    }
+
+    fn ask(
+        &mut self,
+        purpose: Purpose,
+        wrong: Option<(u16, &str)>,
+        settings: &Settings,
+        address: Option<IpAddr>,
+        moment: &Moment,
+    ) -> Reply {
         if !self.begun.admit(&address_key(address), moment.now) {
             return pages::stop(429, "Too many sign-ins were begun from your network; try again in a minute.");
         }
@@ -97,10 +129,10 @@ impl SignIns {
             oldest.map(|ticket| self.open.remove(&ticket));
         }
         let (ticket, secret) = (moment.draw(), moment.draw());
-        let page = pages::sign_in(&ticket, &asked, None);
+        let page = purpose.page(&ticket, wrong);
         let cookie = set_cookie(settings, &ticket, &secret);
         let expires = moment.after(TIME);
-        self.open.insert(ticket, SignIn { asked, cookie: hashed(&secret), expires, stage: Stage::Fresh });
+        self.open.insert(ticket, SignIn { purpose, cookie: hashed(&secret), expires, stage: Stage::Fresh });
         page.with("set-cookie", cookie)
     }
 
@@ -129,10 +161,10 @@ impl AuthorizationServer {
         let mut inner = self.inner();
         let Inner { sign_ins, users, .. } = &mut *inner;
         let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else { return late() };
-        let asked = one.asked.clone();
+        let purpose = one.purpose.clone();
         // Whoever was signed in before, in the same browser, is no longer.
         one.stage = Stage::Fresh;
-        let again = |status, text| SignInStep::Reply(pages::sign_in(ticket, &asked, Some((status, text))));
+        let again = |status, text| SignInStep::Reply(purpose.page(ticket, Some((status, text))));
         let user = parameters.get("user").unwrap_or_default();
         let Ok(check) = users.check(user, parameters.get("password").unwrap_or_default()) else {
             return again(401, WRONG);
@@ -151,10 +183,13 @@ impl AuthorizationServer {
             return pages::stop(400, LATE);
         };
         if !is_good || !users.knows(&checked.user) {
-            return pages::sign_in(&checked.ticket, &one.asked, Some((401, WRONG)));
+            return one.purpose.page(&checked.ticket, Some((401, WRONG)));
         }
         one.stage = Stage::SignedIn(checked.user.clone());
-        let page = pages::consent(&checked.ticket, &one.asked, &checked.user);
+        let page = match &one.purpose {
+            Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &checked.user),
+            Purpose::Visit(path) => Reply::redirect(path.clone()),
+        };
         sign_ins.by_user.clear(&checked.user);
         page
     }
@@ -164,7 +199,32 @@ impl AuthorizationServer {
         let inner = self.inner();
         let Some(one) = inner.sign_ins.open.get(&checked.ticket) else { return pages::stop(400, LATE) };
         let text = "Many people sign in right now. Try again in a moment.";
-        pages::sign_in(&checked.ticket, &one.asked, Some((503, text)))
+        one.purpose.page(&checked.ticket, Some((503, text)))
+    }
+
+    /// Asks whoever comes to this path of the gateway who it is; then the browser is sent there again. Whoever has signed in before
+    /// as somebody for whom the page is not can do so again.
+    pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>, moment: &Moment) -> Reply {
+        let wrong =
+            is_other.then_some((403, "This page is for somebody else. Sign in as the person who was sent here."));
+        self.inner().sign_ins.ask(Purpose::Visit(path.to_owned()), wrong, &self.settings, address, moment)
+    }
+
+    /// The local users who have signed in in this browser to visit a page of the gateway.
+    #[must_use]
+    pub fn visitors(&self, cookies: &str, now: u64) -> Vec<String> {
+        let mut inner = self.inner();
+        let names: Vec<&str> = cookies.split(';').filter_map(|pair| Some(pair.trim().split_once('=')?.0)).collect();
+        let is_named = |ticket: &str| names.contains(&cookie_name(&self.settings, ticket).as_str());
+        let tickets: Vec<String> = inner.sign_ins.open.keys().filter(|ticket| is_named(ticket)).cloned().collect();
+        let mut visitor = |ticket: &String| {
+            let one = inner.sign_ins.find(ticket, cookies, &self.settings, now)?;
+            match (&one.purpose, &one.stage) {
+                (Purpose::Visit(_), Stage::SignedIn(user)) => Some(user.clone()),
+                _ => None,
+            }
+        };
+        tickets.iter().filter_map(&mut visitor).collect()
     }
 
     /// A person says yes or no.
@@ -174,10 +234,12 @@ impl AuthorizationServer {
         let ticket = parameters.get("ticket").unwrap_or_default();
         let mut inner = self.inner();
         let found = inner.sign_ins.find(ticket, cookies, &self.settings, moment.now);
-        if !found.is_some_and(|one| matches!(one.stage, Stage::SignedIn(_))) {
+        let answers = |one: &SignIn| matches!((&one.stage, &one.purpose), (Stage::SignedIn(_), Purpose::Client(_)));
+        if !found.is_some_and(|one| answers(one)) {
             return late();
         }
-        let Some(SignIn { asked, stage: Stage::SignedIn(user), .. }) = inner.sign_ins.open.remove(ticket) else {
+        let removed = inner.sign_ins.open.remove(ticket);
+        let Some(SignIn { purpose: Purpose::Client(asked), stage: Stage::SignedIn(user), .. }) = removed else {
             return late();
         };
         let reply = match parameters.get("answer") {

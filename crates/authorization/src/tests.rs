@@ -491,6 +491,32 @@ fn registration_is_bounded_in_rate_count_and_size() {
 }
 
 #[test]
+fn a_p5_whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
+    const NOBODY: [&str; 0] = [];
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let reply = scene.server.visit("/auth/connect/abc", false, Some(HERE), &scene.moment());
+    assert!(reply.status == 200 && !reply.body.contains("wants to use"), "{reply:?}");
+    scene.cookies = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let ticket = ticket(&reply);
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY, "a cookie alone is nobody");
+    let back = scene.sign_in(&ticket, "ada", PASSWORD);
+    assert_eq!((back.status, back.header("location")), (303, Some("/auth/connect/abc")));
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), ["ada"]);
+    assert_eq!(scene.consent(&ticket, "allow").status, 400, "a visit gives nothing to any client");
+    // Another browser is not the visitor, and whoever signs in for a client is none.
+    let visit = scene.cookies.clone();
+    for foreign in ["", &visit[..visit.len() - 1], "signalbox-abcdefgh=x"] {
+        assert_eq!(scene.server.visitors(foreign, scene.now.get()), NOBODY, "{foreign}");
+    }
+    let ticket = scene.begin(&client);
+    scene.sign_in(&ticket, "ada", PASSWORD);
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY);
+    scene.pass(600);
+    assert_eq!(scene.server.visitors(&visit, scene.now.get()), NOBODY, "a visit is over after a while");
+}
+
+#[test]
 fn rfc_7009_a_refresh_token_that_is_given_back_ends_its_grant_and_an_access_token_itself() {
     let mut scene = Scene::new();
     let client = scene.client();

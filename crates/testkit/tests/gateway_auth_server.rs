@@ -14,7 +14,9 @@ use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::openssl::Authority;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::built;
+use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{child, eventually, files_holding, signalbox, text};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -40,10 +42,14 @@ fn config(more: &str) -> String {
 
 /// A gateway with the user `ada`.
 async fn gateway(more: &str) -> GatewayProcess {
+    gateway_at(free_address().unwrap(), more).await
+}
+
+async fn gateway_at(address: SocketAddr, more: &str) -> GatewayProcess {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("data")).unwrap();
     add_user(&folder.path().join("data"), "ada").await;
-    let gateway = GatewayProcess::serve_in(folder, &config(more)).await.unwrap();
+    let gateway = GatewayProcess::serve_at(address, folder, &config(more)).await.unwrap();
     gateway.ready().await.unwrap();
     gateway
 }
@@ -139,15 +145,19 @@ impl Visitor {
         self.http.get(&format!("/auth/authorize?{query}")).await.unwrap()
     }
 
-    /// Signs in, says yes, and returns the code.
-    async fn code(&self) -> String {
-        let page = self.authorize().await;
+    /// Signs in at a page that asks for that: the next page, the ticket and the cookie.
+    async fn sign_in(&self, page: &HttpAnswer, user: &str) -> (HttpAnswer, String, String) {
         assert_eq!(page.status, 200, "{page:?}");
-        let cookie = header(&page, "set-cookie").split(';').next().unwrap().to_owned();
+        let cookie = header(page, "set-cookie").split(';').next().unwrap().to_owned();
         let html = String::from_utf8(page.body.to_vec()).unwrap();
         let ticket = html.split("name=\"ticket\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-        let password = PASSWORD.replace(' ', "+");
-        let page = self.form("/auth/sign-in", &format!("ticket={ticket}&user=ada&password={password}"), &cookie).await;
+        let form = format!("ticket={ticket}&user={user}&password={}", PASSWORD.replace(' ', "+"));
+        (self.form("/auth/sign-in", &form, &cookie).await, ticket, cookie)
+    }
+
+    /// Signs in, says yes, and returns the code.
+    async fn code(&self) -> String {
+        let (page, ticket, cookie) = self.sign_in(&self.authorize().await, "ada").await;
         assert_eq!(page.status, 200, "{page:?}");
         let answer = self.form("/auth/consent", &format!("ticket={ticket}&answer=allow"), &cookie).await;
         assert_eq!(answer.status, 303, "{answer:?}");
@@ -281,6 +291,50 @@ async fn a_p4_a_c12_a_client_is_known_by_the_document_at_its_address_if_that_may
     let mut visitor = Visitor::new(&closed).await;
     visitor.client = published(&authority, None).await;
     assert_eq!(visitor.authorize().await.status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
+    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
+    let address = free_address().unwrap();
+    let more = format!(
+        "[auth.outbound]\nallow = ['127.0.0.1']\npublic_url = 'http://{address}'\n\
+         [backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'",
+        server.url()
+    );
+    let gateway = gateway_at(address, &more).await;
+    add_user(&gateway.data_dir(), "eve").await;
+    let visitor = Visitor::new(&gateway).await;
+    let (access, _) = visitor.tokens().await;
+    let client = visitor.http.clone().with("authorization", &format!("Bearer {access}"));
+    let client = client.initialize("2025-06-18", json!({})).await.unwrap();
+    let work = async || client.request(2, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
+    let asked = async || work().await["error"]["data"]["url"].as_str().map(str::to_owned);
+    let url = eventually("the call asks for a sign-in", asked).await.unwrap();
+    let path = url.strip_prefix(&format!("http://{address}")).unwrap();
+    let open = async |path: &str, cookie: &str| visitor.http.clone().with("cookie", cookie).get(path).await.unwrap();
+    // Somebody else opens the address.
+    let (back, _, eve) = visitor.sign_in(&open(path, "").await, "eve").await;
+    assert_eq!((back.status, header(&back, "location")), (303, path));
+    assert_eq!(open(path, &eve).await.status, 403);
+    // The caller does, and is sent on.
+    let (_, _, ada) = visitor.sign_in(&open(path, "").await, "ada").await;
+    let sent = open(path, &ada).await;
+    assert_eq!(sent.status, 302, "{sent:?}");
+    let there: http::Uri = header(&sent, "location").parse().unwrap();
+    let there_client = HttpClient::new(there.authority().unwrap().as_str().parse().unwrap());
+    let granted = there_client.get(there.path_and_query().unwrap().as_str()).await.unwrap();
+    let back = header(&granted, "location").strip_prefix(&format!("http://{address}")).unwrap().to_owned();
+    // A code that another browser brings would be for another person's account.
+    for foreign in ["", &eve] {
+        assert_eq!(open(&back, foreign).await.status, 403);
+    }
+    assert_eq!(open(&back, &ada).await.status, 200);
+    let answer = work().await;
+    assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
+    for secret in server.tokens() {
+        assert!(!answer.to_string().contains(&secret) && !url.contains(&secret));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,12 +53,12 @@ pub(super) async fn revoke(server: Arc<Authorization>, request: RoutedRequest) -
     Ok(answer(server.revoke(&body(request, FORM).await?).await))
 }
 
-fn address(request: &RoutedRequest) -> Option<IpAddr> {
+pub(super) fn address(request: &RoutedRequest) -> Option<IpAddr> {
     request.caller.identity().address.map(|address| address.ip())
 }
 
 /// All cookies. A browser may send them in several headers.
-fn cookies(request: &RoutedRequest) -> String {
+pub(super) fn cookies(request: &RoutedRequest) -> String {
     let all = request.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.collect::<Vec<_>>().join(";")
 }
@@ -74,7 +74,7 @@ async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, Prob
     String::from_utf8(text.to_vec()).map_err(|_| super::bad("the body is not UTF-8"))
 }
 
-fn answer(reply: Reply) -> RoutedAnswer {
+pub(super) fn answer(reply: Reply) -> RoutedAnswer {
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = RoutedAnswer::whole(status, reply.kind, reply.body);
     for (name, value) in reply.headers {

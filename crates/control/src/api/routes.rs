@@ -1,5 +1,6 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
+use super::sign_in::SignInPages;
 use super::{Served, anchors, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in};
 use http::Method;
 use signalbox_assembly::authentication::Authentication;
@@ -47,9 +48,11 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 /// # Errors
 /// If the list cannot be served.
 pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> Result<Arc<Router>, RouteError> {
+    let server = authentication.and_then(Authentication::server);
     let mut all = list(served);
+    all.extend(sign_in_list(served, server));
     all.extend(authentication.and_then(Authentication::resource).into_iter().flat_map(resource_list));
-    all.extend(authentication.and_then(Authentication::server).into_iter().flat_map(authorization_list));
+    all.extend(server.into_iter().flat_map(authorization_list));
     Router::new(all).map(Arc::new)
 }
 
@@ -59,6 +62,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> 
 /// If the list cannot be served.
 pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
     let mut all = list(served);
+    all.extend(sign_in_list(served, None));
     all.extend(replay_list(run));
     Router::new(all).map(Arc::new)
 }
@@ -73,11 +77,21 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, METRICS, Mount::Both, process::counted),
         // Whoever posts there proves itself by the signature of what it posts.
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
-        to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
-        to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
     all.extend(guarded);
     all
+}
+
+/// The pages of sign-ins at backends. Where people can sign in at the gateway itself, a browser proves by that who it is.
+fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
+    let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
+    let to = Bind(&pages);
+    let access = if server.is_some() { Access::Open } else { Access::Caller };
+    let all = vec![
+        to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
+        to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
+    ];
+    all.into_iter().map(|route| route.access(access)).collect()
 }
 
 /// The metadata by which clients find out where to get tokens, at the root and at the path of the MCP endpoint.
