@@ -105,12 +105,14 @@ async function byBrowser() {
       if (title && pages.at(-1) !== title) pages.push(title);
       return null;
     });
-    socket.close();
+    // Killed, it would leave processes behind that still write to its folder.
+    socket.send(JSON.stringify({ id: 0, method: 'Browser.close' }));
+    await ended;
     return { pages, end };
   } finally {
     child.kill();
     await ended;
-    rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
+    rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   }
 }
 

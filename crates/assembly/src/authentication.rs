@@ -101,7 +101,8 @@ impl Authentication {
             };
         });
         let server = auth.server.as_ref();
-        let server = server.map(|server| Authorization::load(auth, server, data_dir, &resource, &config.outbound));
+        let server =
+            server.map(|server| Authorization::load(auth, server, data_dir, &resource, (&directory, &config.outbound)));
         let server = server.transpose()?.map(Arc::new);
         let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));

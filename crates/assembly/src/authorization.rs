@@ -8,7 +8,7 @@
 
 use crate::key_file::{FOLDER, lock};
 use crate::user_file::{UserFile, UserFileFault};
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use rustix::fs::FlockOperation;
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
@@ -17,6 +17,8 @@ use signalbox_authorization::{
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::standing::Standing;
+use signalbox_govern::directory::{Directory, Said};
 use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, TokenIssuer};
 use signalbox_oauth::outbound::Outbound;
 use signalbox_oauth::web_address::WebAddress;
@@ -80,11 +82,20 @@ pub enum AuthServerError {
     KeySet(#[from] KeySetError),
 }
 
+/// Somebody who has signed in in a browser to visit a page of the gateway.
+pub struct Visitor {
+    /// Who it is.
+    pub principal: String,
+    /// What is known of it.
+    pub standing: Arc<Standing>,
+}
+
 /// The authorization server of a process.
 pub struct Authorization {
     server: Arc<AuthorizationServer>,
     issuer: Arc<TokenIssuer>,
     tokens: ArcSwapOption<TokenAuthenticator>,
+    directory: Arc<ArcSwap<Directory>>,
     outbound: Outbound,
     hashing: Semaphore,
     users: UserFile,
@@ -105,7 +116,7 @@ impl Authorization {
         server: &AuthServer,
         data_dir: &Path,
         resource: &str,
-        outbound: &Outbound,
+        (directory, outbound): (&Arc<ArcSwap<Directory>>, &Outbound),
     ) -> Result<Self, AuthServerError> {
         let folder = data_dir.join(FOLDER);
         let settings = settings(auth, server, resource)?;
@@ -126,6 +137,7 @@ impl Authorization {
             server: Arc::new(server),
             issuer: Arc::new(TokenIssuer::new(rules, keys)),
             tokens: ArcSwapOption::empty(),
+            directory: Arc::clone(directory),
             outbound: outbound.clone(),
             hashing: Semaphore::new(HASHES),
             users,
@@ -217,12 +229,16 @@ impl Authorization {
         moment().map_or_else(unwell, |moment| self.server.visit(path, is_other, address, &moment))
     }
 
-    /// The principals that have signed in in this browser to visit a page of the gateway.
+    /// Those who have signed in in this browser to visit a page of the gateway.
     #[must_use]
-    pub fn visitors(&self, cookies: &str) -> Vec<String> {
+    pub fn visitors(&self, cookies: &str) -> Vec<Visitor> {
         self.refresh_users();
-        let visitors = self.server.visitors(cookies, unix_millis());
-        visitors.iter().map(|user| format!("{LOCAL_USERS}:{user}")).collect()
+        let visitor = |user: String| {
+            let principal = format!("{LOCAL_USERS}:{user}");
+            let standing = self.directory.load().standing(&principal, Said::default(), None);
+            Visitor { principal, standing }
+        };
+        self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
     }
 
     /// A person says yes or no.

@@ -64,7 +64,9 @@ impl Kept {
         self.sweep(moment.now);
         if self.grants.len() >= MAX_GRANTS {
             let first = self.grants.iter().min_by_key(|(_, grant)| grant.expires).map(|(id, _)| id.clone());
-            first.map(|id| self.end(&id));
+            if let Some(id) = first {
+                self.end(&id);
+            }
         }
         let id: String = moment.draw();
         let refresh = format!("{id}.{}", moment.draw());

@@ -15,12 +15,12 @@ use signalbox_testkit::openssl::Authority;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::built;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
-use signalbox_testkit::scene::{child, eventually, files_holding, signalbox, text};
+use signalbox_testkit::scene::{PATIENCE, child, eventually, files_holding, signalbox, text};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio_rustls::TlsAcceptor;
@@ -196,6 +196,41 @@ fn pair(answer: &HttpAnswer) -> (String, String) {
     (text("access_token"), text("refresh_token"))
 }
 
+/// The authorization-server mode of the public conformance runner, whose browser we are.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_conformance_runner_finds_nothing_wrong_with_the_authorization_server() {
+    let gateway = gateway("").await;
+    let back = free_address().unwrap();
+    let http = HttpClient::new(gateway.address());
+    let body = json!({"client_name": "Judge", "redirect_uris": [format!("http://{back}/callback")]}).to_string();
+    let registered = http.send(Method::POST, "/auth/register", Bytes::from(body)).await.unwrap();
+    let client = document(&registered)["client_id"].as_str().unwrap().to_owned();
+    let issuer = format!("http://{}", gateway.address());
+    let mut command = Command::new(clients::run_script());
+    command.args(["conformance-0.2", "authorization", "--url", &issuer, "--resource", &gateway.url()]);
+    command.args([&format!("--client-id={client}"), "-p", &back.port().to_string()]);
+    let mut runner = command.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(runner.stdout.take().unwrap()).lines();
+    let mut said = String::new();
+    let reading = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.starts_with(&format!("{issuer}/auth/authorize")) {
+                let done = clients::run(&["person", &line, "ada", PASSWORD]).await.unwrap();
+                assert!(done.unwrap()["end"].as_str().unwrap().contains("code="));
+            }
+            said.push_str(&line);
+            said.push('\n');
+        }
+    };
+    tokio::time::timeout(PATIENCE * 4, reading).await.expect("the runner comes to an end");
+    let ended = runner.wait().await.unwrap();
+    if ended.code() == Some(77) && std::env::var("CI").as_deref() != Ok("true") {
+        eprintln!("SKIP conformance-0.2: run script/install-test-deps");
+        return;
+    }
+    assert!(ended.success() && said.contains("Total: 3 passed, 0 failed"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_r1_the_metadata_of_the_resource_name_the_gateway_as_its_authorization_server() {
     let gateway = gateway("").await;
@@ -299,7 +334,7 @@ async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     let address = free_address().unwrap();
     let more = format!(
         "[auth.outbound]\nallow = ['127.0.0.1']\npublic_url = 'http://{address}'\n\
-         [backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'",
+         [backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'\nper_user = true",
         server.url()
     );
     let gateway = gateway_at(address, &more).await;

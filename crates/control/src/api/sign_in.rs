@@ -4,7 +4,7 @@ use super::routes::ADMIN;
 use super::{Served, authorization};
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
-use signalbox_assembly::authorization::Authorization;
+use signalbox_assembly::authorization::{Authorization, Visitor};
 use signalbox_engine::Proof;
 use signalbox_oauth::oauth_credentials::EVERYBODY;
 use signalbox_oauth::oauth_desk::Page;
@@ -22,7 +22,7 @@ pub(super) struct SignInPages {
 
 impl SignInPages {
     /// Who has signed in in this browser.
-    fn visitors(&self, request: &RoutedRequest) -> Vec<String> {
+    fn visitors(&self, request: &RoutedRequest) -> Vec<Visitor> {
         self.server.as_ref().map(|server| server.visitors(&authorization::cookies(request))).unwrap_or_default()
     }
 
@@ -45,7 +45,7 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
         Some(holder) if pages.must_prove(&request) => {
             let visitors = pages.visitors(&request);
             match &pages.server {
-                Some(server) if !visitors.contains(&holder.subject) => {
+                Some(server) if !visitors.iter().any(|one| is_holder(one, &holder)) => {
                     let address = authorization::address(&request);
                     Ok(authorization::answer(server.visit(&request.path, !visitors.is_empty(), address)))
                 }
@@ -68,12 +68,17 @@ pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) ->
     }
     if pages.must_prove(&request) {
         let holder = desk.returning(request.query.get("state").unwrap_or_default());
-        if !holder.is_some_and(|holder| pages.visitors(&request).contains(&holder.subject)) {
+        if !holder.is_some_and(|holder| pages.visitors(&request).iter().any(|one| is_holder(one, &holder))) {
             return Err(Problem::new(StatusCode::FORBIDDEN, "this answer belongs to somebody else's sign-in"));
         }
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     Ok(render(&desk.callback(pairs).await))
+}
+
+/// Whether the token is the visitor's own, or one of all callers and the visitor an administrator.
+fn is_holder(visitor: &Visitor, holder: &Holder) -> bool {
+    visitor.principal == holder.subject || (holder.subject == EVERYBODY && visitor.standing.has_role(ADMIN))
 }
 
 /// A browser behind a proxy on this machine comes from loopback too, so that is enough only for holders who have proved nothing that a
