@@ -3,6 +3,7 @@
 //
 //   person.mjs URL USER PASSWORD [allow|deny]
 //
+// With MCP_TEST_PROVIDER the person signs in at the provider that the first page offers, whose pages ask for a name and for consent.
 // With MCP_TEST_BROWSER, the path of a Chromium, a real browser does it; otherwise the forms are posted by hand. Prints
 // {"pages": [title, …], "end": URL}. Nothing is pressed that is not on the page.
 import { spawn } from 'node:child_process';
@@ -13,12 +14,15 @@ import { join } from 'node:path';
 const PATIENCE = 120_000;
 const [url, user, password, answer = 'allow'] = process.argv.slice(2);
 const browser = process.env.MCP_TEST_BROWSER;
+const provider = !!process.env.MCP_TEST_PROVIDER;
+const back = new URL(url).searchParams.get('redirect_uri');
+const plain = (text) => text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>')
+  .replaceAll('&amp;', '&');
 
 /** Posts the forms of the pages by hand. */
 async function byForms() {
   const cookies = new Map();
   const pages = [];
-  const home = new URL(url).origin;
   const go = async (at, init = {}) => {
     const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
     const reply = await fetch(at, { ...init, redirect: 'manual', headers: { ...init.headers, ...(cookie && { cookie }) } });
@@ -30,24 +34,27 @@ async function byForms() {
   };
   let at = url;
   let reply = await go(at);
-  for (let step = 0; step < 10; step += 1) {
-    const next = reply.headers.get('location');
+  for (let step = 0; step < 20; step += 1) {
+    const html = reply.headers.has('location') ? '' : await reply.text();
+    const next = reply.headers.get('location') ?? html.match(/http-equiv="refresh" content="0;url=([^"]*)"/)?.[1];
     if (next) {
-      at = new URL(next, at).href;
+      at = new URL(plain(next), at).href;
       reply = await go(at);
-      if (new URL(at).origin !== home) return { pages, end: at };
+      if (at.startsWith(back)) return { pages, end: at };
       continue;
     }
-    const html = await reply.text();
     pages.push(html.match(/<title>([^<]*)/)?.[1] ?? html);
-    const [, action, body] = html.match(/<form method="post" action="([^"]+)">(.*?)<\/form>/s) ?? [];
+    const forms = [...html.matchAll(/<form[^>]* action="([^"]+)"[^>]*>(.*?)<\/form>/gs)];
+    const [, action, body] = forms.find(([, , inside]) => provider && inside.includes('name="provider"')) ?? forms[0] ?? [];
     if (!action) return { pages, end: at };
     const form = new URLSearchParams();
     for (const [, name, value] of body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)) form.set(name, value);
+    if (body.includes('name="provider"')) form.set('provider', '1');
+    if (body.includes('name="login"')) { form.set('login', user); form.set('password', password); }
     if (body.includes('name="user"')) { form.set('user', user); form.set('password', password); }
     if (body.includes(`name="answer" value="${answer}"`)) form.set('answer', answer);
     at = new URL(action, at).href;
-    reply = await go(at, { method: 'POST', body: form, headers: { origin: home } });
+    reply = await go(at, { method: 'POST', body: form, headers: { origin: new URL(at).origin } });
   }
   return { pages, end: at };
 }
@@ -85,22 +92,24 @@ async function byBrowser() {
     const look = async (expression) => (await ask('Runtime.evaluate', { expression, returnByValue: true })).result?.value;
     const pages = [];
     await ask('Page.navigate', { url });
-    const home = new URL(url).origin;
     const fill = `(() => {
-      const user = document.querySelector('input[name=user]');
+      const user = document.querySelector('input[name=user], input[name=login]');
+      const elsewhere = ${provider} && document.querySelector('button[name=provider]');
+      const prompt = document.querySelector('input[name=prompt]');
       const answer = document.querySelector('button[name=answer][value=${answer}]');
       if (document.readyState !== 'complete' || window.pressed) return null;
-      if (user) {
+      if (elsewhere) { window.pressed = true; elsewhere.click(); } else if (user) {
         user.value = ${JSON.stringify(user)};
         document.querySelector('input[name=password]').value = ${JSON.stringify(password)};
         window.pressed = true;
         document.querySelector('form button').click();
       } else if (answer) { window.pressed = true; answer.click(); }
+      else if (prompt) { window.pressed = true; prompt.form.querySelector('button').click(); }
       return document.title;
     })()`;
     const end = await until(async () => {
       const at = await look('location.href');
-      if (at && at.startsWith('http') && new URL(at).origin !== home) return at;
+      if (at?.startsWith(back)) return at;
       const title = await look(fill);
       if (title && pages.at(-1) !== title) pages.push(title);
       return null;

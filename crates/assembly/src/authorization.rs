@@ -7,12 +7,13 @@
 //! ```
 
 use crate::key_file::{FOLDER, lock};
+use crate::openid::OpenId;
 use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use rustix::fs::FlockOperation;
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
-    AuthorizationServer, Authorize, Damaged, Moment, Refusal, Reply, Settings, SignInStep, TokenSigner,
+    AuthorizationServer, Authorize, Consented, Damaged, Moment, Refusal, Reply, Settings, SignInStep, TokenSigner,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
@@ -97,6 +98,7 @@ pub struct Authorization {
     tokens: ArcSwapOption<TokenAuthenticator>,
     directory: Arc<ArcSwap<Directory>>,
     outbound: Outbound,
+    openid: Option<OpenId>,
     hashing: Semaphore,
     users: UserFile,
     stamp: Mutex<Option<(SystemTime, u64)>>,
@@ -120,6 +122,7 @@ impl Authorization {
     ) -> Result<Self, AuthServerError> {
         let folder = data_dir.join(FOLDER);
         let settings = settings(auth, server, resource)?;
+        let openid = server.openid.as_ref().map(|provider| OpenId::new(provider, &settings.issuer));
         let held = hold(&folder.join("server.lock"))?;
         let signer = TokenSigner::new(&signing_key(&folder.join("server.key"))?.to_seed()?)?;
         let rules = rules(&settings);
@@ -139,6 +142,7 @@ impl Authorization {
             tokens: ArcSwapOption::empty(),
             directory: Arc::clone(directory),
             outbound: outbound.clone(),
+            openid,
             hashing: Semaphore::new(HASHES),
             users,
             stamp,
@@ -242,9 +246,38 @@ impl Authorization {
     }
 
     /// A person says yes or no.
-    #[must_use]
-    pub fn consent(&self, form: &str, cookies: &str) -> Reply {
-        moment().map_or_else(unwell, |moment| self.server.consent(form, cookies, &moment))
+    pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
+        let Some(moment) = moment() else { return unwell() };
+        let ticket = match (self.server.consent(form, cookies, &moment), &self.openid) {
+            (Consented::Reply(reply), _) => return reply,
+            (Consented::Forward(_), None) => return unwell(),
+            (Consented::Forward(ticket), Some(_)) => ticket,
+        };
+        let Some(openid) = &self.openid else { return unwell() };
+        match openid.begin(&self.outbound, &ticket, &moment).await {
+            Ok(url) => self.server.forward(&url),
+            Err(error) => {
+                tracing::warn!(%error, "people cannot sign in at the OpenID provider");
+                self.server.returned(&ticket, None, &moment)
+            }
+        }
+    }
+
+    /// A person comes back from the provider.
+    pub async fn openid(&self, query: &[(&str, &str)], cookies: &str) -> Reply {
+        let (Some(openid), Some(moment)) = (&self.openid, moment()) else { return unwell() };
+        let param = |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let pending = param("state").and_then(|state| openid.take(state, moment.now));
+        // Nothing is redeemed for a browser that was not sent there.
+        let Some(pending) = pending.filter(|one| self.server.is_sent(&one.ticket, cookies, moment.now)) else {
+            return self.server.late();
+        };
+        let person = openid.person(&self.outbound, &pending, (param("code"), param("iss")), moment.now).await;
+        match &person {
+            Ok(person) => tracing::info!(user = person.name, "signed in by the OpenID provider"),
+            Err(error) => tracing::warn!(%error, "a sign-in by the OpenID provider failed"),
+        }
+        self.server.returned(&pending.ticket, person.ok(), &moment)
     }
 
     /// A client asks for tokens.
@@ -337,6 +370,7 @@ fn settings(auth: &Auth, server: &AuthServer, resource: &str) -> Result<Settings
         registration: server.registration,
         access_lifetime: server.access_lifetime,
         refresh_lifetime: server.refresh_lifetime,
+        provider: server.openid.as_ref().map(|provider| provider.name.clone()),
     })
 }
 
@@ -350,7 +384,7 @@ fn rules(settings: &Settings) -> IssuerRules {
         skew: 0,
         subject_claim: "sub".to_owned(),
         role_claims: Vec::new(),
-        group_claims: Vec::new(),
+        group_claims: vec!["groups".to_owned()],
         require_id: true,
     }
 }

@@ -14,6 +14,7 @@ pub mod live;
 pub mod live_line;
 pub mod logging;
 pub mod name_check;
+mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod recording;

@@ -1,7 +1,7 @@
 //! How often something may be tried: a count per key and window of time.
 
+use core::net::IpAddr;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 /// The most keys that are counted. When there are more, those that began first are forgotten.
 const MAX_KEYS: usize = 10_000;

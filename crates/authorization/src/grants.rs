@@ -2,6 +2,7 @@
 
 use crate::client::Client;
 use crate::moment::{Moment, hashed, same};
+use crate::password::LocalUsers;
 use crate::reply::Refusal;
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,36 @@ pub const MAX_GRANTS: usize = 10_000;
 /// A client that nobody has used for so long makes room for others, in milliseconds.
 const UNUSED: u64 = 24 * 3_600 * 1_000;
 
+/// A person, as tokens name it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Person {
+    /// The name of a local user, or one of a provider, which has a `:` in it as no local one has.
+    pub name: String,
+    /// The groups that a provider says it is in.
+    pub groups: Vec<String>,
+}
+
+impl Person {
+    /// A local user.
+    pub(crate) fn local(name: &str) -> Self {
+        Self { name: name.to_owned(), groups: Vec::new() }
+    }
+}
+
+/// Whether this is the name of a local user who is no longer there.
+pub(crate) fn is_gone(name: &str, users: &LocalUsers) -> bool {
+    !name.contains(':') && !users.knows(name)
+}
+
 /// What a person allowed a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Grant {
     pub client: String,
-    /// The name of the local user.
+    /// The name of the person.
     pub user: String,
+    /// The groups that a provider said the person is in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
     pub scopes: Vec<String>,
     /// The hash of the refresh token that is good.
     pub refresh: String,
@@ -56,7 +81,7 @@ impl Kept {
     pub fn open(
         &mut self,
         client: &str,
-        user: String,
+        person: Person,
         scopes: Vec<String>,
         settings: &Settings,
         moment: &Moment,
@@ -71,8 +96,15 @@ impl Kept {
         let id: String = moment.draw();
         let refresh = format!("{id}.{}", moment.draw());
         let expires = moment.after(settings.refresh_lifetime.as_secs());
-        let grant =
-            Grant { client: client.to_owned(), user, scopes, refresh: hashed(&refresh), expires, tokens: Vec::new() };
+        let grant = Grant {
+            client: client.to_owned(),
+            user: person.name,
+            groups: person.groups,
+            scopes,
+            refresh: hashed(&refresh),
+            expires,
+            tokens: Vec::new(),
+        };
         self.grants.insert(id.clone(), grant);
         (id, refresh)
     }

@@ -35,12 +35,13 @@ mod sign_in;
 mod tokens;
 
 pub use access_token::TokenSigner;
+pub use grants::Person;
 pub use moment::Moment;
 pub use password::{LocalUsers, PasswordCheck, UserError};
 pub use reply::{Refusal, Reply};
 pub use server::{AuthorizationServer, Authorize, Damaged};
 pub use settings::Settings;
-pub use sign_in::{SignInStep, SignedIn};
+pub use sign_in::{Consented, SignInStep, SignedIn};
 
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,8 @@ pub const AUTHORIZE: &str = "/auth/authorize";
 pub const SIGN_IN: &str = "/auth/sign-in";
 /// Where a person says yes or no.
 pub const CONSENT: &str = "/auth/consent";
+/// Where the provider sends people back to.
+pub const OPENID: &str = "/auth/openid";
 /// Where clients get tokens.
 pub const TOKEN: &str = "/auth/token";
 /// Where clients register themselves.

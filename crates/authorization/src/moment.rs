@@ -3,28 +3,27 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// One request's time and randomness.
 pub struct Moment {
     /// The time, in milliseconds since 1970.
     pub now: u64,
     seed: [u8; 32],
-    drawn: Cell<u8>,
+    drawn: AtomicU8,
 }
 
 impl Moment {
     /// This time, with a seed that nobody else has and that is used for nothing else.
     #[must_use]
     pub fn new(now: u64, seed: [u8; 32]) -> Self {
-        Self { now, seed, drawn: Cell::new(0) }
+        Self { now, seed, drawn: AtomicU8::new(0) }
     }
 
     /// A value of 256 bits that nobody can guess, another one each time.
     #[must_use]
     pub fn draw(&self) -> String {
-        let turn = self.drawn.get();
-        self.drawn.set(turn.wrapping_add(1));
+        let turn = self.drawn.fetch_add(1, Ordering::Relaxed);
         let mut input = self.seed.to_vec();
         input.push(turn);
         URL_SAFE_NO_PAD.encode(digest(&SHA256, &input))

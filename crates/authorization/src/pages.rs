@@ -15,7 +15,7 @@ font:inherit;padding:.4rem}button{font:inherit;padding:.4rem 1.2rem;margin:1rem 
 overflow-wrap:anywhere}.bad{color:#a00}";
 
 /// Asks who it is: for this client, or for the gateway itself.
-pub(crate) fn sign_in(ticket: &str, client: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
+pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
     let why = match client {
         Some(name) => format!("<b>{}</b> wants to use the tools of this gateway on your behalf.", escaped(name)),
         None => "This page is only for the person who was sent to it.".to_owned(),
@@ -25,18 +25,47 @@ pub(crate) fn sign_in(ticket: &str, client: Option<&str>, wrong: Option<(u16, &s
         None => (200, String::new()),
     };
     let hidden = hidden(ticket);
+    let elsewhere = provider.map_or_else(String::new, |provider| {
+        format!(
+            "<form method=\"post\" action=\"{SIGN_IN}\">{hidden}\
+             <button name=\"provider\" value=\"1\">Sign in with {}</button></form>",
+            escaped(provider)
+        )
+    });
     let body = format!(
         "<h1>Sign in</h1><p>{why}</p>{told}\
          <form method=\"post\" action=\"{SIGN_IN}\">{hidden}\
          <label>User<input name=\"user\" autocomplete=\"username\" autocapitalize=\"none\" required autofocus></label>\
          <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\
-         <button>Sign in</button></form>"
+         <button>Sign in</button></form>{elsewhere}"
     );
     page(status, "Sign in", &body, "'self'")
 }
 
+/// Sends the browser on to the provider. An answer to a form could not lead to every provider: the policy of the page holds for all that
+/// it is led on to.
+pub(crate) fn forward(url: &str) -> Reply {
+    let url = escaped(url);
+    let body = format!(
+        "<meta http-equiv=\"refresh\" content=\"0;url={url}\"><h1>Sign in</h1><p><a href=\"{url}\">Go on to sign in</a></p>"
+    );
+    page(200, "Sign in", &body, "'none'")
+}
+
+/// Who is to say yes to a client.
+pub(crate) enum Asking<'a> {
+    /// This local user, who has signed in.
+    User(&'a str),
+    /// Somebody who will sign in at this provider.
+    Provider(&'a str),
+}
+
 /// Asks whether the client may have what it asks for.
-pub(crate) fn consent(ticket: &str, asked: &Asked, user: &str) -> Reply {
+pub(crate) fn consent(ticket: &str, asked: &Asked, asking: &Asking<'_>) -> Reply {
+    let who = match asking {
+        Asking::User(user) => format!("You are signed in as <b>{}</b>.", escaped(user)),
+        Asking::Provider(name) => format!("If you allow it, you go on to sign in with <b>{}</b>.", escaped(name)),
+    };
     let scopes = match asked.scopes.is_empty() {
         true => "the tools, prompts and resources that are open to you".to_owned(),
         false => asked.scopes.iter().map(|scope| escaped(scope)).collect::<Vec<_>>().join(", "),
@@ -46,10 +75,9 @@ pub(crate) fn consent(ticket: &str, asked: &Asked, user: &str) -> Reply {
         false => "as it calls itself; nobody has checked that".to_owned(),
     };
     let body = format!(
-        "<h1>Allow access?</h1><p>You are signed in as <b>{}</b>.</p><dl><dt>Application</dt><dd><b>{}</b> ({known_by})</dd><dt>May use</dt><dd>{scopes}</dd>\
+        "<h1>Allow access?</h1><p>{who}</p><dl><dt>Application</dt><dd><b>{}</b> ({known_by})</dd><dt>May use</dt><dd>{scopes}</dd>\
          <dt>Goes on to</dt><dd>{}</dd></dl><form method=\"post\" action=\"{CONSENT}\">{}\
          <button name=\"answer\" value=\"allow\">Allow</button><button name=\"answer\" value=\"deny\">Deny</button></form>",
-        escaped(user),
         escaped(&asked.client.name),
         escaped(&host(&asked.redirect_uri)),
         hidden(ticket),

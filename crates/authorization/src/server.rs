@@ -4,7 +4,7 @@ use crate::access_token::TokenSigner;
 use crate::asked::{Asked, Parameters};
 use crate::attempts::{Attempts, address_key};
 use crate::client::Client;
-use crate::grants::Kept;
+use crate::grants::{Kept, is_gone};
 use crate::moment::Moment;
 use crate::password::LocalUsers;
 use crate::reply::{Refusal, Reply};
@@ -12,11 +12,11 @@ use crate::settings::Settings;
 use crate::sign_in::SignIns;
 use crate::tokens::Codes;
 use crate::{metadata, pages};
+use core::net::IpAddr;
 use serde_json::{Value, json};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_oauth::client_identity::is_client_metadata_url;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard};
 
 /// How long a client's metadata document is good, in milliseconds.
@@ -128,7 +128,7 @@ impl AuthorizationServer {
     /// Takes over the users. Grants of those who are gone end; returns how many.
     pub fn replace_users(&self, users: LocalUsers) -> usize {
         let mut inner = self.inner();
-        let ended = inner.kept.end_where(|grant| !users.knows(&grant.user));
+        let ended = inner.kept.end_where(|grant| is_gone(&grant.user, &users));
         inner.unsaved |= ended > 0;
         inner.users = users;
         ended
@@ -152,7 +152,9 @@ impl AuthorizationServer {
             Known::Unread => {
                 return stop(429, "Too many applications were named from your network; try again in a minute.");
             }
-            Known::Refused => return stop(400, "What the application publishes about itself cannot be used."),
+            Known::Refused => {
+                return stop(400, "What the application publishes about itself cannot be used.");
+            }
             Known::Nobody => {
                 return stop(
                     400,

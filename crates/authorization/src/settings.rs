@@ -19,6 +19,8 @@ pub struct Settings {
     pub access_lifetime: Duration,
     /// How long a refresh token is good that nobody uses.
     pub refresh_lifetime: Duration,
+    /// What the provider is called at which people may sign in, if there is one.
+    pub provider: Option<String>,
 }
 
 impl Settings {
@@ -30,7 +32,9 @@ impl Settings {
 
     /// Those of the scopes asked for that there are; the default where none is asked for.
     pub(crate) fn granted(&self, asked: Option<&str>) -> Vec<String> {
-        let Some(asked) = asked.filter(|asked| !asked.trim().is_empty()) else { return self.default_scopes.clone() };
+        let Some(asked) = asked.filter(|asked| !asked.trim().is_empty()) else {
+            return self.default_scopes.clone();
+        };
         let mut granted: Vec<String> = Vec::new();
         for scope in asked.split_ascii_whitespace().filter(|scope| self.scopes.iter().any(|known| known == scope)) {
             if !granted.iter().any(|known| known == scope) {

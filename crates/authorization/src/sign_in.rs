@@ -5,14 +5,15 @@
 
 use crate::asked::{Asked, Parameters};
 use crate::attempts::{Attempts, address_key};
+use crate::grants::{Person, is_gone};
 use crate::moment::{Moment, hashed, same};
-use crate::pages;
+use crate::pages::{self, Asking};
 use crate::password::PasswordCheck;
 use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
 use crate::settings::Settings;
+use core::net::IpAddr;
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 /// How long a person has from the first page to the last, in seconds.
 const TIME: u64 = 600;
@@ -33,10 +34,12 @@ enum Purpose {
 }
 
 impl Purpose {
-    fn page(&self, ticket: &str, wrong: Option<(u16, &str)>) -> Reply {
+    fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
         match self {
-            Self::Client(asked) => pages::sign_in(ticket, Some(&asked.client.name), wrong),
-            Self::Visit(_) => pages::sign_in(ticket, None, wrong),
+            Self::Client(asked) => {
+                pages::sign_in(ticket, Some(&asked.client.name), settings.provider.as_deref(), wrong)
+            }
+            Self::Visit(_) => pages::sign_in(ticket, None, None, wrong),
         }
     }
 }
@@ -57,6 +60,10 @@ enum Stage {
     Fresh,
     /// This person has, and has not answered yet.
     SignedIn(String),
+    /// The person chose to sign in at the provider, and has not said yes to the client yet.
+    Elsewhere,
+    /// The person said yes, and was sent to the provider.
+    Sent,
 }
 
 /// All sign-ins under way.
@@ -106,6 +113,15 @@ pub enum SignInStep {
     Check(Box<SignedIn>),
 }
 
+/// What becomes of a person's answer.
+#[derive(Debug)]
+pub enum Consented {
+    /// This is answered.
+    Reply(Reply),
+    /// The person said yes and signs in at the provider: [`AuthorizationServer::returned`] goes on with this ticket.
+    Forward(String),
+}
+
 impl SignIns {
     /// Puts a request before whoever sits in front of the browser.
     pub fn begin(&mut self, asked: Asked, settings: &Settings, address: Option<IpAddr>, moment: &Moment) -> Reply {
@@ -129,7 +145,7 @@ impl SignIns {
             oldest.map(|ticket| self.open.remove(&ticket));
         }
         let (ticket, secret) = (moment.draw(), moment.draw());
-        let page = purpose.page(&ticket, wrong);
+        let page = purpose.page(&ticket, settings, wrong);
         let cookie = set_cookie(settings, &ticket, &secret);
         let expires = moment.after(TIME);
         self.open.insert(ticket, SignIn { purpose, cookie: hashed(&secret), expires, stage: Stage::Fresh });
@@ -156,15 +172,28 @@ impl AuthorizationServer {
     /// A person gives a name and a password.
     pub fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>, moment: &Moment) -> SignInStep {
         let late = || SignInStep::Reply(pages::stop(400, LATE));
-        let Some(parameters) = Parameters::read(form) else { return late() };
+        let Some(parameters) = Parameters::read(form) else {
+            return late();
+        };
         let ticket = parameters.get("ticket").unwrap_or_default();
         let mut inner = self.inner();
         let Inner { sign_ins, users, .. } = &mut *inner;
-        let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else { return late() };
+        let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else {
+            return late();
+        };
         let purpose = one.purpose.clone();
+        if matches!(one.stage, Stage::Sent) {
+            return late();
+        }
         // Whoever was signed in before, in the same browser, is no longer.
         one.stage = Stage::Fresh;
-        let again = |status, text| SignInStep::Reply(purpose.page(ticket, Some((status, text))));
+        if let (Some(provider), Some(_), Purpose::Client(asked)) =
+            (&self.settings.provider, parameters.get("provider"), &purpose)
+        {
+            one.stage = Stage::Elsewhere;
+            return SignInStep::Reply(pages::consent(ticket, asked, &Asking::Provider(provider)));
+        }
+        let again = |status, text| SignInStep::Reply(purpose.page(ticket, &self.settings, Some((status, text))));
         let user = parameters.get("user").unwrap_or_default();
         let Ok(check) = users.check(user, parameters.get("password").unwrap_or_default()) else {
             return again(401, WRONG);
@@ -183,11 +212,11 @@ impl AuthorizationServer {
             return pages::stop(400, LATE);
         };
         if !is_good || !users.knows(&checked.user) {
-            return one.purpose.page(&checked.ticket, Some((401, WRONG)));
+            return one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
         }
         one.stage = Stage::SignedIn(checked.user.clone());
         let page = match &one.purpose {
-            Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &checked.user),
+            Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &Asking::User(&checked.user)),
             Purpose::Visit(path) => Reply::redirect(path.clone()),
         };
         sign_ins.by_user.clear(&checked.user);
@@ -197,9 +226,11 @@ impl AuthorizationServer {
     /// The password could not be checked, because too many others are.
     pub fn busy(&self, checked: &SignedIn) -> Reply {
         let inner = self.inner();
-        let Some(one) = inner.sign_ins.open.get(&checked.ticket) else { return pages::stop(400, LATE) };
+        let Some(one) = inner.sign_ins.open.get(&checked.ticket) else {
+            return pages::stop(400, LATE);
+        };
         let text = "Many people sign in right now. Try again in a moment.";
-        one.purpose.page(&checked.ticket, Some((503, text)))
+        one.purpose.page(&checked.ticket, &self.settings, Some((503, text)))
     }
 
     /// Asks whoever comes to this path of the gateway who it is; then the browser is sent there again. Whoever has signed in before
@@ -224,32 +255,72 @@ impl AuthorizationServer {
                 _ => None,
             }
         };
-        tickets.iter().filter_map(&mut visitor).collect()
+        let found: Vec<String> = tickets.iter().filter_map(&mut visitor).collect();
+        found.into_iter().filter(|user| !is_gone(user, &inner.users)).collect()
     }
 
     /// A person says yes or no.
-    pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Reply {
-        let late = || pages::stop(400, LATE);
-        let Some(parameters) = Parameters::read(form) else { return late() };
-        let ticket = parameters.get("ticket").unwrap_or_default();
-        let mut inner = self.inner();
-        let found = inner.sign_ins.find(ticket, cookies, &self.settings, moment.now);
-        let answers = |one: &SignIn| matches!((&one.stage, &one.purpose), (Stage::SignedIn(_), Purpose::Client(_)));
-        if !found.is_some_and(|one| answers(one)) {
-            return late();
-        }
-        let removed = inner.sign_ins.open.remove(ticket);
-        let Some(SignIn { purpose: Purpose::Client(asked), stage: Stage::SignedIn(user), .. }) = removed else {
+    pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Consented {
+        let late = || Consented::Reply(pages::stop(400, LATE));
+        let Some(parameters) = Parameters::read(form) else {
             return late();
         };
-        let reply = match parameters.get("answer") {
-            Some("allow") => {
+        let ticket = parameters.get("ticket").unwrap_or_default();
+        let mut inner = self.inner();
+        let Some(one) = inner.sign_ins.find(ticket, cookies, &self.settings, moment.now) else {
+            return late();
+        };
+        let is_allowed = parameters.get("answer") == Some("allow");
+        let person = match (&one.stage, &one.purpose) {
+            (Stage::Elsewhere, _) if is_allowed => {
+                one.stage = Stage::Sent;
+                return Consented::Forward(ticket.to_owned());
+            }
+            (Stage::Elsewhere, Purpose::Client(_)) => None,
+            (Stage::SignedIn(user), Purpose::Client(_)) => is_allowed.then(|| Person::local(user)),
+            _ => return late(),
+        };
+        Consented::Reply(self.answered(&mut inner, ticket, person, moment))
+    }
+
+    /// Whether this browser was sent to the provider with this ticket.
+    #[must_use]
+    pub fn is_sent(&self, ticket: &str, cookies: &str, now: u64) -> bool {
+        let mut inner = self.inner();
+        let found = inner.sign_ins.find(ticket, cookies, &self.settings, now);
+        found.is_some_and(|one| matches!(one.stage, Stage::Sent))
+    }
+
+    /// A person whom [`Self::is_sent`] knows is back from the provider, which says who it is; nobody where it does not.
+    pub fn returned(&self, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
+        self.answered(&mut self.inner(), ticket, person, moment)
+    }
+
+    /// The page for a browser that comes back too late, or was never sent.
+    #[must_use]
+    pub fn late(&self) -> Reply {
+        pages::stop(400, LATE)
+    }
+
+    /// The page that sends the browser to the provider.
+    #[must_use]
+    pub fn forward(&self, url: &str) -> Reply {
+        pages::forward(url)
+    }
+
+    /// Ends a sign-in with a code for whoever allowed it, or without.
+    fn answered(&self, inner: &mut Inner, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
+        let Some(SignIn { purpose: Purpose::Client(asked), .. }) = inner.sign_ins.open.remove(ticket) else {
+            return pages::stop(400, LATE);
+        };
+        let reply = match person {
+            Some(person) => {
                 let code = moment.draw();
                 let reply = asked.answer(&self.settings, &[("code", &code)]);
-                inner.codes.keep(&code, asked, user, moment);
+                inner.codes.keep(&code, asked, person, moment);
                 reply
             }
-            _ => asked.refused(&self.settings, Refusal::new("access_denied", "the person did not allow it")),
+            None => asked.refused(&self.settings, Refusal::new("access_denied", "the person did not allow it")),
         };
         reply.with("set-cookie", clear_cookie(&self.settings, ticket))
     }

@@ -25,6 +25,7 @@ fn settings() -> Settings {
         registration: true,
         access_lifetime: Duration::from_secs(600),
         refresh_lifetime: Duration::from_secs(3_600),
+        provider: None,
     }
 }
 
@@ -130,7 +131,10 @@ impl Scene {
 
     fn consent(&self, ticket: &str, answer: &str) -> Reply {
         let form = form::write(&[("ticket", ticket), ("answer", answer)]);
-        self.server.consent(&form, &self.cookies, &self.moment())
+        match self.server.consent(&form, &self.cookies, &self.moment()) {
+            Consented::Reply(reply) => reply,
+            Consented::Forward(ticket) => panic!("forwards {ticket}"),
+        }
     }
 
     /// The whole way to a code.
@@ -514,6 +518,37 @@ fn a_p5_whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
     assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY);
     scene.pass(600);
     assert_eq!(scene.server.visitors(&visit, scene.now.get()), NOBODY, "a visit is over after a while");
+}
+
+#[test]
+fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
+    let mut scene = Scene::with(Settings { provider: Some("Corp".to_owned()), ..settings() }, "");
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
+    let SignInStep::Reply(page) = scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment()) else {
+        panic!()
+    };
+    assert!(page.body.contains("sign in with <b>Corp</b>") && page.body.contains("127.0.0.1:3000"), "{}", page.body);
+    let now = scene.now.get();
+    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "nobody has said yes");
+    let allow = form::write(&[("ticket", &ticket), ("answer", "allow")]);
+    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &scene.moment()) else { panic!() };
+    assert_eq!(sent, ticket);
+    assert!(scene.server.is_sent(&ticket, &scene.cookies, now) && !scene.server.is_sent(&ticket, "", now));
+    let person = Person { name: "openid:42".to_owned(), groups: vec!["ops".to_owned()] };
+    let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
+    let code = query_of(&reply, "code").unwrap();
+    let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
+    assert_eq!((&claims(&access)["sub"], &claims(&access)["groups"]), (&json!("openid:42"), &json!(["ops"])));
+    assert_eq!(scene.server.replace_users(LocalUsers::default()), 0, "a person of the provider is no local user");
+    assert_eq!(scene.refresh(&client, &refresh).status, 200);
+    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "a ticket is good once");
+    let ticket = scene.begin(&client);
+    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
+    scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment());
+    let denied = scene.consent(&ticket, "deny");
+    assert_eq!(query_of(&denied, "error").as_deref(), Some("access_denied"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Codes for tokens, refresh tokens for the next ones, and the end of both.
 
 use crate::asked::{Asked, Parameters, check_resource, is_unreserved};
+use crate::grants::{Person, is_gone};
 use crate::moment::{Moment, hashed, same};
 use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
@@ -23,18 +24,18 @@ pub(crate) struct Codes(HashMap<String, Code>);
 struct Code {
     given: u64,
     /// What it stands for, while it has not been used.
-    open: Option<(Asked, String)>,
+    open: Option<(Asked, Person)>,
     /// The grant that it was used for.
     grant: Option<String>,
 }
 
 impl Codes {
-    pub fn keep(&mut self, code: &str, asked: Asked, user: String, moment: &Moment) {
+    pub fn keep(&mut self, code: &str, asked: Asked, person: Person, moment: &Moment) {
         self.0.retain(|_, code| code.given.saturating_add(CODE_MEMORY * 1_000) > moment.now);
         if self.0.len() >= MAX_CODES {
             self.0.clear();
         }
-        self.0.insert(hashed(code), Code { given: moment.now, open: Some((asked, user)), grant: None });
+        self.0.insert(hashed(code), Code { given: moment.now, open: Some((asked, person)), grant: None });
     }
 }
 
@@ -64,7 +65,7 @@ impl AuthorizationServer {
         let mut inner = self.inner();
         let known = inner.codes.0.get_mut(&hashed(code)).ok_or(BAD_CODE)?;
         // Whatever comes of it, the code is used up.
-        let Some((asked, user)) = known.open.take() else {
+        let Some((asked, person)) = known.open.take() else {
             if let Some(grant) = known.grant.take() {
                 inner.kept.end(&grant);
                 inner.unsaved = true;
@@ -82,10 +83,10 @@ impl AuthorizationServer {
         if !fits || !same(&pkce::challenge(verifier), &asked.challenge) {
             return Err(Refusal::new("invalid_grant", "code_verifier is not that of the challenge"));
         }
-        if !inner.users.knows(&user) {
+        if is_gone(&person.name, &inner.users) {
             return Err(BAD_CODE);
         }
-        let (grant, refresh) = inner.kept.open(client, user, asked.scopes.clone(), &self.settings, moment);
+        let (grant, refresh) = inner.kept.open(client, person, asked.scopes.clone(), &self.settings, moment);
         if let Some(known) = inner.codes.0.get_mut(&hashed(code)) {
             known.grant = Some(grant.clone());
         }
@@ -102,7 +103,9 @@ impl AuthorizationServer {
         // A refusal may have ended a grant. Whoever makes tokens up must not make us write all the time.
         inner.unsaved |= inner.kept.grants.len() != before;
         let (grant, next) = rotated?;
-        let Some(kept) = inner.kept.grants.get(&grant) else { return Err(BAD_CODE) };
+        let Some(kept) = inner.kept.grants.get(&grant) else {
+            return Err(BAD_CODE);
+        };
         let scopes = match parameters.get("scope") {
             None => kept.scopes.clone(),
             Some(asked) => {
@@ -126,7 +129,7 @@ impl AuthorizationServer {
         let grant = inner.kept.grants.get_mut(id).ok_or(BAD_CODE)?;
         let (token_id, seconds) = (moment.draw(), self.settings.access_lifetime.as_secs());
         let now = moment.now / 1_000;
-        let claims = json!({
+        let mut claims = json!({
             "iss": self.settings.issuer,
             "aud": self.settings.resource,
             "sub": grant.user,
@@ -136,6 +139,9 @@ impl AuthorizationServer {
             "jti": token_id,
             "scope": scopes.join(" "),
         });
+        if let Some(claims) = claims.as_object_mut().filter(|_| !grant.groups.is_empty()) {
+            claims.insert("groups".to_owned(), json!(grant.groups));
+        }
         grant.tokens.push((token_id, moment.after(seconds)));
         inner.unsaved = true;
         Ok(Reply::json(

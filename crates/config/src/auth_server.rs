@@ -3,6 +3,7 @@
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
+use signalbox_oauth::SecretText;
 use signalbox_oauth::web_address::WebAddress;
 use std::time::Duration;
 
@@ -20,6 +21,27 @@ pub struct AuthServer {
     pub access_lifetime: Duration,
     /// How long a refresh token is good that nobody uses.
     pub refresh_lifetime: Duration,
+    /// The OpenID provider at which people may sign in.
+    pub openid: Option<OpenIdProvider>,
+}
+
+/// An OpenID provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenIdProvider {
+    /// The exact issuer.
+    pub issuer: String,
+    /// The `client_id` of the gateway there.
+    pub client_id: String,
+    /// Its secret there.
+    pub secret: Option<SecretText>,
+    /// What people know it by.
+    pub name: String,
+    /// What is asked for besides `openid`.
+    pub scopes: Vec<String>,
+    /// The claim that names the person.
+    pub subject_claim: String,
+    /// The claims that hold groups.
+    pub group_claims: Vec<String>,
 }
 
 /// Check the table. `None` where the server is off.
@@ -37,8 +59,43 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<AuthServer>, ConfigError
         registration: table.flag("registration")?,
         access_lifetime: table.duration("access_lifetime")?,
         refresh_lifetime: table.duration("refresh_lifetime")?,
+        openid: openid(&table.table("openid")?)?,
     };
     Ok(table.flag("enabled")?.then_some(server))
+}
+
+fn openid(table: &Table<'_>) -> Result<Option<OpenIdProvider>, ConfigError> {
+    if table.entries.is_empty() {
+        return Ok(None);
+    }
+    let given = |key: &str| Ok::<_, ConfigError>(table.text(key)?.filter(|text| !text.value.is_empty()));
+    let (Some(issuer), Some(client_id)) = (given("issuer")?, given("client_id")?) else {
+        return Err(table.error(Problem::Needs("an `issuer` and a `client_id`")));
+    };
+    let Some(address) = WebAddress::read(&issuer.value) else {
+        return Err(bad(table, &issuer, "an https address"));
+    };
+    let secret = match given("client_secret_env")? {
+        None => None,
+        Some(text) => {
+            let unset = Problem::BadHiddenValue("the name of a variable that is set in the environment");
+            let secret = (table.document.env)(&text.value).filter(|secret| !secret.is_empty());
+            Some(SecretText::new(secret.ok_or_else(|| table.key_error("client_secret_env", unset))?))
+        }
+    };
+    let host = address.origin.split_once("://").map(|(_, host)| host.to_owned()).unwrap_or_default();
+    let values =
+        |key: &str| Ok::<Vec<String>, ConfigError>(table.texts(key)?.into_iter().map(|one| one.value).collect());
+    let groups = if table.has("group_claims") { values("group_claims")? } else { vec!["groups".to_owned()] };
+    Ok(Some(OpenIdProvider {
+        issuer: issuer.value,
+        client_id: client_id.value,
+        secret,
+        name: given("name")?.map_or(host, |text| text.value),
+        scopes: values("scopes")?,
+        subject_claim: given("subject_claim")?.map_or_else(|| "sub".to_owned(), |text| text.value),
+        group_claims: groups,
+    }))
 }
 
 /// The names of issuers under `auth.jwt` must not be those of local users.
@@ -98,6 +155,17 @@ mod tests {
             let error = load(&format!("[auth.server]\nissuer = '{bad}'")).unwrap_err();
             assert!(error.contains("an https address without a path"), "{bad}: {error}");
         }
+    }
+
+    #[test]
+    fn a_provider_needs_an_issuer_and_a_client_id() {
+        let text = "[auth.server]\nenabled = true\n[auth.server.openid]\nissuer = 'https://idp.example/a'\n";
+        assert!(load(text).unwrap_err().contains("needs an `issuer` and a `client_id`"));
+        let openid = load(&format!("{text}client_id = 'box'")).unwrap().server.unwrap().openid.unwrap();
+        assert_eq!((openid.name.as_str(), openid.subject_claim.as_str()), ("idp.example", "sub"));
+        assert_eq!((openid.group_claims, openid.secret), (vec!["groups".to_owned()], None));
+        let unset = load(&format!("{text}client_id = 'box'\nclient_secret_env = 'NONE'")).unwrap_err();
+        assert!(unset.contains("set in the environment"), "{unset}");
     }
 
     #[test]

@@ -205,6 +205,23 @@ impl TokenIssuer {
         }
     }
 
+    /// Verifies an ID token of OpenID Connect, which was asked for with this nonce, at this time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// If it is not good, or is the answer to another request.
+    pub fn verify_id_token(&self, token: &[u8], nonce: &str, now: u64) -> Result<Verified, TokenError> {
+        let parts = Parts::of(token)?;
+        let verified = self.verify(&parts, now)?;
+        if parts.claims.get("nonce").and_then(Value::as_str) != Some(nonce) {
+            return Err(TokenError::Claim("nonce"));
+        }
+        let party = text(&parts.claims, "azp")?;
+        match party.is_some_and(|party| !self.rules.audiences.contains(&party)) {
+            true => Err(TokenError::Audience),
+            false => Ok(verified),
+        }
+    }
+
     fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<Verified, TokenError> {
         let claims = &parts.claims;
         if parts.issuer() != Some(&self.rules.issuer) {

@@ -13,6 +13,7 @@ pub mod form;
 pub mod loopback_door;
 pub mod oauth_credentials;
 pub mod oauth_desk;
+pub mod openid;
 pub mod outbound;
 pub mod pkce;
 mod private_key;

@@ -13,7 +13,7 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::openssl::Authority;
 use signalbox_testkit::ports::free_address;
-use signalbox_testkit::process::built;
+use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{PATIENCE, child, eventually, files_holding, signalbox, text};
 use std::net::SocketAddr;
@@ -119,16 +119,21 @@ struct Visitor {
     http: HttpClient,
     resource: String,
     client: String,
+    /// Where it wants the code to be brought.
+    back: String,
 }
 
 impl Visitor {
     async fn new(gateway: &GatewayProcess) -> Self {
-        let http = HttpClient::new(gateway.address());
+        Self::register(HttpClient::new(gateway.address()), gateway.url()).await
+    }
+
+    async fn register(http: HttpClient, resource: String) -> Self {
         let body = json!({"client_name": "Visitor", "redirect_uris": [BACK]}).to_string();
         let registered = http.send(Method::POST, "/auth/register", Bytes::from(body)).await.unwrap();
         assert_eq!(registered.status, 201, "{registered:?}");
         let client = document(&registered)["client_id"].as_str().unwrap().to_owned();
-        Self { http, resource: gateway.url(), client }
+        Self { http, resource, client, back: BACK.to_owned() }
     }
 
     async fn form(&self, path: &str, form: &str, cookie: &str) -> HttpAnswer {
@@ -136,13 +141,16 @@ impl Visitor {
         http.send(Method::POST, path, Bytes::copy_from_slice(form.as_bytes())).await.unwrap()
     }
 
+    fn authorize_path(&self) -> String {
+        format!(
+            "/auth/authorize?response_type=code&client_id={}&redirect_uri={}&state=st&scope=mcp+greet:use\
+             &code_challenge={CHALLENGE}&code_challenge_method=S256&resource={}",
+            self.client, self.back, self.resource
+        )
+    }
+
     async fn authorize(&self) -> HttpAnswer {
-        let query = format!(
-            "response_type=code&client_id={}&redirect_uri={BACK}&state=st&scope=mcp+greet:use&code_challenge={CHALLENGE}\
-             &code_challenge_method=S256&resource={}",
-            self.client, self.resource
-        );
-        self.http.get(&format!("/auth/authorize?{query}")).await.unwrap()
+        self.http.get(&self.authorize_path()).await.unwrap()
     }
 
     /// Signs in at a page that asks for that: the next page, the ticket and the cookie.
@@ -170,10 +178,13 @@ impl Visitor {
     }
 
     async fn tokens(&self) -> (String, String) {
-        let code = self.code().await;
+        self.redeem(&self.code().await).await
+    }
+
+    async fn redeem(&self, code: &str) -> (String, String) {
         let form = format!(
-            "grant_type=authorization_code&client_id={}&code={code}&code_verifier={VERIFIER}&redirect_uri={BACK}&resource={}",
-            self.client, self.resource
+            "grant_type=authorization_code&client_id={}&code={code}&code_verifier={VERIFIER}&redirect_uri={}&resource={}",
+            self.client, self.back, self.resource
         );
         pair(&self.form("/auth/token", &form, "").await)
     }
@@ -194,6 +205,80 @@ fn pair(answer: &HttpAnswer) -> (String, String) {
     let document = document(answer);
     let text = |name: &str| document[name].as_str().unwrap().to_owned();
     (text("access_token"), text("refresh_token"))
+}
+
+/// A program on loopback that takes whatever a browser brings, and returns where.
+async fn listening_back() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let back = format!("http://{}/callback", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nback").await;
+        }
+    });
+    back
+}
+
+/// npm `oidc-provider` as the provider of people, in its own pages.
+async fn signs_in_by_the_provider(browser: bool) {
+    let (address, provider) = (free_address().unwrap(), free_address().unwrap());
+    let mut command = Command::new(clients::run_script());
+    command.args(["oidc-provider", &provider.port().to_string(), &format!("http://{address}/auth/openid")]);
+    let mut process = Spawned::start(command).unwrap();
+    if process.wait_line("listening ", PATIENCE).await.is_err() {
+        let ended = process.wait(PATIENCE).await.unwrap();
+        assert!(
+            ended.code() == Some(77) && std::env::var("CI").as_deref() != Ok("true"),
+            "{:?}",
+            process.error_lines()
+        );
+        return eprintln!("SKIP oidc-provider: run script/install-test-deps");
+    }
+    let more = format!(
+        "[auth.server.openid]\nissuer = 'http://{provider}'\nclient_id = 'box'\nclient_secret_env = 'OPENID_SECRET'\n\
+         name = 'Corp'\n[auth.outbound]\nallow = ['127.0.0.1']\n[auth.groups.ops]\nroles = ['admin']"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("signalbox.toml"), config(&more)).unwrap();
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["serve", "--listen", &address.to_string(), "-c"]).arg(folder.path().join("signalbox.toml"));
+    command.arg("--data-dir").arg(folder.path().join("data")).env("OPENID_SECRET", "made-up-openid-secret");
+    let gateway = Spawned::start(command).unwrap();
+    let http = HttpClient::new(address);
+    let up = async || http.get("/readyz").await.ok().filter(|answer| answer.status == 200);
+    eventually("the gateway is ready", up).await.unwrap();
+    let mut visitor = Visitor::register(http, format!("http://{address}/mcp")).await;
+    visitor.back = listening_back().await;
+    let mut variables = vec![("MCP_TEST_PROVIDER", "1")];
+    variables.extend(browser.then_some(("MCP_TEST_BROWSER", "1")));
+    let url = format!("http://{address}{}", visitor.authorize_path());
+    let said = clients::run_with(&["person", &url, "grace", "anything"], &variables).await.unwrap();
+    let Some(said) = said else { return };
+    let end = said["end"].as_str().unwrap();
+    let code = end.split("code=").nth(1).unwrap_or_else(|| panic!("{said} {:?}", gateway.error_lines()));
+    let (access, refresh) = visitor.redeem(code.split('&').next().unwrap()).await;
+    assert_eq!(visitor.greet(&access).await.status, 200);
+    // The group comes from the provider, and its role from the configuration.
+    let admin = visitor.http.clone().with("authorization", &format!("Bearer {access}"));
+    let sessions = admin.get("/api/v1/sessions").await.unwrap();
+    assert_eq!(sessions.status, 200, "{sessions:?}");
+    assert_eq!(visitor.refresh(&refresh).await.status, 200);
+    let log = gateway.error_lines().join("\n");
+    assert!(log.contains("openid:grace") && !log.contains("made-up-openid-secret"), "{log}");
+    // An answer that belongs to no sign-in of this browser is not redeemed.
+    assert_eq!(visitor.http.get("/auth/openid?code=x&state=y").await.unwrap().status, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_people_sign_in_by_an_openid_provider() {
+    signs_in_by_the_provider(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_people_sign_in_by_an_openid_provider_in_chromium() {
+    signs_in_by_the_provider(true).await;
 }
 
 /// The authorization-server mode of the public conformance runner, whose browser we are.

@@ -115,7 +115,7 @@ const COMING: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
-const PURE: &[&str] = &["wire", "engine", "scan"];
+const PURE: &[&str] = &["wire", "engine", "scan", "authorization"];
 const IMPURE: &[&str] = &[
     "tokio::",
     "std::net",

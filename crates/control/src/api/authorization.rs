@@ -37,7 +37,12 @@ pub(super) async fn sign_in(server: Arc<Authorization>, request: RoutedRequest) 
 pub(super) async fn consent(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
     let cookies = cookies(&request);
     let form = body(request, FORM).await?;
-    Ok(answer(server.consent(&form, &cookies)))
+    Ok(answer(server.consent(&form, &cookies).await))
+}
+
+pub(super) async fn openid(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
+    let pairs: Vec<(&str, &str)> = request.query.iter().collect();
+    Ok(answer(server.openid(&pairs, &cookies(&request)).await))
 }
 
 pub(super) async fn token(server: Arc<Authorization>, request: RoutedRequest) -> Answered {

@@ -114,6 +114,7 @@ fn authorization_list(server: &Arc<Authorization>) -> Vec<Route> {
         to.route(Method::GET, metadata::AUTHORIZE, Listener, authorization::authorize),
         to.route(Method::POST, metadata::SIGN_IN, Listener, authorization::sign_in),
         to.route(Method::POST, metadata::CONSENT, Listener, authorization::consent),
+        to.route(Method::GET, metadata::OPENID, Listener, authorization::openid),
         to.route(Method::POST, metadata::TOKEN, Listener, authorization::token),
         to.route(Method::POST, metadata::REGISTER, Listener, authorization::register),
         to.route(Method::POST, metadata::REVOKE, Listener, authorization::revoke),
