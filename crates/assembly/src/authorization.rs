@@ -134,7 +134,11 @@ impl Authorization {
         };
         let users = UserFile::of(data_dir);
         let stamp = Mutex::new(users.stamp());
-        let server = AuthorizationServer::new(settings, signer, &kept, users.load()?)
+        let known = users.load()?;
+        if openid.is_none() && known.iter().next().is_none() {
+            tracing::warn!("nobody can sign in at the authorization server; `signalbox users add NAME` adds somebody");
+        }
+        let server = AuthorizationServer::new(settings, signer, &kept, known)
             .map_err(|why| AuthServerError::Damaged { path: store.clone(), why })?;
         let this = Self {
             server: Arc::new(server),
