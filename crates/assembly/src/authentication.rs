@@ -8,6 +8,7 @@
 
 mod key_source;
 
+use crate::authorization::{AuthServerError, Authorization};
 use crate::key_file::{KeyFile, KeyFileFault};
 use crate::seal_folder::SealFolder;
 use arc_swap::ArcSwap;
@@ -59,6 +60,9 @@ pub enum AuthError {
         /// What the system says.
         why: std::io::Error,
     },
+    /// The gateway's own authorization server cannot be set up.
+    #[error(transparent)]
+    Server(#[from] AuthServerError),
 }
 
 /// How callers of one process prove who they are.
@@ -69,6 +73,7 @@ pub struct Authentication {
     issuers: Arc<[KeySource]>,
     tokens: Option<Arc<TokenAuthenticator>>,
     resource: Option<Arc<ProtectedResource>>,
+    server: Option<Arc<Authorization>>,
     outbound: Outbound,
     required: bool,
 }
@@ -95,8 +100,16 @@ impl Authentication {
                 KeysWanted::Unknown => source.map(KeySource::want),
             };
         });
-        let all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
+        let server = auth.server.as_ref();
+        let server =
+            server.map(|server| Authorization::load(auth, server, data_dir, &resource, (&directory, &config.outbound)));
+        let server = server.transpose()?.map(Arc::new);
+        let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
+        all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
         let tokens = (!all.is_empty()).then(|| Arc::new(TokenAuthenticator::new(all, Arc::clone(&directory), supply)));
+        if let (Some(server), Some(tokens)) = (&server, &tokens) {
+            server.verified_by(tokens);
+        }
         let signatures = signatures(config, data_dir);
         let authenticators = order(auth, &key_store.keys, tokens.as_ref(), &directory, (anonymous, signatures));
         Ok(Self {
@@ -105,7 +118,8 @@ impl Authentication {
             key_store,
             issuers,
             tokens,
-            resource: protected(auth, resource).map(Arc::new),
+            resource: protected(auth, server.as_deref(), resource).map(Arc::new),
+            server,
             outbound: config.outbound.clone(),
             required: auth.required,
         })
@@ -121,6 +135,12 @@ impl Authentication {
     #[must_use]
     pub fn resource(&self) -> Option<&Arc<ProtectedResource>> {
         self.resource.as_ref()
+    }
+
+    /// The gateway's own authorization server, if it is on.
+    #[must_use]
+    pub fn server(&self) -> Option<&Arc<Authorization>> {
+        self.server.as_ref()
     }
 
     /// Whether callers without a proof are refused.
@@ -164,6 +184,9 @@ impl Authentication {
                 tokio::time::sleep(LOOK).await;
                 this.key_store.refresh();
                 this.refresh_issuers();
+                if let Some(server) = &this.server {
+                    server.refresh_users();
+                }
                 let ended = gateway.end_lapsed(unix_millis());
                 if ended > 0 {
                     tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
@@ -299,15 +322,18 @@ fn rules(issuer: &Issuer, resource: &str) -> IssuerRules {
 }
 
 /// The protected resource, if there is anybody who gives out tokens for it.
-fn protected(auth: &Auth, resource: String) -> Option<ProtectedResource> {
-    if auth.authorization_servers.is_empty() {
+fn protected(auth: &Auth, own: Option<&Authorization>, resource: String) -> Option<ProtectedResource> {
+    let mut servers: Vec<String> = own.into_iter().map(|own| own.url().to_owned()).collect();
+    let others = auth.authorization_servers.iter().filter(|other| own.is_none_or(|own| own.url() != *other));
+    servers.extend(others.cloned());
+    if servers.is_empty() {
         return None;
     }
     let mut scopes = auth.required_scopes.clone();
     scopes.extend(auth.scopes.iter().map(|(scope, _)| scope.clone()));
     Some(ProtectedResource {
         resource,
-        authorization_servers: auth.authorization_servers.clone(),
+        authorization_servers: servers,
         required_scopes: auth.required_scopes.clone(),
         scopes_supported: scopes,
         documentation: None,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The folder in the data folder.
-const FOLDER: &str = "auth";
+pub(crate) const FOLDER: &str = "auth";
 /// Where the first key is, in the data folder.
 const ADMIN_KEY: &str = "admin.key";
 /// The largest file that is read.

@@ -4,6 +4,7 @@
 pub mod anchor_book;
 pub mod assemble;
 pub mod authentication;
+pub mod authorization;
 pub mod backend_auth;
 mod baseline;
 mod builtin_backend;
@@ -13,6 +14,7 @@ pub mod live;
 pub mod live_line;
 pub mod logging;
 pub mod name_check;
+mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod recording;
@@ -22,3 +24,4 @@ pub mod seal_folder;
 pub mod signals;
 pub mod tape_backend;
 pub mod tape_to_file;
+pub mod user_file;

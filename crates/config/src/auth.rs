@@ -1,6 +1,7 @@
 //! How callers prove who they are, and what they are known to be: the table `auth`.
 
 use super::auth_keys::WAYS;
+use super::auth_server::{self, AuthServer};
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
@@ -49,6 +50,8 @@ pub struct Auth {
     pub users: Vec<(String, Member)>,
     /// Groups, by name.
     pub groups: Vec<(String, Member)>,
+    /// The authorization server of the gateway itself, if it is on.
+    pub server: Option<AuthServer>,
 }
 
 /// An issuer of tokens.
@@ -135,7 +138,10 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
     }
     let scopes = table.table("scopes")?;
     let scopes = scopes.entries.iter().map(|entry| Ok((entry.key.clone(), values(scopes.texts(&entry.key)?))));
-    let issuers: Vec<Issuer> = each(&table.table("jwt")?, issuer)?;
+    let jwt = table.table("jwt")?;
+    let issuers: Vec<Issuer> = each(&jwt, issuer)?;
+    let server = auth_server::check(&table.table("server")?)?;
+    auth_server::check_names(&jwt, server.as_ref())?;
     let mut servers = values(table.texts("authorization_servers")?);
     if servers.is_empty() {
         let public = issuers.iter().filter(|issuer| !matches!(issuer.keys, IssuerKeys::Secret(_)));
@@ -157,6 +163,7 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
         certificates: each(&table.table("certificates")?, certificate)?,
         users: each(&table.table("users")?, |name, inside| Ok((name.to_owned(), member(inside, true)?)))?,
         groups: each(&table.table("groups")?, |name, inside| Ok((name.to_owned(), member(inside, false)?)))?,
+        server,
     })
 }
 
@@ -318,7 +325,7 @@ mod tests {
         let auth = load("[auth]\nmetrics_secret_env = 'JWT'\n").unwrap();
         assert!(auth.metrics_secret.is_some() && !format!("{auth:?}").contains("long enough"));
         for name in ["NONE", "SHORT"] {
-            let told = load(&format!("[auth]\nmetrics_secret_env = '{name}'\n")).unwrap_err();
+            let told = load(&format!("[auth]\nmetrics_secret_env = '{name}'\n")).unwrap_err().to_string();
             assert!(
                 told.contains("auth.metrics_secret_env: expected the name of a variable that holds at least 16"),
                 "{told}"

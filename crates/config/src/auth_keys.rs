@@ -110,4 +110,40 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key("auth.groups.NAME.roles", KeyKind::Texts, "Roles of everybody in the group NAME."),
     key("auth.groups.NAME.trust", KeyKind::Text(""), "How far they are trusted, as for users."),
     key("auth.groups.NAME.resources", KeyKind::Texts, "Patterns of the resources that they may use."),
+    key(
+        "auth.server.enabled",
+        KeyKind::Flag(false),
+        "Be an authorization server for MCP clients that know nothing but OAuth. `signalbox users add NAME` makes people who can sign in; see docs/authorization-server.md.",
+    ),
+    key(
+        "auth.server.issuer",
+        KeyKind::Text(""),
+        "The address under which clients and browsers reach the gateway, such as `https://box.example`. By default that of `auth.resource`.",
+    ),
+    key("auth.server.registration", KeyKind::Flag(true), "Let clients register themselves (RFC 7591)."),
+    key("auth.server.access_lifetime", seconds(600.0, DAY), "How long an access token is good."),
+    key(
+        "auth.server.openid.issuer",
+        KeyKind::Text(""),
+        "The exact issuer of an OpenID provider at which people may sign in. They call as `user:openid:SUBJECT`.",
+    ),
+    key("auth.server.openid.client_id", KeyKind::Text(""), "The `client_id` of the gateway there."),
+    key(
+        "auth.server.openid.client_secret_env",
+        KeyKind::Text(""),
+        "The variable that holds the secret of the gateway there, if it has one.",
+    ),
+    key("auth.server.openid.name", KeyKind::Text(""), "What people know the provider by. By default its host."),
+    key("auth.server.openid.scopes", KeyKind::Texts, "What is asked for there besides `openid`."),
+    key("auth.server.openid.subject_claim", KeyKind::Text("sub"), "The claim that names the person."),
+    key(
+        "auth.server.openid.group_claims",
+        KeyKind::Texts,
+        "The claims that hold groups of the person. By default `groups`.",
+    ),
+    key(
+        "auth.server.refresh_lifetime",
+        seconds(30.0 * DAY, 365.0 * DAY),
+        "How long a client that does not come back can still get the next access token.",
+    ),
 ];

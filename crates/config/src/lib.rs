@@ -7,6 +7,7 @@
 mod addresses;
 pub mod auth;
 mod auth_keys;
+pub mod auth_server;
 pub mod backend;
 mod backend_auth;
 mod backend_auth_keys;
@@ -54,6 +55,7 @@ use std::time::Duration;
 
 pub use addresses::Addresses;
 pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
+pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{Algorithm, crypto};
 use serde_json::{Map, Value};
 use signalbox_wire::{Limits, scan::scan};
+use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -74,6 +75,9 @@ pub enum TokenError {
     /// It is not good yet.
     #[error("the token is not valid yet")]
     Early,
+    /// Its issuer has taken it back.
+    #[error("the token is revoked")]
+    Revoked,
 }
 
 /// What a token says, once it is verified.
@@ -98,6 +102,8 @@ pub struct TokenIssuer {
     /// What is asked of its tokens.
     pub rules: IssuerRules,
     keys: ArcSwap<KeySet>,
+    /// The ids of tokens that it has taken back.
+    revoked: ArcSwap<HashSet<String>>,
 }
 
 impl fmt::Debug for TokenIssuer {
@@ -150,7 +156,7 @@ impl TokenIssuer {
     /// An issuer with these keys.
     #[must_use]
     pub fn new(rules: IssuerRules, keys: KeySet) -> Self {
-        Self { rules, keys: ArcSwap::from_pointee(keys) }
+        Self { rules, keys: ArcSwap::from_pointee(keys), revoked: ArcSwap::default() }
     }
 
     /// Its keys.
@@ -162,6 +168,17 @@ impl TokenIssuer {
     /// Replaces its keys.
     pub fn replace_keys(&self, keys: KeySet) {
         self.keys.store(Arc::new(keys));
+    }
+
+    /// Replaces the ids of tokens that are no longer good.
+    pub fn replace_revoked(&self, ids: HashSet<String>) {
+        self.revoked.store(Arc::new(ids));
+    }
+
+    /// Whether the token of this id was taken back.
+    #[must_use]
+    pub fn is_revoked(&self, id: &str) -> bool {
+        self.revoked.load().contains(id)
     }
 
     /// Verifies a token of this issuer at this time, in milliseconds since 1970.
@@ -188,6 +205,23 @@ impl TokenIssuer {
         }
     }
 
+    /// Verifies an ID token of OpenID Connect, which was asked for with this nonce, at this time in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// If it is not good, or is the answer to another request.
+    pub fn verify_id_token(&self, token: &[u8], nonce: &str, now: u64) -> Result<Verified, TokenError> {
+        let parts = Parts::of(token)?;
+        let verified = self.verify(&parts, now)?;
+        if parts.claims.get("nonce").and_then(Value::as_str) != Some(nonce) {
+            return Err(TokenError::Claim("nonce"));
+        }
+        let party = text(&parts.claims, "azp")?;
+        match party.is_some_and(|party| !self.rules.audiences.contains(&party)) {
+            true => Err(TokenError::Audience),
+            false => Ok(verified),
+        }
+    }
+
     fn claims(&self, parts: &Parts<'_>, key: &VerifyingKey, now: u64) -> Result<Verified, TokenError> {
         let claims = &parts.claims;
         if parts.issuer() != Some(&self.rules.issuer) {
@@ -210,6 +244,9 @@ impl TokenIssuer {
         let id = text(claims, "jti")?;
         if self.rules.require_id && id.is_none() {
             return Err(TokenError::Claim("jti"));
+        }
+        if id.as_deref().is_some_and(|id| self.is_revoked(id)) {
+            return Err(TokenError::Revoked);
         }
         Ok(Verified {
             principal: format!("{}:{subject}", self.rules.name),

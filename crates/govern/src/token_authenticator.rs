@@ -57,6 +57,15 @@ impl TokenAuthenticator {
         self.tokens.revoke(|token| *token.issuer == *issuer.rules.name && !keys.knows(token.kid.as_deref()))
     }
 
+    /// Forgets and revokes the tokens that their issuer has taken back by their ids.
+    pub fn withdraw_ids(&self, issuer: &TokenIssuer) -> usize {
+        let prefix = format!("{}/", issuer.rules.name);
+        self.tokens.revoke(|token| {
+            let id = token.standing.credential.as_ref().and_then(|credential| credential.id.strip_prefix(&prefix));
+            *token.issuer == *issuer.rules.name && id.is_some_and(|id| issuer.is_revoked(id))
+        })
+    }
+
     fn verify(&self, token: &[u8], now: u64) -> Result<VerifiedToken, TokenError> {
         let parts = Parts::of(token)?;
         let named = |issuer: &&Arc<TokenIssuer>| parts.issuer() == Some(&issuer.rules.issuer);

@@ -181,7 +181,7 @@ pub fn is_client_metadata_url(url: &str) -> bool {
 }
 
 /// How a client with a secret proves itself: RFC 8414 says that `client_secret_basic` is meant where nothing is said.
-fn with_secret(server: &ServerMetadata) -> ClientAuth {
+pub(crate) fn with_secret(server: &ServerMetadata) -> ClientAuth {
     let methods = server.token_endpoint_auth_methods_supported.as_deref();
     let knows = |auth: ClientAuth| methods.is_none_or(|methods| methods.iter().any(|method| method == auth.as_str()));
     match knows(ClientAuth::ClientSecretBasic) || !knows(ClientAuth::ClientSecretPost) {

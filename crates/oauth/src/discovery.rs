@@ -31,6 +31,8 @@ pub struct ServerMetadata {
     pub authorization_endpoint: Option<String>,
     /// Where tokens are given.
     pub token_endpoint: Option<String>,
+    /// Where its public keys are.
+    pub jwks_uri: Option<String>,
     /// Where clients register.
     pub registration_endpoint: Option<String>,
     /// The scopes that it knows.
@@ -119,7 +121,7 @@ fn resource_places(address: &WebAddress) -> Vec<String> {
 }
 
 /// The metadata of an authorization server. Documents that name another issuer are not used.
-async fn server_metadata(outbound: &Outbound, issuer: &str) -> Result<ServerMetadata, OauthError> {
+pub(crate) async fn server_metadata(outbound: &Outbound, issuer: &str) -> Result<ServerMetadata, OauthError> {
     let address = WebAddress::read(issuer).ok_or(OauthError::NoServer)?;
     for place in server_places(&address) {
         let Some(metadata) = document::<ServerMetadata>(outbound, &place).await? else { continue };

@@ -6,18 +6,18 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A value as a form or a query has it.
-pub(crate) fn encode(value: &str) -> String {
+pub fn encode(value: &str) -> String {
     utf8_percent_encode(value, KEPT).to_string()
 }
 
 /// Pairs as a form has them.
-pub(crate) fn write(pairs: &[(&str, &str)]) -> String {
+pub fn write(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     pairs.join("&")
 }
 
 /// An address with more parameters.
-pub(crate) fn extend(url: &str, pairs: &[(&str, &str)]) -> String {
+pub fn extend(url: &str, pairs: &[(&str, &str)]) -> String {
     let joint = match url.split_once('?') {
         None => "?",
         Some((_, "")) => "",
@@ -27,7 +27,7 @@ pub(crate) fn extend(url: &str, pairs: &[(&str, &str)]) -> String {
 }
 
 /// Reads a query. `None` if a name is there twice, or it is not UTF-8.
-pub(crate) fn read(query: &str) -> Option<Vec<(String, String)>> {
+pub fn read(query: &str) -> Option<Vec<(String, String)>> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

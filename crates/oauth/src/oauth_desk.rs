@@ -259,6 +259,12 @@ impl OauthDesk {
         self.sign_ins.lock().unpoisoned().holder(ticket).cloned()
     }
 
+    /// Whose sign-in comes back with this `state`.
+    #[must_use]
+    pub fn returning(&self, state: &str) -> Option<Holder> {
+        self.sign_ins.lock().unpoisoned().returning(state).cloned()
+    }
+
     /// The page of a ticket.
     #[must_use]
     pub fn connect(&self, ticket: &str) -> Page {

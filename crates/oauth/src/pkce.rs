@@ -6,14 +6,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 /// A random value of 256 bits that nobody can guess.
-pub(crate) fn random() -> Result<String, OauthError> {
+pub fn random() -> Result<String, OauthError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|_| OauthError::Random)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 /// The challenge of a verifier.
-pub(crate) fn challenge(verifier: &str) -> String {
+pub fn challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()))
 }
 

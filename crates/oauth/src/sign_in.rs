@@ -183,6 +183,12 @@ impl SignIns {
             .map(|one| &one.holder)
     }
 
+    /// Whose sign-in comes back with this state.
+    #[must_use]
+    pub fn returning(&self, state: &str) -> Option<&Holder> {
+        self.0.get(state).filter(|one| !one.is_late()).map(|one| &one.holder)
+    }
+
     /// Where a person is sent who opens the address with this ticket. It is good once.
     pub fn open(&mut self, ticket: &str) -> Option<String> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.opened.is_none() && !one.is_late())?;

@@ -4,7 +4,7 @@ use http::Uri;
 
 /// An http(s) address, taken apart.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct WebAddress {
+pub struct WebAddress {
     /// Scheme, host and port, in lower case and without a default port.
     pub origin: String,
     /// The path, without a slash at its end.
@@ -13,7 +13,7 @@ pub(crate) struct WebAddress {
 
 impl WebAddress {
     /// Reads an address; `None` for anything but http and https, and for user names.
-    pub(crate) fn read(url: &str) -> Option<Self> {
+    pub fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
         let authority = uri.authority()?.as_str().to_ascii_lowercase();
@@ -31,14 +31,14 @@ impl WebAddress {
     }
 
     /// Whether the other one is this address or lies below it.
-    pub(crate) fn holds(&self, other: &Self) -> bool {
+    pub fn holds(&self, other: &Self) -> bool {
         let rest = other.path.strip_prefix(&self.path);
         self.origin == other.origin && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 }
 
 /// The canonical URI of a server (RFC 8707 as MCP uses it): no fragment, no query, no slash at the end, scheme and host in lower case.
-pub(crate) fn canonical(url: &str) -> Option<String> {
+pub fn canonical(url: &str) -> Option<String> {
     WebAddress::read(url).map(|address| format!("{}{}", address.origin, address.path))
 }
 

@@ -9,6 +9,7 @@ mod seal_args;
 mod sign_in_args;
 mod tape_args;
 mod transparent;
+mod user_args;
 
 use backtest_args::BACKTEST_HELP;
 pub use backtest_args::BacktestArgs;
@@ -42,6 +43,8 @@ pub use tape_args::{
     DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, SearchArgs, ShowArgs,
     TapeCommand, VerifyArgs,
 };
+use user_args::USERS_HELP;
+pub use user_args::UsersCommand;
 
 /// The gate that every MCP tool call goes through.
 ///
@@ -179,6 +182,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: ApiKeysCommand,
+    },
+    /// Add, list and remove people who can sign in at the gateway's own authorization server
+    #[command(after_help = USERS_HELP)]
+    Users {
+        /// What to do.
+        #[command(subcommand)]
+        command: UsersCommand,
     },
     /// Make and trust keys, sign files and check signatures
     #[command(after_help = SEAL_HELP)]

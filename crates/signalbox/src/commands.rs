@@ -23,6 +23,7 @@ mod status;
 pub mod stdio;
 mod tape;
 mod tools;
+mod users;
 mod watch;
 mod wrap;
 
@@ -99,6 +100,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
         Command::Keys { command } => api_keys::run(&global, command),
+        Command::Users { command } => users::run(&global, command),
         Command::Seal { command } => seal::run(&global, command),
         Command::Login(args) => login::login(&global, &args),
         Command::Logout(args) => login::logout(&global, &args),

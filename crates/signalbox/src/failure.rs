@@ -6,6 +6,7 @@ use signalbox_assembly::authentication::AuthError;
 use signalbox_assembly::data_dir::DataDirError;
 use signalbox_assembly::key_file::KeyFileFault;
 use signalbox_assembly::recording::RecordingError;
+use signalbox_assembly::user_file::UserFileFault;
 use signalbox_config::ConfigError;
 use signalbox_config::rules::RulesError;
 use signalbox_control::control_socket::{AskError, ProcessAddress};
@@ -42,6 +43,9 @@ pub enum Failure {
     /// API keys cannot be read or written.
     #[error(transparent)]
     ApiKeys(#[from] KeyFileFault),
+    /// Local users cannot be read or written.
+    #[error(transparent)]
+    Users(#[from] UserFileFault),
     /// A sign-in at a backend failed.
     #[error("backend `{backend}`: {error}")]
     SignIn {

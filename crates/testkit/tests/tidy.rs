@@ -42,6 +42,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("demo", &["wire", "embedded"]),
     ("replay", &["wire", "engine", "runtime", "rules", "tape"]),
     ("tape_tools", &["wire", "engine", "embedded", "tape", "replay"]),
+    ("authorization", &["engine", "oauth"]),
     ("oauth", &["wire", "engine", "runtime", "transport", "seal"]),
     ("config", &["wire", "engine", "runtime", "transport", "oauth", "rules", "store", "tape", "replay"]),
     (
@@ -61,11 +62,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "replay",
             "tape_tools",
             "govern",
+            "authorization",
         ],
     ),
     (
         "control",
-        &["wire", "engine", "runtime", "transport", "oauth", "rules", "tape", "replay", "govern", "config", "assembly"],
+        &[
+            "wire",
+            "engine",
+            "runtime",
+            "transport",
+            "oauth",
+            "rules",
+            "tape",
+            "replay",
+            "govern",
+            "authorization",
+            "config",
+            "assembly",
+        ],
     ),
     (
         "signalbox",
@@ -81,6 +96,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tape",
             "replay",
             "govern",
+            "authorization",
             "config",
             "assembly",
             "control",
@@ -99,7 +115,7 @@ const COMING: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
-const PURE: &[&str] = &["wire", "engine", "scan"];
+const PURE: &[&str] = &["wire", "engine", "scan", "authorization"];
 const IMPURE: &[&str] = &[
     "tokio::",
     "std::net",

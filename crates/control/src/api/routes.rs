@@ -1,7 +1,11 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
-use super::{Served, anchors, breakpoints, holds, mcp, process, replay, sessions, sign_in};
+use super::sign_in::SignInPages;
+use super::{Served, anchors, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in};
 use http::Method;
+use signalbox_assembly::authentication::Authentication;
+use signalbox_assembly::authorization::Authorization;
+use signalbox_authorization::metadata;
 pub use signalbox_config::listen::{ANCHORS, HEALTH, METRICS, READY};
 use signalbox_govern::ProtectedResource;
 use signalbox_govern::resource::WELL_KNOWN;
@@ -43,9 +47,12 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// If the list cannot be served.
-pub fn router(served: &Arc<Served>, resource: Option<&Arc<ProtectedResource>>) -> Result<Arc<Router>, RouteError> {
+pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> Result<Arc<Router>, RouteError> {
+    let server = authentication.and_then(Authentication::server);
     let mut all = list(served);
-    all.extend(resource.into_iter().flat_map(resource_list));
+    all.extend(sign_in_list(served, server));
+    all.extend(authentication.and_then(Authentication::resource).into_iter().flat_map(resource_list));
+    all.extend(server.into_iter().flat_map(authorization_list));
     Router::new(all).map(Arc::new)
 }
 
@@ -55,6 +62,7 @@ pub fn router(served: &Arc<Served>, resource: Option<&Arc<ProtectedResource>>) -
 /// If the list cannot be served.
 pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Arc<Router>, RouteError> {
     let mut all = list(served);
+    all.extend(sign_in_list(served, None));
     all.extend(replay_list(run));
     Router::new(all).map(Arc::new)
 }
@@ -69,11 +77,21 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, METRICS, Mount::Both, process::counted),
         // Whoever posts there proves itself by the signature of what it posts.
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
-        to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
-        to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
     all.extend(guarded);
     all
+}
+
+/// The pages of sign-ins at backends. Where people can sign in at the gateway itself, a browser proves by that who it is.
+fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
+    let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
+    let to = Bind(&pages);
+    let access = if server.is_some() { Access::Open } else { Access::Caller };
+    let all = vec![
+        to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
+        to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
+    ];
+    all.into_iter().map(|route| route.access(access)).collect()
 }
 
 /// The metadata by which clients find out where to get tokens, at the root and at the path of the MCP endpoint.
@@ -83,6 +101,25 @@ fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
     [at_root, at_path]
         .map(|path| to.route(Method::GET, path, Mount::Listener, process::resource).access(Access::Open))
         .into()
+}
+
+/// The gateway's own authorization server. It asks everybody for a proof of its own kind.
+#[rustfmt::skip]
+fn authorization_list(server: &Arc<Authorization>) -> Vec<Route> {
+    use Mount::Listener;
+    let to = Bind(server);
+    let all = vec![
+        to.route(Method::GET, metadata::WELL_KNOWN, Listener, authorization::metadata),
+        to.route(Method::GET, metadata::JWKS, Listener, authorization::key_set),
+        to.route(Method::GET, metadata::AUTHORIZE, Listener, authorization::authorize),
+        to.route(Method::POST, metadata::SIGN_IN, Listener, authorization::sign_in),
+        to.route(Method::POST, metadata::CONSENT, Listener, authorization::consent),
+        to.route(Method::GET, metadata::OPENID, Listener, authorization::openid),
+        to.route(Method::POST, metadata::TOKEN, Listener, authorization::token),
+        to.route(Method::POST, metadata::REGISTER, Listener, authorization::register),
+        to.route(Method::POST, metadata::REVOKE, Listener, authorization::revoke),
+    ];
+    all.into_iter().map(|route| route.access(Access::Open).max_body(authorization::MAX_BODY)).collect()
 }
 
 #[rustfmt::skip]

@@ -208,3 +208,29 @@ fn no_1_a_shared_secret_serves_its_own_issuer_only() {
     assert_eq!(by(SECRET).unwrap().unwrap().principal.as_str(), "shared:ada");
     assert!(by(b"another secret that is long enough too").unwrap_err().contains("signature"));
 }
+
+#[test]
+fn t6_a_token_that_its_issuer_takes_back_ends_whether_it_was_seen_before_or_not() {
+    let bench = bench();
+    let seen = bench.ask(&good(), NOW).unwrap().unwrap();
+    bench.corp.replace_revoked(["t-1".to_owned(), "t-2".to_owned()].into());
+    assert_eq!(bench.authenticator.withdraw_ids(&bench.corp), 1);
+    assert_eq!(seen.standing.unwrap().credential.as_ref().unwrap().fault(NOW), Some("revoked"));
+    for id in ["t-1", "t-2"] {
+        assert!(bench.ask(&with(json!({"jti": id})), NOW).unwrap_err().contains("revoked"), "{id}");
+    }
+    assert!(bench.ask(&with(json!({"jti": "t-3"})), NOW).is_ok());
+}
+
+#[test]
+fn t8_an_id_token_is_the_answer_to_one_request_of_one_client() {
+    let corp = bench().corp;
+    let verify = |changes: Value| corp.verify_id_token(with(changes).as_bytes(), "n-1", NOW);
+    let ada = verify(json!({"nonce": "n-1"})).unwrap();
+    assert_eq!((ada.principal.as_str(), ada.said.groups), ("corp:ada", vec!["ops".to_owned()]));
+    assert_eq!(verify(json!({})), Err(TokenError::Claim("nonce")));
+    assert_eq!(verify(json!({"nonce": "n-2"})), Err(TokenError::Claim("nonce")));
+    assert_eq!(verify(json!({"nonce": "n-1", "azp": "another"})), Err(TokenError::Audience));
+    assert_eq!(verify(json!({"nonce": "n-1", "aud": "another"})), Err(TokenError::Audience));
+    assert_eq!(verify(json!({"nonce": "n-1", "exp": 1})), Err(TokenError::Expired));
+}

@@ -1,6 +1,6 @@
 //! Key files on disk: private ones for their owner only, all of them written whole or not at all.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -103,10 +103,28 @@ pub fn save_key_set(path: &Path, keys: &KeySet) -> Result<(), FileError> {
 /// If the system refuses.
 pub fn lock_folder(folder: &Path) -> Result<File, FileError> {
     let path = folder.join("lock");
-    make_private_folder(folder)
-        .and_then(|()| private_options().create(true).open(&path))
-        .and_then(|file| file.lock().map(|()| file))
-        .map_err(|why| FileError::Io { path, why })
+    let file = lock_file(&path)?;
+    file.lock().map_err(|why| FileError::Io { path, why })?;
+    Ok(file)
+}
+
+/// Locks a private file, which is made with its folder if need be, until what is returned is dropped. `None` if another process has it.
+///
+/// # Errors
+/// If the system refuses.
+pub fn try_lock(path: &Path) -> Result<Option<File>, FileError> {
+    let file = lock_file(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(why)) => Err(FileError::Io { path: path.to_owned(), why }),
+    }
+}
+
+fn lock_file(path: &Path) -> Result<File, FileError> {
+    make_private_folder(path.parent().unwrap_or(path))
+        .and_then(|()| private_options().create(true).open(path))
+        .map_err(|why| FileError::Io { path: path.to_owned(), why })
 }
 
 fn read(path: &Path, private: bool) -> Result<Vec<u8>, FileError> {

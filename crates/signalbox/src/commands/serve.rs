@@ -228,7 +228,7 @@ impl Server {
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         let front = Front::new(config, &authentication, admission, tls.clone());
         let served = Served::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
-        let router = routes::router(&served, authentication.resource())?;
+        let router = routes::router(&served, Some(&authentication))?;
         let control = Control::open(data_dir, &app.gateway, &router);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let gateway = Arc::downgrade(&app.gateway);

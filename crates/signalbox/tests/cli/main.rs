@@ -14,6 +14,7 @@ mod status;
 mod tape_diff;
 mod tapes;
 mod tools;
+mod users;
 
 use program::{Program, run};
 use serde_json::{Value, json};

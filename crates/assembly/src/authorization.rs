@@ -1,0 +1,416 @@
+//! The authorization server of the gateway: its files, its slow hashes, and the documents that it has to fetch. What it decides is
+//! `signalbox_authorization`'s.
+//!
+//! ```text
+//! data folder: auth/server.key   signs tokens          auth/server.json  clients, grants, revoked tokens
+//!              auth/users.json   who can sign in       auth/server.lock  one process at a time
+//! ```
+
+use crate::key_file::FOLDER;
+use crate::openid::OpenId;
+use crate::user_file::{UserFile, UserFileFault};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use signalbox_authorization::access_token::BadSeed;
+use signalbox_authorization::{
+    AuthorizationServer, Authorize, Consented, Damaged, Moment, Refusal, Reply, Settings, SignInStep, TokenSigner,
+};
+use signalbox_config::Auth;
+use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::standing::Standing;
+use signalbox_govern::directory::{Directory, Said};
+use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, TokenIssuer};
+use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::web_address::WebAddress;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_seal::keys::files::{FileError, load_signing_key, save_private, save_signing_key, try_lock};
+use signalbox_seal::{KeyError, SigningKey};
+use std::fs::File;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+use tokio::sync::Semaphore;
+
+/// How many passwords are checked at a time. Each takes 19 MiB and a core.
+const HASHES: usize = 2;
+/// How long a password may wait for its turn.
+const TURN: Duration = Duration::from_secs(10);
+
+/// Why the server cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthServerError {
+    /// Another process runs it.
+    #[error(
+        "auth.server: another gateway runs the authorization server of this data folder; give one of them another `gateway.data_dir`"
+    )]
+    Taken,
+    /// Its address cannot be told.
+    #[error("auth.server: set `issuer` or `auth.resource` to the https address under which clients reach the gateway")]
+    NoIssuer,
+    /// A file cannot be used.
+    #[error("auth.server: {}: {why}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// What it kept is damaged.
+    #[error("auth.server: {}: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        why: Damaged,
+    },
+    /// The users cannot be read.
+    #[error(transparent)]
+    Users(#[from] UserFileFault),
+    /// The key cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The key cannot be made.
+    #[error("auth.server: {0}")]
+    Key(#[from] KeyError),
+    /// The key is none that signs.
+    #[error("auth.server: {0}")]
+    Seed(#[from] BadSeed),
+    /// The public key is none that verifies.
+    #[error("auth.server: {0}")]
+    KeySet(#[from] KeySetError),
+}
+
+/// Somebody who has signed in in a browser to visit a page of the gateway.
+pub struct Visitor {
+    /// Who it is.
+    pub principal: String,
+    /// What is known of it.
+    pub standing: Arc<Standing>,
+}
+
+/// The authorization server of a process.
+pub struct Authorization {
+    server: Arc<AuthorizationServer>,
+    issuer: Arc<TokenIssuer>,
+    tokens: ArcSwapOption<TokenAuthenticator>,
+    directory: Arc<ArcSwap<Directory>>,
+    outbound: Outbound,
+    openid: Option<OpenId>,
+    hashing: Semaphore,
+    users: UserFile,
+    stamp: Mutex<Option<(SystemTime, u64)>>,
+    store: PathBuf,
+    /// Held while the file is written, so that what is newer is written last.
+    writing: tokio::sync::Mutex<()>,
+    _lock: File,
+}
+
+impl Authorization {
+    /// Sets it up for this resource.
+    ///
+    /// # Errors
+    /// If its files cannot be used.
+    pub fn load(
+        auth: &Auth,
+        server: &AuthServer,
+        data_dir: &Path,
+        resource: &str,
+        (directory, outbound): (&Arc<ArcSwap<Directory>>, &Outbound),
+    ) -> Result<Self, AuthServerError> {
+        let folder = data_dir.join(FOLDER);
+        let settings = settings(auth, server, resource)?;
+        let openid = server.openid.as_ref().map(|provider| OpenId::new(provider, &settings.issuer));
+        let held = hold(&folder.join("server.lock"))?;
+        let signer = TokenSigner::new(&signing_key(&folder.join("server.key"))?.to_seed()?)?;
+        let rules = rules(&settings);
+        let keys = KeySet::parse(&signer.key_set().to_string(), &rules.algorithms)?;
+        let store = folder.join("server.json");
+        let kept = match std::fs::read_to_string(&store) {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
+            other => other.map_err(|why| AuthServerError::Io { path: store.clone(), why })?,
+        };
+        let users = UserFile::of(data_dir);
+        let stamp = Mutex::new(users.stamp());
+        let known = users.load()?;
+        if openid.is_none() && known.iter().next().is_none() {
+            tracing::warn!("nobody can sign in at the authorization server; `signalbox users add NAME` adds somebody");
+        }
+        let server = AuthorizationServer::new(settings, signer, &kept, known)
+            .map_err(|why| AuthServerError::Damaged { path: store.clone(), why })?;
+        let this = Self {
+            server: Arc::new(server),
+            issuer: Arc::new(TokenIssuer::new(rules, keys)),
+            tokens: ArcSwapOption::empty(),
+            directory: Arc::clone(directory),
+            outbound: outbound.clone(),
+            openid,
+            hashing: Semaphore::new(HASHES),
+            users,
+            stamp,
+            store,
+            writing: tokio::sync::Mutex::new(()),
+            _lock: held,
+        };
+        this.withdraw();
+        Ok(this)
+    }
+
+    /// Its address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.server.settings().issuer
+    }
+
+    /// The server as an issuer of tokens.
+    pub(crate) fn issuer(&self) -> &Arc<TokenIssuer> {
+        &self.issuer
+    }
+
+    /// Who verifies its tokens, and has to hear of those that are revoked.
+    pub(crate) fn verified_by(&self, tokens: &Arc<TokenAuthenticator>) {
+        self.tokens.store(Some(Arc::clone(tokens)));
+    }
+
+    /// The metadata of RFC 8414.
+    #[must_use]
+    pub fn metadata(&self) -> Reply {
+        self.server.metadata()
+    }
+
+    /// The public key.
+    #[must_use]
+    pub fn key_set(&self) -> Reply {
+        self.server.key_set()
+    }
+
+    /// A browser comes with the request of a client.
+    pub async fn authorize(&self, query: &str, address: Option<IpAddr>) -> Reply {
+        let Some(moment) = moment() else { return unwell() };
+        let url = match self.server.authorize(query, address, &moment) {
+            Authorize::Reply(reply) => return reply,
+            Authorize::Document(url) => url,
+        };
+        let document = self.outbound.get(&url).await;
+        if let Err(error) = &document {
+            tracing::info!(%error, client = url, "the metadata document of a client cannot be read");
+        }
+        let document = document.ok().filter(|answer| answer.status == 200).map(|answer| answer.body);
+        self.server.learn(&url, document.as_deref(), moment.now);
+        match self.server.authorize(query, address, &moment) {
+            Authorize::Reply(reply) => reply,
+            Authorize::Document(_) => unwell(),
+        }
+    }
+
+    /// A person gives a name and a password.
+    pub async fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>) -> Reply {
+        self.refresh_users();
+        let Some(moment) = moment() else { return unwell() };
+        let signed_in = match self.server.sign_in(form, cookies, address, &moment) {
+            SignInStep::Reply(reply) => return reply,
+            SignInStep::Check(signed_in) => signed_in,
+        };
+        let Ok(Ok(turn)) = tokio::time::timeout(TURN, self.hashing.acquire()).await else {
+            return self.server.busy(&signed_in);
+        };
+        let checked = tokio::task::spawn_blocking(move || {
+            let is_good = signed_in.check.is_good();
+            (signed_in, is_good)
+        });
+        let checked = checked.await;
+        drop(turn);
+        let Ok((signed_in, is_good)) = checked else { return unwell() };
+        // What was typed in vain may be a password.
+        match is_good {
+            true => tracing::info!(user = signed_in.user(), ?address, "signed in at the authorization server"),
+            false => tracing::warn!(?address, "a sign-in at the authorization server failed"),
+        }
+        self.server.checked(&signed_in, is_good, unix_millis())
+    }
+
+    /// Asks whoever comes to this path of the gateway who it is.
+    #[must_use]
+    pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>) -> Reply {
+        moment().map_or_else(unwell, |moment| self.server.visit(path, is_other, address, &moment))
+    }
+
+    /// Those who have signed in in this browser to visit a page of the gateway.
+    #[must_use]
+    pub fn visitors(&self, cookies: &str) -> Vec<Visitor> {
+        self.refresh_users();
+        let visitor = |user: String| {
+            let principal = format!("{LOCAL_USERS}:{user}");
+            let standing = self.directory.load().standing(&principal, Said::default(), None);
+            Visitor { principal, standing }
+        };
+        self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
+    }
+
+    /// A person says yes or no.
+    pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
+        let Some(moment) = moment() else { return unwell() };
+        let ticket = match (self.server.consent(form, cookies, &moment), &self.openid) {
+            (Consented::Reply(reply), _) => return reply,
+            (Consented::Forward(_), None) => return unwell(),
+            (Consented::Forward(ticket), Some(_)) => ticket,
+        };
+        let Some(openid) = &self.openid else { return unwell() };
+        match openid.begin(&self.outbound, &ticket, &moment).await {
+            Ok(url) => self.server.forward(&url),
+            Err(error) => {
+                tracing::warn!(%error, "people cannot sign in at the OpenID provider");
+                self.server.returned(&ticket, None, &moment)
+            }
+        }
+    }
+
+    /// A person comes back from the provider.
+    pub async fn openid(&self, query: &[(&str, &str)], cookies: &str) -> Reply {
+        let (Some(openid), Some(moment)) = (&self.openid, moment()) else { return unwell() };
+        let param = |name: &str| query.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let pending = param("state").and_then(|state| openid.take(state, moment.now));
+        // Nothing is redeemed for a browser that was not sent there.
+        let Some(pending) = pending.filter(|one| self.server.is_sent(&one.ticket, cookies, moment.now)) else {
+            return self.server.late();
+        };
+        let person = openid.person(&self.outbound, &pending, (param("code"), param("iss")), moment.now).await;
+        match &person {
+            Ok(person) => tracing::info!(user = person.name, "signed in by the OpenID provider"),
+            Err(error) => tracing::warn!(%error, "a sign-in by the OpenID provider failed"),
+        }
+        self.server.returned(&pending.ticket, person.ok(), &moment)
+    }
+
+    /// A client asks for tokens.
+    pub async fn token(&self, form: &str) -> Reply {
+        self.refresh_users();
+        let Some(moment) = moment() else { return unwell() };
+        let reply = self.server.token(form, &moment);
+        self.settled(reply).await
+    }
+
+    /// A client registers itself.
+    pub async fn register(&self, body: &[u8], address: Option<IpAddr>) -> Reply {
+        let Some(moment) = moment() else { return unwell() };
+        let reply = self.server.register(body, address, &moment);
+        self.settled(reply).await
+    }
+
+    /// A client gives a token back.
+    pub async fn revoke(&self, form: &str) -> Reply {
+        let reply = self.server.revoke(form);
+        self.settled(reply).await
+    }
+
+    /// Reads the users again if their file has changed. One that cannot be read changes nothing.
+    pub(crate) fn refresh_users(&self) {
+        let mut stamp = self.stamp.lock().unpoisoned();
+        let now = self.users.stamp();
+        if *stamp == now {
+            return;
+        }
+        *stamp = now;
+        match self.users.load() {
+            Ok(users) => {
+                let ended = self.server.replace_users(users);
+                if ended > 0 {
+                    tracing::info!(ended, "ended the grants of users who are gone");
+                    self.withdraw();
+                }
+            }
+            Err(error) => tracing::error!(%error, "keeping the users that were read before"),
+        }
+    }
+
+    /// Nothing is given to a client before it is written down; what was taken back is refused at once.
+    async fn settled(&self, reply: Reply) -> Reply {
+        self.withdraw();
+        let _turn = self.writing.lock().await;
+        let text = match self.server.unsaved() {
+            Ok(None) => return reply,
+            Ok(Some(text)) => text,
+            Err(error) => {
+                tracing::error!(%error, "what the authorization server knows cannot be kept");
+                return unwell();
+            }
+        };
+        let path = self.store.clone();
+        let written = tokio::task::spawn_blocking(move || save_private(&path, text.as_bytes())).await;
+        match written {
+            Ok(Ok(())) => reply,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "what the authorization server knows cannot be kept");
+                self.server.not_saved();
+                unwell()
+            }
+            Err(_) => {
+                self.server.not_saved();
+                unwell()
+            }
+        }
+    }
+
+    fn withdraw(&self) {
+        self.issuer.replace_revoked(self.server.revoked().into_iter().map(|(id, _)| id).collect());
+        if let Some(tokens) = &*self.tokens.load() {
+            tokens.withdraw_ids(&self.issuer);
+        }
+    }
+}
+
+fn settings(auth: &Auth, server: &AuthServer, resource: &str) -> Result<Settings, AuthServerError> {
+    let origin = || WebAddress::read(resource).map(|address| address.origin);
+    let issuer = server.issuer.clone().or_else(origin).ok_or(AuthServerError::NoIssuer)?;
+    let mut scopes = auth.required_scopes.clone();
+    scopes.extend(auth.scopes.iter().map(|(scope, _)| scope.clone()));
+    Ok(Settings {
+        issuer,
+        resource: resource.to_owned(),
+        scopes,
+        default_scopes: auth.required_scopes.clone(),
+        registration: server.registration,
+        access_lifetime: server.access_lifetime,
+        refresh_lifetime: server.refresh_lifetime,
+        provider: server.openid.as_ref().map(|provider| provider.name.clone()),
+    })
+}
+
+/// What is asked of its tokens. Its clock is ours.
+fn rules(settings: &Settings) -> IssuerRules {
+    IssuerRules {
+        name: LOCAL_USERS.to_owned(),
+        issuer: settings.issuer.clone(),
+        audiences: vec![settings.resource.clone()],
+        algorithms: "EdDSA".parse().into_iter().collect(),
+        skew: 0,
+        subject_claim: "sub".to_owned(),
+        role_claims: Vec::new(),
+        group_claims: vec!["groups".to_owned()],
+        require_id: true,
+    }
+}
+
+/// Holds the server's files for this process.
+fn hold(path: &Path) -> Result<File, AuthServerError> {
+    try_lock(path)?.ok_or(AuthServerError::Taken)
+}
+
+/// The key that signs tokens, which is made at the first start.
+fn signing_key(path: &Path) -> Result<SigningKey, AuthServerError> {
+    if !path.exists() {
+        save_signing_key(path, &SigningKey::generate()?)?;
+    }
+    Ok(load_signing_key(path)?)
+}
+
+fn moment() -> Option<Moment> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).ok()?;
+    Some(Moment::new(unix_millis(), seed))
+}
+
+fn unwell() -> Reply {
+    Reply::refusal(500, Refusal::new("server_error", "the authorization server cannot answer; its log says more"))
+}

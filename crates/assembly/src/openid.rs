@@ -1,0 +1,116 @@
+//! Sign-ins of people at an OpenID provider, for the gateway's own authorization server.
+
+use signalbox_authorization::metadata::OPENID;
+use signalbox_authorization::{Moment, Person};
+use signalbox_config::auth_server::OpenIdProvider;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenError, TokenIssuer};
+use signalbox_oauth::openid::{OpenIdClient, OpenIdRequest};
+use signalbox_oauth::outbound::Outbound;
+use signalbox_oauth::{OauthError, SecretText};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// How long a person may take at the provider, in seconds.
+const TIME: u64 = 600;
+/// The most people who are there at a time; the first makes room.
+const MAX_PENDING: usize = 1_000;
+/// What a provider may sign with.
+const ALGORITHMS: [&str; 5] = ["RS256", "PS256", "ES256", "ES384", "EdDSA"];
+
+/// Why nobody is signed in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenIdError {
+    /// The provider cannot be asked, or refuses.
+    #[error(transparent)]
+    Ask(#[from] OauthError),
+    /// Its keys are not to be had.
+    #[error("the provider does not say where its keys are")]
+    NoKeys,
+    /// Its keys cannot be used.
+    #[error(transparent)]
+    Keys(#[from] KeySetError),
+    /// Its word cannot be trusted.
+    #[error("the ID token: {0}")]
+    Token(#[from] TokenError),
+}
+
+/// Somebody at the provider.
+pub(crate) struct Pending {
+    /// The ticket of the sign-in here.
+    pub ticket: String,
+    request: OpenIdRequest,
+    expires: u64,
+}
+
+/// The provider, and who is there.
+pub(crate) struct OpenId {
+    client: OpenIdClient,
+    rules: IssuerRules,
+    pending: Mutex<HashMap<String, Pending>>,
+}
+
+impl OpenId {
+    /// The provider of this configuration, for the server at this address.
+    pub fn new(provider: &OpenIdProvider, server: &str) -> Self {
+        let client = OpenIdClient {
+            issuer: provider.issuer.clone(),
+            client_id: provider.client_id.clone(),
+            secret: provider.secret.clone(),
+            redirect_uri: format!("{server}{OPENID}"),
+            scopes: provider.scopes.clone(),
+        };
+        let rules = IssuerRules {
+            // The first part of the names of its people, which no local user has.
+            name: "openid".to_owned(),
+            issuer: provider.issuer.clone(),
+            audiences: vec![provider.client_id.clone()],
+            algorithms: ALGORITHMS.iter().filter_map(|word| word.parse().ok()).collect(),
+            skew: 60,
+            subject_claim: provider.subject_claim.clone(),
+            role_claims: Vec::new(),
+            group_claims: provider.group_claims.clone(),
+            require_id: false,
+        };
+        Self { client, rules, pending: Mutex::default() }
+    }
+
+    /// Where the browser of this ticket is to go.
+    pub async fn begin(&self, outbound: &Outbound, ticket: &str, moment: &Moment) -> Result<String, OpenIdError> {
+        let server = self.client.metadata(outbound).await?;
+        let (state, nonce, verifier) = (moment.draw(), moment.draw(), SecretText::new(moment.draw()));
+        let request = OpenIdRequest { state, nonce, verifier };
+        let url = self.client.authorization_url(&server, &request)?;
+        let mut pending = self.pending.lock().unpoisoned();
+        pending.retain(|_, one| one.expires > moment.now);
+        if pending.len() >= MAX_PENDING {
+            let first = pending.iter().min_by_key(|(_, one)| one.expires).map(|(state, _)| state.clone());
+            first.map(|state| pending.remove(&state));
+        }
+        let one = Pending { ticket: ticket.to_owned(), request: request.clone(), expires: moment.after(TIME) };
+        pending.insert(request.state, one);
+        Ok(url)
+    }
+
+    /// Who comes back with this state, which is good once.
+    pub fn take(&self, state: &str, now: u64) -> Option<Pending> {
+        self.pending.lock().unpoisoned().remove(state).filter(|one| one.expires > now)
+    }
+
+    /// Who the provider says it is, for the code and issuer that the browser brought.
+    pub async fn person(
+        &self,
+        outbound: &Outbound,
+        pending: &Pending,
+        brought: (Option<&str>, Option<&str>),
+        now: u64,
+    ) -> Result<Person, OpenIdError> {
+        let server = self.client.metadata(outbound).await?;
+        let token = self.client.id_token(outbound, &server, &pending.request, brought).await?;
+        let keys = outbound.get(server.jwks_uri.as_deref().ok_or(OpenIdError::NoKeys)?).await?;
+        let keys = KeySet::parse(&String::from_utf8_lossy(&keys.body), &self.rules.algorithms)?;
+        let issuer = TokenIssuer::new(self.rules.clone(), keys);
+        let verified = issuer.verify_id_token(token.expose().as_bytes(), &pending.request.nonce, now)?;
+        Ok(Person { name: verified.principal, groups: verified.said.groups })
+    }
+}

@@ -1,0 +1,64 @@
+//! Access tokens in the form of RFC 9068, signed with Ed25519, and the public key that verifies them.
+
+use crate::moment::hashed;
+use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use std::fmt;
+
+/// A seed that makes no key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("that is no seed of an Ed25519 key")]
+pub struct BadSeed;
+
+/// Signs tokens.
+pub struct TokenSigner {
+    pair: Ed25519KeyPair,
+    kid: String,
+}
+
+impl fmt::Debug for TokenSigner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSigner").field("kid", &self.kid).finish_non_exhaustive()
+    }
+}
+
+impl TokenSigner {
+    /// The signer of this seed.
+    ///
+    /// # Errors
+    /// If that is none.
+    pub fn new(seed: &[u8]) -> Result<Self, BadSeed> {
+        let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BadSeed)?;
+        let kid = hashed(&URL_SAFE_NO_PAD.encode(pair.public_key())).chars().take(16).collect();
+        Ok(Self { pair, kid })
+    }
+
+    /// The public key, as a JSON Web Key Set.
+    #[must_use]
+    pub fn key_set(&self) -> Value {
+        let x = URL_SAFE_NO_PAD.encode(self.pair.public_key());
+        json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": self.kid, "x": x}]})
+    }
+
+    /// A token with these claims.
+    pub(crate) fn sign(&self, claims: &Value) -> String {
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let header = json!({"alg": "EdDSA", "typ": "at+jwt", "kid": self.kid});
+        let signed = format!("{}.{}", part(&header), part(claims));
+        let signature = URL_SAFE_NO_PAD.encode(self.pair.sign(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+
+    /// The id of a token that this key has signed.
+    pub(crate) fn id_of(&self, token: &str) -> Option<String> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let key = UnparsedPublicKey::new(&ED25519, self.pair.public_key().as_ref());
+        key.verify(signed.as_bytes(), &signature).ok()?;
+        let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.')?.1).ok()?;
+        let claims: Value = serde_json::from_slice(&claims).ok()?;
+        claims.get("jti").and_then(Value::as_str).map(str::to_owned)
+    }
+}

@@ -1,0 +1,127 @@
+//! What a client asks for when it sends a browser: checked, and bound to where the answer goes.
+
+use crate::client::Client;
+use crate::reply::{Refusal, Reply};
+use crate::settings::Settings;
+use signalbox_oauth::form;
+use signalbox_oauth::web_address::canonical;
+
+/// A request for authorization that may be put before a person.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Asked {
+    pub client: Client,
+    /// Where the answer goes.
+    pub redirect_uri: String,
+    /// Whether the client named it.
+    pub redirect_given: bool,
+    /// What the client wants to see again.
+    pub state: Option<String>,
+    /// The challenge of PKCE.
+    pub challenge: String,
+    pub scopes: Vec<String>,
+}
+
+/// The parameters of a request, each once.
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    pub fn read(text: &str) -> Option<Self> {
+        form::read(text).map(Self)
+    }
+
+    /// A parameter that is there and not empty.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+}
+
+impl Asked {
+    /// Reads the request of a known client. Until it is sure where the answer goes, only the person in front of the browser
+    /// is told what is wrong.
+    pub fn read(parameters: &Parameters, client: Client, settings: &Settings) -> Result<Self, Box<Reply>> {
+        let given = parameters.get("redirect_uri");
+        let redirect_uri = match (given, client.redirect_uris.as_slice()) {
+            (Some(uri), _) if client.accepts(uri) => uri.to_owned(),
+            (None, [only]) => only.clone(),
+            _ => {
+                let text = "The application named an address to return to that is not one of its own.";
+                return Err(Box::new(crate::pages::stop(400, text)));
+            }
+        };
+        let mut asked = Self {
+            client,
+            redirect_uri,
+            redirect_given: given.is_some(),
+            state: parameters.get("state").map(str::to_owned),
+            challenge: String::new(),
+            scopes: settings.granted(parameters.get("scope")),
+        };
+        match asked.check(parameters, settings) {
+            Ok(challenge) => {
+                asked.challenge = challenge;
+                Ok(asked)
+            }
+            Err(refusal) => Err(Box::new(asked.refused(settings, refusal))),
+        }
+    }
+
+    fn check(&self, parameters: &Parameters, settings: &Settings) -> Result<String, Refusal> {
+        let bad = |why| Err(Refusal::new("invalid_request", why));
+        if parameters.get("request").is_some() || parameters.get("request_uri").is_some() {
+            return Err(Refusal::new("request_not_supported", "parameters belong in the query"));
+        }
+        match parameters.get("response_type") {
+            Some("code") => {}
+            None => return bad("response_type is missing"),
+            Some(_) => return Err(Refusal::new("unsupported_response_type", "only `code` is supported")),
+        }
+        if parameters.get("response_mode").is_some_and(|mode| mode != "query") {
+            return bad("only the response mode `query` is supported");
+        }
+        if parameters.get("code_challenge_method") != Some("S256") {
+            return bad("PKCE with S256 is required");
+        }
+        let Some(challenge) = parameters.get("code_challenge").filter(|text| text.len() == 43 && is_unreserved(text))
+        else {
+            return bad("code_challenge is missing or not one of S256");
+        };
+        check_resource(parameters, settings)?;
+        if parameters.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none")) {
+            return Err(Refusal::new("login_required", "a person is always asked"));
+        }
+        Ok(challenge.to_owned())
+    }
+
+    /// Brings this answer to the client.
+    pub fn answer(&self, settings: &Settings, pairs: &[(&str, &str)]) -> Reply {
+        let mut pairs = pairs.to_vec();
+        pairs.extend(self.state.as_deref().map(|state| ("state", state)));
+        pairs.push(("iss", &settings.issuer));
+        Reply::redirect(form::extend(&self.redirect_uri, &pairs))
+    }
+
+    /// Tells the client that it gets nothing.
+    pub fn refused(&self, settings: &Settings, refusal: Refusal) -> Reply {
+        self.answer(settings, &[("error", refusal.code), ("error_description", refusal.why)])
+    }
+}
+
+/// A token is for this resource or for none. Clients of older revisions do not name it.
+pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Result<(), Refusal> {
+    let own = canonical(&settings.resource);
+    match parameters.get("resource") {
+        Some(resource) if resource.contains('#') || canonical(resource) != own => {
+            Err(Refusal::new("invalid_target", "tokens for this resource are given elsewhere"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a challenge or a verifier is written with.
+pub(crate) fn is_unreserved(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~'))
+}

@@ -1,0 +1,89 @@
+//! How often something may be tried: a count per key and window of time.
+
+use core::net::IpAddr;
+use std::collections::HashMap;
+
+/// The most keys that are counted. When there are more, those that began first are forgotten.
+const MAX_KEYS: usize = 10_000;
+
+/// Counts of what was tried.
+#[derive(Debug)]
+pub(crate) struct Attempts {
+    most: u32,
+    window: u64,
+    counted: HashMap<String, (u64, u32)>,
+}
+
+impl Attempts {
+    /// So many in so many seconds.
+    pub fn new(most: u32, seconds: u64) -> Self {
+        Self { most, window: seconds * 1_000, counted: HashMap::new() }
+    }
+
+    /// Counts one more. False if that is one too many.
+    pub fn admit(&mut self, key: &str, now: u64) -> bool {
+        let window = self.window;
+        let is_over = |began: u64| began.saturating_add(window) <= now;
+        if self.counted.len() >= MAX_KEYS && !self.counted.contains_key(key) {
+            self.counted.retain(|_, (began, _)| !is_over(*began));
+        }
+        if self.counted.len() >= MAX_KEYS && !self.counted.contains_key(key) {
+            let first = self.counted.iter().min_by_key(|(_, (began, _))| *began).map(|(key, _)| key.clone());
+            first.map(|first| self.counted.remove(&first));
+        }
+        let (began, count) = self.counted.entry(key.to_owned()).or_insert((now, 0));
+        if is_over(*began) {
+            (*began, *count) = (now, 0);
+        }
+        *count = count.saturating_add(1);
+        *count <= self.most
+    }
+
+    /// Forgets what was counted.
+    pub fn clear(&mut self, key: &str) {
+        self.counted.remove(key);
+    }
+}
+
+/// An address as a key. Whoever has one address of IPv6 has the whole network.
+pub(crate) fn address_key(address: Option<IpAddr>) -> String {
+    match address.map(|address| address.to_canonical()) {
+        None => "-".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_room_for_so_many_and_the_next_one_too() {
+        let mut attempts = Attempts::new(2, 60);
+        assert!(attempts.admit("ada", 0) && attempts.admit("ada", 1) && !attempts.admit("ada", 59_999));
+        assert!(attempts.admit("eve", 2) && attempts.admit("ada", 60_000));
+        attempts.clear("ada");
+        assert!(attempts.admit("ada", 60_001) && attempts.admit("ada", 60_002) && !attempts.admit("ada", 60_003));
+    }
+
+    #[test]
+    fn what_is_counted_is_bounded() {
+        let mut attempts = Attempts::new(1, 60);
+        for n in 0..=MAX_KEYS as u64 {
+            attempts.admit(&n.to_string(), n % 100);
+        }
+        assert!(attempts.counted.len() <= MAX_KEYS);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let key = |text: &str| address_key(Some(text.parse().unwrap()));
+        assert_eq!(key("2001:db8::1"), key("2001:db8::2"));
+        assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
+        assert_eq!(key("::ffff:10.0.0.1"), "10.0.0.1");
+    }
+}

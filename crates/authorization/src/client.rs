@@ -1,0 +1,177 @@
+//! Clients: what is known of one, and where browsers may be sent with its codes.
+
+use crate::reply::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use signalbox_oauth::web_address::WebAddress;
+
+/// The most redirect URIs of a client.
+pub const MAX_REDIRECTS: usize = 20;
+/// The longest redirect URI, in bytes.
+pub const MAX_URI: usize = 2_000;
+/// The longest name of a client, in characters. More is cut off.
+pub const MAX_NAME: usize = 100;
+
+/// A client. All clients are public: none has a secret, and PKCE stands for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Client {
+    /// Its id: random, or the address of its metadata document.
+    pub id: String,
+    /// What it calls itself.
+    pub name: String,
+    /// Where codes may be brought.
+    pub redirect_uris: Vec<String>,
+    /// When it registered or was read, in milliseconds since 1970.
+    pub created: u64,
+}
+
+const METADATA: fn(&'static str) -> Refusal = |why| Refusal::new("invalid_client_metadata", why);
+
+impl Client {
+    /// Reads the metadata of RFC 7591.
+    ///
+    /// # Errors
+    /// If it asks for something that is not given here, or a redirect URI cannot be used.
+    pub fn read(id: String, document: &Value, created: u64) -> Result<Self, Refusal> {
+        let redirect = Refusal::new("invalid_redirect_uri", "redirect URIs are https or loopback, without a fragment");
+        let uris = document.get("redirect_uris").and_then(Value::as_array).ok_or(redirect)?;
+        let uris: Option<Vec<String>> = uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect();
+        let uris = uris.ok_or(redirect)?;
+        if uris.is_empty() || uris.len() > MAX_REDIRECTS || !uris.iter().all(|uri| is_redirect(uri)) {
+            return Err(redirect);
+        }
+        let lists = |member: &str, word: &str| match document.get(member) {
+            None | Some(Value::Null) => true,
+            Some(list) => list.as_array().is_some_and(|list| list.iter().any(|one| one.as_str() == Some(word))),
+        };
+        if !lists("grant_types", "authorization_code") || !lists("response_types", "code") {
+            return Err(METADATA("only the authorization code grant is given here"));
+        }
+        let name = document.get("client_name").and_then(Value::as_str).unwrap_or_default();
+        let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
+        let name = if name.trim().is_empty() { "An application without a name".to_owned() } else { name };
+        Ok(Self { id, name, redirect_uris: uris, created })
+    }
+
+    /// Whether its codes may be brought there. The URI must be one of its own, character by character; only the port of a
+    /// loopback address may be another one, since a program takes any that is free (RFC 8252).
+    #[must_use]
+    pub fn accepts(&self, uri: &str) -> bool {
+        let same = |own: &String| *own == uri || loopback(own).is_some_and(|own| loopback(uri) == Some(own));
+        is_redirect(uri) && self.redirect_uris.iter().any(same)
+    }
+}
+
+/// Whether codes may be brought to such an address at all: by TLS, or on this machine.
+fn is_redirect(uri: &str) -> bool {
+    let plain =
+        uri.len() <= MAX_URI && uri.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#' && byte != b'\\');
+    let secure = || WebAddress::read(uri).is_some_and(|address| address.origin.starts_with("https://"));
+    plain && (loopback(uri).is_some() || secure())
+}
+
+/// The host of a loopback address and all that stands behind its port.
+fn loopback(uri: &str) -> Option<(&str, &str)> {
+    let rest = uri.strip_prefix("http://")?;
+    let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let host = ["127.0.0.1", "[::1]", "localhost"].into_iter().find(|host| authority.starts_with(host))?;
+    let port = authority.strip_prefix(host)?;
+    let fits = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    fits.then_some((host, rest))
+}
+
+/// Host and port of a redirect URI, for people.
+pub(crate) fn host(uri: &str) -> String {
+    let origin = WebAddress::read(uri).map(|address| address.origin).unwrap_or_default();
+    origin.split_once("://").map(|(_, host)| host.to_owned()).unwrap_or(origin)
+}
+
+/// Where a form may lead whose answer sends the browser to this URI. A policy has no form for IPv6 addresses.
+pub(crate) fn form_target(uri: &str) -> String {
+    let origin = WebAddress::read(uri).map(|address| address.origin).unwrap_or_default();
+    match origin.contains('[') {
+        true => origin.split_once("//").map(|(scheme, _)| scheme.to_owned()).unwrap_or_default(),
+        false => origin,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn client(uris: &[&str]) -> Result<Client, Refusal> {
+        Client::read("c".to_owned(), &json!({"client_name": "Editor", "redirect_uris": uris}), 0)
+    }
+
+    #[test]
+    fn a_p2_redirect_uris_match_exactly_but_for_the_port_on_loopback() {
+        let editor = client(&["https://editor.example/back?a=1", "http://127.0.0.1:3000/callback", "http://[::1]/c"]);
+        let editor = editor.unwrap();
+        for good in [
+            "https://editor.example/back?a=1",
+            "http://127.0.0.1:3000/callback",
+            "http://127.0.0.1:51234/callback",
+            "http://127.0.0.1/callback",
+            "http://[::1]:9/c",
+        ] {
+            assert!(editor.accepts(good), "{good}");
+        }
+        for bad in [
+            "https://editor.example/back",
+            "https://editor.example/back?a=1&b=2",
+            "https://editor.example:8443/back?a=1",
+            "https://editor.example/back?a=1#",
+            "https://EDITOR.example/back?a=1",
+            "https://editor.example.evil/back?a=1",
+            "https://editor.example@evil.example/back?a=1",
+            "http://editor.example/back?a=1",
+            "http://127.0.0.1:3000/callback/",
+            "http://127.0.0.1:3000/callback?x=1",
+            "http://localhost:3000/callback",
+            "http://127.0.0.1:3000@evil.example/callback",
+            "http://127.0.0.1.evil.example/callback",
+            "http://127.0.0.1:99999/callback",
+            "https://127.0.0.1:3000/callback",
+            "",
+        ] {
+            assert!(!editor.accepts(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_p2_codes_go_by_tls_or_stay_on_the_machine() {
+        for bad in [
+            "http://editor.example/back",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "editor://back",
+            "https://editor.example/#a",
+            "https://me@editor.example/",
+            "https://editor.example/a b",
+            "https://editor.example/\n",
+            "/back",
+        ] {
+            assert_eq!(client(&[bad]).unwrap_err().code, "invalid_redirect_uri", "{bad}");
+        }
+        assert!(client(&[]).is_err() && client(&["https://a.example/"; MAX_REDIRECTS + 1]).is_err());
+        assert!(client(&[&format!("https://a.example/{}", "x".repeat(MAX_URI))]).is_err());
+        assert_eq!(form_target("http://[::1]:9/c"), "http:");
+        assert_eq!(
+            (form_target("https://a.example/c"), host("https://a.example:8/c")),
+            ("https://a.example".to_owned(), "a.example:8".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_client_that_wants_another_grant_is_told_so() {
+        let uris = json!(["https://a.example/back"]);
+        let read = |document: Value| Client::read("c".to_owned(), &document, 0);
+        let implicit = json!({"redirect_uris": uris, "response_types": ["token"]});
+        assert_eq!(read(implicit).unwrap_err().code, "invalid_client_metadata");
+        let machine = json!({"redirect_uris": uris, "grant_types": ["client_credentials"]});
+        assert_eq!(read(machine).unwrap_err().code, "invalid_client_metadata");
+        let nameless = read(json!({"redirect_uris": uris, "client_name": "\u{7}"})).unwrap();
+        assert_eq!(nameless.name, "An application without a name");
+    }
+}

@@ -1,0 +1,164 @@
+//! Grants: what a person allowed a client, and the one refresh token of each that is good.
+
+use crate::client::Client;
+use crate::moment::{Moment, hashed, same};
+use crate::password::LocalUsers;
+use crate::reply::Refusal;
+use crate::settings::Settings;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The most clients that are registered, and the most grants that are kept.
+pub const MAX_CLIENTS: usize = 1_000;
+/// The most grants that are kept.
+pub const MAX_GRANTS: usize = 10_000;
+/// A client that nobody has used for so long makes room for others, in milliseconds.
+const UNUSED: u64 = 24 * 3_600 * 1_000;
+
+/// A person, as tokens name it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Person {
+    /// The name of a local user, or one of a provider, which has a `:` in it as no local one has.
+    pub name: String,
+    /// The groups that a provider says it is in.
+    pub groups: Vec<String>,
+}
+
+impl Person {
+    /// A local user.
+    pub(crate) fn local(name: &str) -> Self {
+        Self { name: name.to_owned(), groups: Vec::new() }
+    }
+}
+
+/// Whether this is the name of a local user who is no longer there.
+pub(crate) fn is_gone(name: &str, users: &LocalUsers) -> bool {
+    !name.contains(':') && !users.knows(name)
+}
+
+/// What a person allowed a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    pub client: String,
+    /// The name of the person.
+    pub user: String,
+    /// The groups that a provider said the person is in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    pub scopes: Vec<String>,
+    /// The hash of the refresh token that is good.
+    pub refresh: String,
+    /// When that expires.
+    pub expires: u64,
+    /// The access tokens that may still be good: id and expiry.
+    pub tokens: Vec<(String, u64)>,
+}
+
+/// All that outlives the process.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub clients: BTreeMap<String, Client>,
+    pub grants: BTreeMap<String, Grant>,
+    /// Access tokens that are revoked and not expired: id and expiry.
+    pub revoked: BTreeMap<String, u64>,
+}
+
+impl Kept {
+    /// Makes room for one more client. False if all that there are may still be in use.
+    pub fn room_for_client(&mut self, now: u64) -> bool {
+        if self.clients.len() >= MAX_CLIENTS {
+            let used: Vec<&String> = self.grants.values().map(|grant| &grant.client).collect();
+            let idle = self.clients.values().filter(|client| !used.contains(&&client.id));
+            let oldest =
+                idle.filter(|client| client.created.saturating_add(UNUSED) <= now).min_by_key(|one| one.created);
+            let oldest = oldest.map(|client| client.id.clone());
+            oldest.map(|id| self.clients.remove(&id));
+        }
+        self.clients.len() < MAX_CLIENTS
+    }
+
+    /// A grant with its first refresh token.
+    pub fn open(
+        &mut self,
+        client: &str,
+        person: Person,
+        scopes: Vec<String>,
+        settings: &Settings,
+        moment: &Moment,
+    ) -> (String, String) {
+        self.sweep(moment.now);
+        if self.grants.len() >= MAX_GRANTS {
+            let first = self.grants.iter().min_by_key(|(_, grant)| grant.expires).map(|(id, _)| id.clone());
+            if let Some(id) = first {
+                self.end(&id);
+            }
+        }
+        let id: String = moment.draw();
+        let refresh = format!("{id}.{}", moment.draw());
+        let expires = moment.after(settings.refresh_lifetime.as_secs());
+        let grant = Grant {
+            client: client.to_owned(),
+            user: person.name,
+            groups: person.groups,
+            scopes,
+            refresh: hashed(&refresh),
+            expires,
+            tokens: Vec::new(),
+        };
+        self.grants.insert(id.clone(), grant);
+        (id, refresh)
+    }
+
+    /// Takes a refresh token and gives the next one. A token that was used before means that two have it, and nobody can say
+    /// which of them is the client: the grant ends.
+    pub fn rotate(
+        &mut self,
+        token: &str,
+        client: &str,
+        settings: &Settings,
+        moment: &Moment,
+    ) -> Result<(String, String), Refusal> {
+        self.sweep(moment.now);
+        let gone = Refusal::new("invalid_grant", "the refresh token is not good, or no longer");
+        let id = token.split_once('.').map(|(id, _)| id.to_owned()).ok_or(gone)?;
+        let grant = self.grants.get_mut(&id).ok_or(gone)?;
+        if !same(&grant.refresh, &hashed(token)) {
+            self.end(&id);
+            return Err(Refusal::new(
+                "invalid_grant",
+                "the refresh token was used before; all tokens of its grant are revoked",
+            ));
+        }
+        if client != grant.client {
+            return Err(Refusal::new("invalid_grant", "the refresh token was given to another client"));
+        }
+        let next = format!("{id}.{}", moment.draw());
+        grant.refresh = hashed(&next);
+        grant.expires = moment.after(settings.refresh_lifetime.as_secs());
+        Ok((id, next))
+    }
+
+    /// Ends a grant, and the access tokens that were given for it.
+    pub fn end(&mut self, id: &str) {
+        if let Some(grant) = self.grants.remove(id) {
+            self.revoked.extend(grant.tokens);
+        }
+    }
+
+    /// Ends the grants that this is true of.
+    pub fn end_where(&mut self, which: impl Fn(&Grant) -> bool) -> usize {
+        let ended: Vec<String> =
+            self.grants.iter().filter(|(_, grant)| which(grant)).map(|(id, _)| id.clone()).collect();
+        ended.iter().for_each(|id| self.end(id));
+        ended.len()
+    }
+
+    /// Forgets what is over.
+    fn sweep(&mut self, now: u64) {
+        self.grants.retain(|_, grant| grant.expires > now);
+        self.revoked.retain(|_, expires| *expires > now);
+        for grant in self.grants.values_mut() {
+            grant.tokens.retain(|(_, expires)| *expires > now);
+        }
+    }
+}

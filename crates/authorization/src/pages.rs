@@ -1,0 +1,123 @@
+//! The pages that people see. No script, no picture, nothing from elsewhere.
+
+use crate::asked::Asked;
+use crate::client::{form_target, host};
+use crate::metadata::{CONSENT, SIGN_IN};
+use crate::reply::Reply;
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f4f4f2;color:#1c1c1a}\
+main{max-width:26rem;margin:10vh auto;padding:2rem;background:#fff;border:1px solid #d8d8d4;border-radius:8px}\
+h1{font-size:1.3rem;margin:0 0 1rem}label{display:block;margin:.75rem 0}input{display:block;width:100%;box-sizing:border-box;\
+font:inherit;padding:.4rem}button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}dt{color:#666}dd{margin:0 0 .6rem;\
+overflow-wrap:anywhere}.bad{color:#a00}";
+
+/// Asks who it is: for this client, or for the gateway itself.
+pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
+    let why = match client {
+        Some(name) => format!("<b>{}</b> wants to use the tools of this gateway on your behalf.", escaped(name)),
+        None => "This page is only for the person who was sent to it.".to_owned(),
+    };
+    let (status, told) = match wrong {
+        Some((status, text)) => (status, format!("<p class=\"bad\" role=\"alert\">{}</p>", escaped(text))),
+        None => (200, String::new()),
+    };
+    let hidden = hidden(ticket);
+    let elsewhere = provider.map_or_else(String::new, |provider| {
+        format!(
+            "<form method=\"post\" action=\"{SIGN_IN}\">{hidden}\
+             <button name=\"provider\" value=\"1\">Sign in with {}</button></form>",
+            escaped(provider)
+        )
+    });
+    let body = format!(
+        "<h1>Sign in</h1><p>{why}</p>{told}\
+         <form method=\"post\" action=\"{SIGN_IN}\">{hidden}\
+         <label>User<input name=\"user\" autocomplete=\"username\" autocapitalize=\"none\" required autofocus></label>\
+         <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\
+         <button>Sign in</button></form>{elsewhere}"
+    );
+    page(status, "Sign in", &body, "'self'")
+}
+
+/// Sends the browser on to the provider. An answer to a form could not lead to every provider: the policy of the page holds for all that
+/// it is led on to.
+pub(crate) fn forward(url: &str) -> Reply {
+    let url = escaped(url);
+    let body = format!(
+        "<meta http-equiv=\"refresh\" content=\"0;url={url}\"><h1>Sign in</h1><p><a href=\"{url}\">Go on to sign in</a></p>"
+    );
+    page(200, "Sign in", &body, "'none'")
+}
+
+/// Who is to say yes to a client.
+pub(crate) enum Asking<'a> {
+    /// This local user, who has signed in.
+    User(&'a str),
+    /// Somebody who will sign in at this provider.
+    Provider(&'a str),
+}
+
+/// Asks whether the client may have what it asks for.
+pub(crate) fn consent(ticket: &str, asked: &Asked, asking: &Asking<'_>) -> Reply {
+    let who = match asking {
+        Asking::User(user) => format!("You are signed in as <b>{}</b>.", escaped(user)),
+        Asking::Provider(name) => format!("If you allow it, you go on to sign in with <b>{}</b>.", escaped(name)),
+    };
+    let scopes = match asked.scopes.is_empty() {
+        true => "the tools, prompts and resources that are open to you".to_owned(),
+        false => asked.scopes.iter().map(|scope| escaped(scope)).collect::<Vec<_>>().join(", "),
+    };
+    let known_by = match asked.client.id.starts_with("https://") {
+        true => format!("published at {}", escaped(&asked.client.id)),
+        false => "as it calls itself; nobody has checked that".to_owned(),
+    };
+    let body = format!(
+        "<h1>Allow access?</h1><p>{who}</p><dl><dt>Application</dt><dd><b>{}</b> ({known_by})</dd><dt>May use</dt><dd>{scopes}</dd>\
+         <dt>Goes on to</dt><dd>{}</dd></dl><form method=\"post\" action=\"{CONSENT}\">{}\
+         <button name=\"answer\" value=\"allow\">Allow</button><button name=\"answer\" value=\"deny\">Deny</button></form>",
+        escaped(&asked.client.name),
+        escaped(&host(&asked.redirect_uri)),
+        hidden(ticket),
+    );
+    page(200, "Allow access?", &body, &format!("'self' {}", form_target(&asked.redirect_uri)))
+}
+
+/// Says that it does not go on.
+pub(crate) fn stop(status: u16, text: &str) -> Reply {
+    page(status, "This did not work", &format!("<h1>This did not work</h1><p>{}</p>", escaped(text)), "'none'")
+}
+
+fn page(status: u16, title: &str, body: &str, forms: &str) -> Reply {
+    let html = format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} · Signalbox</title>\
+         <style>{STYLE}</style></head><body><main>{body}</main></body></html>"
+    );
+    let style = format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, STYLE.as_bytes())));
+    Reply::page(status, html, &style, forms)
+}
+
+fn hidden(ticket: &str) -> String {
+    format!("<input type=\"hidden\" name=\"ticket\" value=\"{}\">", escaped(ticket))
+}
+
+/// Text that is nothing but text in a page.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // What turns the direction of text around could make a host look like another one.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            c => out.push(c),
+        }
+    }
+    out
+}

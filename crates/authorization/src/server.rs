@@ -1,0 +1,268 @@
+//! The server as a whole: what it keeps, its clients, and the request that begins everything.
+
+use crate::access_token::TokenSigner;
+use crate::asked::{Asked, Parameters};
+use crate::attempts::{Attempts, address_key};
+use crate::client::Client;
+use crate::grants::{Kept, is_gone};
+use crate::moment::Moment;
+use crate::password::LocalUsers;
+use crate::reply::{Refusal, Reply};
+use crate::settings::Settings;
+use crate::sign_in::SignIns;
+use crate::tokens::Codes;
+use crate::{metadata, pages};
+use core::net::IpAddr;
+use serde_json::{Value, json};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_oauth::client_identity::is_client_metadata_url;
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+/// How long a client's metadata document is good, in milliseconds.
+const DOCUMENT_LIFETIME: u64 = 5 * 60 * 1_000;
+/// The most metadata documents that are kept.
+const MAX_DOCUMENTS: usize = 200;
+/// The largest metadata document, in bytes.
+pub const MAX_DOCUMENT: usize = 16 * 1024;
+
+/// The file of the server is damaged.
+#[derive(Debug, thiserror::Error)]
+#[error("what the authorization server has kept is damaged: {0}")]
+pub struct Damaged(#[from] serde_json::Error);
+
+/// What becomes of a request for authorization.
+#[derive(Debug)]
+pub enum Authorize {
+    /// This is answered.
+    Reply(Reply),
+    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then the same request again.
+    Document(String),
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct AuthorizationServer {
+    pub(crate) settings: Settings,
+    pub(crate) signer: TokenSigner,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub kept: Kept,
+    pub unsaved: bool,
+    pub users: LocalUsers,
+    pub codes: Codes,
+    pub sign_ins: SignIns,
+    documents: HashMap<String, (u64, Result<Client, Refusal>)>,
+    registrations: Attempts,
+    fetches: Attempts,
+}
+
+impl AuthorizationServer {
+    /// A server with what it kept before; an empty text for a new one.
+    ///
+    /// # Errors
+    /// If that is damaged.
+    pub fn new(settings: Settings, signer: TokenSigner, kept: &str, users: LocalUsers) -> Result<Self, Damaged> {
+        let kept: Kept = if kept.is_empty() { Kept::default() } else { serde_json::from_str(kept)? };
+        let inner = Inner {
+            kept,
+            unsaved: false,
+            users,
+            codes: Codes::default(),
+            sign_ins: SignIns::default(),
+            documents: HashMap::new(),
+            registrations: Attempts::new(20, 3_600),
+            fetches: Attempts::new(30, 60),
+        };
+        Ok(Self { settings, signer, inner: Mutex::new(inner) })
+    }
+
+    pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unpoisoned()
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The metadata of RFC 8414.
+    #[must_use]
+    pub fn metadata(&self) -> Reply {
+        metadata::document(&self.settings)
+    }
+
+    /// The public key that verifies its tokens.
+    #[must_use]
+    pub fn key_set(&self) -> Reply {
+        Reply::document(&self.signer.key_set())
+    }
+
+    /// What is to be kept now, if that has changed since it was asked last.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON.
+    pub fn unsaved(&self) -> Result<Option<String>, Damaged> {
+        let mut inner = self.inner();
+        if !std::mem::take(&mut inner.unsaved) {
+            return Ok(None);
+        }
+        Ok(Some(serde_json::to_string(&inner.kept)?))
+    }
+
+    /// What was to be kept could not be: it is still to be.
+    pub fn not_saved(&self) {
+        self.inner().unsaved = true;
+    }
+
+    /// The ids of access tokens that are revoked and not expired, with when they expire.
+    #[must_use]
+    pub fn revoked(&self) -> Vec<(String, u64)> {
+        self.inner().kept.revoked.iter().map(|(id, expires)| (id.clone(), *expires)).collect()
+    }
+
+    /// Takes over the users. Grants of those who are gone end; returns how many.
+    pub fn replace_users(&self, users: LocalUsers) -> usize {
+        let mut inner = self.inner();
+        let ended = inner.kept.end_where(|grant| is_gone(&grant.user, &users));
+        inner.unsaved |= ended > 0;
+        inner.users = users;
+        ended
+    }
+
+    /// A browser comes with the request of a client.
+    pub fn authorize(&self, query: &str, address: Option<IpAddr>, moment: &Moment) -> Authorize {
+        let stop = |status, text: &str| Authorize::Reply(pages::stop(status, text));
+        let Some(parameters) = Parameters::read(query) else {
+            return stop(400, "The application sent a request that cannot be read.");
+        };
+        let Some(id) = parameters.get("client_id") else {
+            return stop(400, "The application did not say which one it is.");
+        };
+        let mut inner = self.inner();
+        let client = match inner.client(id, moment.now) {
+            Known::Client(client) => client,
+            Known::Unread if inner.fetches.admit(&address_key(address), moment.now) => {
+                return Authorize::Document(id.to_owned());
+            }
+            Known::Unread => {
+                return stop(429, "Too many applications were named from your network; try again in a minute.");
+            }
+            Known::Refused => {
+                return stop(400, "What the application publishes about itself cannot be used.");
+            }
+            Known::Nobody => {
+                return stop(
+                    400,
+                    "This application is not known here. It may have to register again: sign out and in there.",
+                );
+            }
+        };
+        let asked = match Asked::read(&parameters, client, &self.settings) {
+            Ok(asked) => asked,
+            Err(reply) => return Authorize::Reply(*reply),
+        };
+        Authorize::Reply(inner.sign_ins.begin(asked, &self.settings, address, moment))
+    }
+
+    /// What the metadata document at a client's address holds; nothing where it cannot be had.
+    pub fn learn(&self, url: &str, document: Option<&[u8]>, now: u64) {
+        let client = document.ok_or(UNREAD).and_then(|document| read_document(url, document, now));
+        let mut inner = self.inner();
+        inner.documents.retain(|_, (read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now);
+        if inner.documents.len() >= MAX_DOCUMENTS {
+            let oldest = inner.documents.iter().min_by_key(|(_, (read, _))| *read).map(|(url, _)| url.clone());
+            oldest.map(|url| inner.documents.remove(&url));
+        }
+        inner.documents.insert(url.to_owned(), (now, client));
+    }
+
+    /// A client registers itself (RFC 7591).
+    pub fn register(&self, body: &[u8], address: Option<IpAddr>, moment: &Moment) -> Reply {
+        if !self.settings.registration {
+            return Reply::refusal(403, Refusal::new("access_denied", "clients cannot register themselves here"));
+        }
+        let mut inner = self.inner();
+        if !inner.registrations.admit(&address_key(address), moment.now) || !inner.kept.room_for_client(moment.now) {
+            let refusal = Refusal::new("temporarily_unavailable", "too many clients have registered; try again later");
+            return Reply::refusal(429, refusal).with("retry-after", "3600".to_owned());
+        }
+        let document: Option<Value> = serde_json::from_slice(body).ok().filter(Value::is_object);
+        let malformed = Refusal::new("invalid_client_metadata", "the body is not a JSON object");
+        let client = document.ok_or(malformed).and_then(|document| Client::read(moment.draw(), &document, moment.now));
+        match client {
+            Err(refusal) => Reply::refusal(400, refusal),
+            Ok(client) => {
+                let reply = registered(&client);
+                inner.kept.clients.insert(client.id.clone(), client);
+                inner.unsaved = true;
+                reply
+            }
+        }
+    }
+}
+
+/// What is known of the client of a request.
+enum Known {
+    Client(Client),
+    /// Its metadata document has not been read yet.
+    Unread,
+    /// Its metadata document is none.
+    Refused,
+    Nobody,
+}
+
+impl Inner {
+    fn client(&self, id: &str, now: u64) -> Known {
+        if let Some(client) = self.kept.clients.get(id) {
+            return Known::Client(client.clone());
+        }
+        if !is_client_metadata_url(id) {
+            return Known::Nobody;
+        }
+        match self.documents.get(id).filter(|(read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now) {
+            None => Known::Unread,
+            Some((_, Ok(client))) => Known::Client(client.clone()),
+            Some((_, Err(_))) => Known::Refused,
+        }
+    }
+}
+
+const UNREAD: Refusal = Refusal::new("invalid_client", "the client's metadata document cannot be read");
+
+/// Reads a metadata document. Whoever can publish at an address is the client of that address, and of no other one.
+fn read_document(url: &str, document: &[u8], now: u64) -> Result<Client, Refusal> {
+    let bad = |why| Refusal::new("invalid_client", why);
+    if document.len() > MAX_DOCUMENT {
+        return Err(bad("the client's metadata document is too large"));
+    }
+    let document: Value = serde_json::from_slice(document).map_err(|_| UNREAD)?;
+    if document.get("client_id").and_then(Value::as_str) != Some(url) {
+        return Err(bad("the client_id of the metadata document is not its address"));
+    }
+    if document.get("client_name").and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(bad("the metadata document has no client_name"));
+    }
+    let method = document.get("token_endpoint_auth_method").and_then(Value::as_str);
+    if document.get("client_secret").is_some() || method.is_some_and(|method| method != "none") {
+        return Err(bad("the client is not a public one"));
+    }
+    Client::read(url.to_owned(), &document, now)
+}
+
+fn registered(client: &Client) -> Reply {
+    let document = json!({
+        "client_id": client.id,
+        "client_id_issued_at": client.created / 1_000,
+        "client_name": client.name,
+        "redirect_uris": client.redirect_uris,
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    Reply::json(201, &document)
+}

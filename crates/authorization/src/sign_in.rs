@@ -1,0 +1,343 @@
+//! The way of a browser: a ticket and its cookie, who it is, and whether that person says yes.
+//!
+//! Besides requests of clients, a person may come to a page of the gateway that is for one caller only, such as the address by which
+//! a call asks for a sign-in at a backend. Whoever signs in for that is a visitor for as long as a sign-in lasts, in this browser.
+
+use crate::asked::{Asked, Parameters};
+use crate::attempts::{Attempts, address_key};
+use crate::grants::{Person, is_gone};
+use crate::moment::{Moment, hashed, same};
+use crate::pages::{self, Asking};
+use crate::password::PasswordCheck;
+use crate::reply::{Refusal, Reply};
+use crate::server::{AuthorizationServer, Inner};
+use crate::settings::Settings;
+use core::net::IpAddr;
+use std::collections::HashMap;
+
+/// How long a person has from the first page to the last, in seconds.
+const TIME: u64 = 600;
+/// The most sign-ins under way.
+const MAX_SIGN_INS: usize = 1_000;
+
+const LATE: &str = "This sign-in is over, or was begun in another browser. Start again in the application.";
+const WRONG: &str = "User or password is wrong.";
+const TOO_MANY: &str = "Too many attempts. Try again in a quarter of an hour.";
+
+/// What somebody signs in for.
+#[derive(Clone, Debug)]
+enum Purpose {
+    /// The request of a client.
+    Client(Asked),
+    /// A page of the gateway itself, by its path.
+    Visit(String),
+}
+
+impl Purpose {
+    fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
+        match self {
+            Self::Client(asked) => {
+                pages::sign_in(ticket, Some(&asked.client.name), settings.provider.as_deref(), wrong)
+            }
+            Self::Visit(_) => pages::sign_in(ticket, None, None, wrong),
+        }
+    }
+}
+
+/// One person at one request.
+#[derive(Debug)]
+struct SignIn {
+    purpose: Purpose,
+    /// The hash of the cookie without which the ticket is worth nothing.
+    cookie: String,
+    expires: u64,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Nobody has signed in.
+    Fresh,
+    /// This person has, and has not answered yet.
+    SignedIn(String),
+    /// The person chose to sign in at the provider, and has not said yes to the client yet.
+    Elsewhere,
+    /// The person said yes, and was sent to the provider.
+    Sent,
+}
+
+/// All sign-ins under way.
+#[derive(Debug)]
+pub(crate) struct SignIns {
+    open: HashMap<String, SignIn>,
+    begun: Attempts,
+    by_user: Attempts,
+    by_address: Attempts,
+}
+
+impl Default for SignIns {
+    fn default() -> Self {
+        let quarter = 15 * 60;
+        Self {
+            open: HashMap::new(),
+            begun: Attempts::new(100, 60),
+            by_user: Attempts::new(10, quarter),
+            by_address: Attempts::new(30, quarter),
+        }
+    }
+}
+
+/// A password of a sign-in that is to be checked.
+#[derive(Debug)]
+pub struct SignedIn {
+    /// The slow part.
+    pub check: PasswordCheck,
+    ticket: String,
+    user: String,
+}
+
+impl SignedIn {
+    /// The name that was given.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+}
+
+/// What becomes of a name and a password.
+#[derive(Debug)]
+pub enum SignInStep {
+    /// This is answered.
+    Reply(Reply),
+    /// The password is to be checked: [`AuthorizationServer::checked`] goes on.
+    Check(Box<SignedIn>),
+}
+
+/// What becomes of a person's answer.
+#[derive(Debug)]
+pub enum Consented {
+    /// This is answered.
+    Reply(Reply),
+    /// The person said yes and signs in at the provider: [`AuthorizationServer::returned`] goes on with this ticket.
+    Forward(String),
+}
+
+impl SignIns {
+    /// Puts a request before whoever sits in front of the browser.
+    pub fn begin(&mut self, asked: Asked, settings: &Settings, address: Option<IpAddr>, moment: &Moment) -> Reply {
+        self.ask(Purpose::Client(asked), None, settings, address, moment)
+    }
+
+    fn ask(
+        &mut self,
+        purpose: Purpose,
+        wrong: Option<(u16, &str)>,
+        settings: &Settings,
+        address: Option<IpAddr>,
+        moment: &Moment,
+    ) -> Reply {
+        if !self.begun.admit(&address_key(address), moment.now) {
+            return pages::stop(429, "Too many sign-ins were begun from your network; try again in a minute.");
+        }
+        self.open.retain(|_, one| one.expires > moment.now);
+        if self.open.len() >= MAX_SIGN_INS {
+            let oldest = self.open.iter().min_by_key(|(_, one)| one.expires).map(|(ticket, _)| ticket.clone());
+            oldest.map(|ticket| self.open.remove(&ticket));
+        }
+        let (ticket, secret) = (moment.draw(), moment.draw());
+        let page = purpose.page(&ticket, settings, wrong);
+        let cookie = set_cookie(settings, &ticket, &secret);
+        let expires = moment.after(TIME);
+        self.open.insert(ticket, SignIn { purpose, cookie: hashed(&secret), expires, stage: Stage::Fresh });
+        page.with("set-cookie", cookie)
+    }
+
+    /// The sign-in of a form, if it comes from the browser in which it was begun.
+    fn find(&mut self, ticket: &str, cookies: &str, settings: &Settings, now: u64) -> Option<&mut SignIn> {
+        let found = self.open.get_mut(ticket).filter(|one| one.expires > now)?;
+        let name = cookie_name(settings, ticket);
+        let mut values = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let value = values.find(|(known, _)| *known == name).map(|(_, value)| value)?;
+        same(&hashed(value), &found.cookie).then_some(found)
+    }
+
+    /// Counts an attempt to sign in. False if that is one too many.
+    fn admit(&mut self, user: &str, address: Option<IpAddr>, now: u64) -> bool {
+        let by_address = self.by_address.admit(&address_key(address), now);
+        by_address && self.by_user.admit(user, now)
+    }
+}
+
+impl AuthorizationServer {
+    /// A person gives a name and a password.
+    pub fn sign_in(&self, form: &str, cookies: &str, address: Option<IpAddr>, moment: &Moment) -> SignInStep {
+        let late = || SignInStep::Reply(pages::stop(400, LATE));
+        let Some(parameters) = Parameters::read(form) else {
+            return late();
+        };
+        let ticket = parameters.get("ticket").unwrap_or_default();
+        let mut inner = self.inner();
+        let Inner { sign_ins, users, .. } = &mut *inner;
+        let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else {
+            return late();
+        };
+        let purpose = one.purpose.clone();
+        if matches!(one.stage, Stage::Sent) {
+            return late();
+        }
+        // Whoever was signed in before, in the same browser, is no longer.
+        one.stage = Stage::Fresh;
+        if let (Some(provider), Some(_), Purpose::Client(asked)) =
+            (&self.settings.provider, parameters.get("provider"), &purpose)
+        {
+            one.stage = Stage::Elsewhere;
+            return SignInStep::Reply(pages::consent(ticket, asked, &Asking::Provider(provider)));
+        }
+        let again = |status, text| SignInStep::Reply(purpose.page(ticket, &self.settings, Some((status, text))));
+        let user = parameters.get("user").unwrap_or_default();
+        let Ok(check) = users.check(user, parameters.get("password").unwrap_or_default()) else {
+            return again(401, WRONG);
+        };
+        if !sign_ins.admit(user, address, moment.now) {
+            return again(429, TOO_MANY);
+        }
+        SignInStep::Check(Box::new(SignedIn { check, ticket: ticket.to_owned(), user: user.to_owned() }))
+    }
+
+    /// The password was checked.
+    pub fn checked(&self, checked: &SignedIn, is_good: bool, now: u64) -> Reply {
+        let mut inner = self.inner();
+        let Inner { sign_ins, users, .. } = &mut *inner;
+        let Some(one) = sign_ins.open.get_mut(&checked.ticket).filter(|one| one.expires > now) else {
+            return pages::stop(400, LATE);
+        };
+        if !is_good || !users.knows(&checked.user) {
+            return one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
+        }
+        one.stage = Stage::SignedIn(checked.user.clone());
+        let page = match &one.purpose {
+            Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &Asking::User(&checked.user)),
+            Purpose::Visit(path) => Reply::redirect(path.clone()),
+        };
+        sign_ins.by_user.clear(&checked.user);
+        page
+    }
+
+    /// The password could not be checked, because too many others are.
+    pub fn busy(&self, checked: &SignedIn) -> Reply {
+        let inner = self.inner();
+        let Some(one) = inner.sign_ins.open.get(&checked.ticket) else {
+            return pages::stop(400, LATE);
+        };
+        let text = "Many people sign in right now. Try again in a moment.";
+        one.purpose.page(&checked.ticket, &self.settings, Some((503, text)))
+    }
+
+    /// Asks whoever comes to this path of the gateway who it is; then the browser is sent there again. Whoever has signed in before
+    /// as somebody for whom the page is not can do so again.
+    pub fn visit(&self, path: &str, is_other: bool, address: Option<IpAddr>, moment: &Moment) -> Reply {
+        let wrong =
+            is_other.then_some((403, "This page is for somebody else. Sign in as the person who was sent here."));
+        self.inner().sign_ins.ask(Purpose::Visit(path.to_owned()), wrong, &self.settings, address, moment)
+    }
+
+    /// The local users who have signed in in this browser to visit a page of the gateway.
+    #[must_use]
+    pub fn visitors(&self, cookies: &str, now: u64) -> Vec<String> {
+        let mut inner = self.inner();
+        let names: Vec<&str> = cookies.split(';').filter_map(|pair| Some(pair.trim().split_once('=')?.0)).collect();
+        let is_named = |ticket: &str| names.contains(&cookie_name(&self.settings, ticket).as_str());
+        let tickets: Vec<String> = inner.sign_ins.open.keys().filter(|ticket| is_named(ticket)).cloned().collect();
+        let mut visitor = |ticket: &String| {
+            let one = inner.sign_ins.find(ticket, cookies, &self.settings, now)?;
+            match (&one.purpose, &one.stage) {
+                (Purpose::Visit(_), Stage::SignedIn(user)) => Some(user.clone()),
+                _ => None,
+            }
+        };
+        let found: Vec<String> = tickets.iter().filter_map(&mut visitor).collect();
+        found.into_iter().filter(|user| !is_gone(user, &inner.users)).collect()
+    }
+
+    /// A person says yes or no.
+    pub fn consent(&self, form: &str, cookies: &str, moment: &Moment) -> Consented {
+        let late = || Consented::Reply(pages::stop(400, LATE));
+        let Some(parameters) = Parameters::read(form) else {
+            return late();
+        };
+        let ticket = parameters.get("ticket").unwrap_or_default();
+        let mut inner = self.inner();
+        let Some(one) = inner.sign_ins.find(ticket, cookies, &self.settings, moment.now) else {
+            return late();
+        };
+        let is_allowed = parameters.get("answer") == Some("allow");
+        let person = match (&one.stage, &one.purpose) {
+            (Stage::Elsewhere, _) if is_allowed => {
+                one.stage = Stage::Sent;
+                return Consented::Forward(ticket.to_owned());
+            }
+            (Stage::Elsewhere, Purpose::Client(_)) => None,
+            (Stage::SignedIn(user), Purpose::Client(_)) => is_allowed.then(|| Person::local(user)),
+            _ => return late(),
+        };
+        Consented::Reply(self.answered(&mut inner, ticket, person, moment))
+    }
+
+    /// Whether this browser was sent to the provider with this ticket.
+    #[must_use]
+    pub fn is_sent(&self, ticket: &str, cookies: &str, now: u64) -> bool {
+        let mut inner = self.inner();
+        let found = inner.sign_ins.find(ticket, cookies, &self.settings, now);
+        found.is_some_and(|one| matches!(one.stage, Stage::Sent))
+    }
+
+    /// A person whom [`Self::is_sent`] knows is back from the provider, which says who it is; nobody where it does not.
+    pub fn returned(&self, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
+        self.answered(&mut self.inner(), ticket, person, moment)
+    }
+
+    /// The page for a browser that comes back too late, or was never sent.
+    #[must_use]
+    pub fn late(&self) -> Reply {
+        pages::stop(400, LATE)
+    }
+
+    /// The page that sends the browser to the provider.
+    #[must_use]
+    pub fn forward(&self, url: &str) -> Reply {
+        pages::forward(url)
+    }
+
+    /// Ends a sign-in with a code for whoever allowed it, or without.
+    fn answered(&self, inner: &mut Inner, ticket: &str, person: Option<Person>, moment: &Moment) -> Reply {
+        let Some(SignIn { purpose: Purpose::Client(asked), .. }) = inner.sign_ins.open.remove(ticket) else {
+            return pages::stop(400, LATE);
+        };
+        let reply = match person {
+            Some(person) => {
+                let code = moment.draw();
+                let reply = asked.answer(&self.settings, &[("code", &code)]);
+                inner.codes.keep(&code, asked, person, moment);
+                reply
+            }
+            None => asked.refused(&self.settings, Refusal::new("access_denied", "the person did not allow it")),
+        };
+        reply.with("set-cookie", clear_cookie(&self.settings, ticket))
+    }
+}
+
+/// A cookie for each ticket, so that a browser can have several open. A `__Host-` name has to come by TLS.
+fn cookie_name(settings: &Settings, ticket: &str) -> String {
+    let prefix = if settings.is_secure() { "__Host-" } else { "" };
+    let short: String = ticket.chars().take(8).collect();
+    format!("{prefix}signalbox-{short}")
+}
+
+fn set_cookie(settings: &Settings, ticket: &str, value: &str) -> String {
+    let secure = if settings.is_secure() { "; Secure" } else { "" };
+    format!("{}={value}; Path=/; Max-Age={TIME}; HttpOnly; SameSite=Lax{secure}", cookie_name(settings, ticket))
+}
+
+fn clear_cookie(settings: &Settings, ticket: &str) -> String {
+    set_cookie(settings, ticket, "").replace(&format!("Max-Age={TIME}"), "Max-Age=0")
+}

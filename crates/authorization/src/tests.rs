@@ -1,0 +1,600 @@
+//! Dialogues of a client, a browser and the server, with time and randomness in hand.
+
+use crate::*;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use signalbox_oauth::{form, pkce};
+use std::cell::Cell;
+use std::net::IpAddr;
+use std::time::Duration;
+
+const ISSUER: &str = "https://box.example";
+const RESOURCE: &str = "https://box.example/mcp";
+const BACK: &str = "http://127.0.0.1:3000/callback";
+const DOCUMENT: &str = "https://editor.example/client.json";
+const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+const PASSWORD: &str = "correct horse";
+
+fn settings() -> Settings {
+    Settings {
+        issuer: ISSUER.to_owned(),
+        resource: RESOURCE.to_owned(),
+        scopes: vec!["mcp".to_owned(), "files:write".to_owned()],
+        default_scopes: vec!["mcp".to_owned()],
+        registration: true,
+        access_lifetime: Duration::from_secs(600),
+        refresh_lifetime: Duration::from_secs(3_600),
+        provider: None,
+    }
+}
+
+fn users() -> LocalUsers {
+    let mut users = LocalUsers::default();
+    users.set("ada", PASSWORD, &[3; 16], 0).unwrap();
+    users
+}
+
+/// A server with its clock, and a browser with its cookies.
+struct Scene {
+    server: AuthorizationServer,
+    now: Cell<u64>,
+    seed: Cell<u32>,
+    cookies: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self::with(settings(), "")
+    }
+
+    fn with(settings: Settings, kept: &str) -> Self {
+        let signer = TokenSigner::new(&[7; 32]).unwrap();
+        let server = AuthorizationServer::new(settings, signer, kept, users()).unwrap();
+        Self { server, now: Cell::new(1_700_000_000_000), seed: Cell::new(0), cookies: String::new() }
+    }
+
+    fn moment(&self) -> Moment {
+        self.seed.set(self.seed.get().wrapping_add(1));
+        let mut seed = [0; 32];
+        seed[..4].copy_from_slice(&self.seed.get().to_be_bytes());
+        Moment::new(self.now.get(), seed)
+    }
+
+    fn pass(&self, seconds: u64) {
+        self.now.set(self.now.get() + seconds * 1_000);
+    }
+
+    fn register(&self, redirects: &[&str]) -> Reply {
+        let body =
+            json!({"client_name": "Editor <b>", "redirect_uris": redirects, "token_endpoint_auth_method": "none"});
+        self.server.register(body.to_string().as_bytes(), None, &self.moment())
+    }
+
+    fn client(&self) -> String {
+        let reply = self.register(&[BACK]);
+        assert_eq!(reply.status, 201, "{reply:?}");
+        json_of(&reply)["client_id"].as_str().unwrap().to_owned()
+    }
+
+    /// The request of a client, with some parameters changed; an empty value leaves one out.
+    fn ask(&self, client: &str, changed: &[(&str, &str)]) -> Authorize {
+        let challenge = pkce::challenge(VERIFIER);
+        let mut pairs = vec![
+            ("response_type", "code"),
+            ("client_id", client),
+            ("redirect_uri", BACK),
+            ("state", "s &1"),
+            ("scope", "mcp files:write unknown"),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+            ("resource", RESOURCE),
+        ];
+        for (name, value) in changed {
+            pairs.retain(|(known, _)| known != name);
+            pairs.push((name, value));
+        }
+        pairs.retain(|(_, value)| !value.is_empty());
+        self.server.authorize(&form::write(&pairs), Some(HERE), &self.moment())
+    }
+
+    fn asked(&self, client: &str, changed: &[(&str, &str)]) -> Reply {
+        match self.ask(client, changed) {
+            Authorize::Reply(reply) => reply,
+            Authorize::Document(url) => panic!("wants {url}"),
+        }
+    }
+
+    /// Opens the first page in the browser and returns its ticket.
+    fn begin(&mut self, client: &str) -> String {
+        let reply = self.asked(client, &[]);
+        assert_eq!(reply.status, 200, "{reply:?}");
+        let cookie = reply.header("set-cookie").unwrap();
+        self.cookies = cookie.split(';').next().unwrap().to_owned();
+        ticket(&reply)
+    }
+
+    fn sign_in(&self, ticket: &str, user: &str, password: &str) -> Reply {
+        self.sign_in_from(HERE, ticket, user, password)
+    }
+
+    fn sign_in_from(&self, address: IpAddr, ticket: &str, user: &str, password: &str) -> Reply {
+        let form = form::write(&[("ticket", ticket), ("user", user), ("password", password)]);
+        match self.server.sign_in(&form, &self.cookies, Some(address), &self.moment()) {
+            SignInStep::Reply(reply) => reply,
+            SignInStep::Check(check) => {
+                let is_good = check.check.is_good();
+                self.server.checked(&check, is_good, self.now.get())
+            }
+        }
+    }
+
+    fn consent(&self, ticket: &str, answer: &str) -> Reply {
+        let form = form::write(&[("ticket", ticket), ("answer", answer)]);
+        match self.server.consent(&form, &self.cookies, &self.moment()) {
+            Consented::Reply(reply) => reply,
+            Consented::Forward(ticket) => panic!("forwards {ticket}"),
+        }
+    }
+
+    /// The whole way to a code.
+    fn code(&mut self, client: &str) -> String {
+        let ticket = self.begin(client);
+        assert_eq!(self.sign_in(&ticket, "ada", PASSWORD).status, 200);
+        let reply = self.consent(&ticket, "allow");
+        query_of(&reply, "code").unwrap_or_else(|| panic!("{reply:?}"))
+    }
+
+    fn redeem(&self, client: &str, code: &str, changed: &[(&str, &str)]) -> Reply {
+        let mut pairs = vec![
+            ("grant_type", "authorization_code"),
+            ("client_id", client),
+            ("code", code),
+            ("redirect_uri", BACK),
+            ("code_verifier", VERIFIER),
+            ("resource", RESOURCE),
+        ];
+        for (name, value) in changed {
+            pairs.retain(|(known, _)| known != name);
+            pairs.push((name, value));
+        }
+        pairs.retain(|(_, value)| !value.is_empty());
+        self.server.token(&form::write(&pairs), &self.moment())
+    }
+
+    fn refresh(&self, client: &str, token: &str) -> Reply {
+        let pairs = [("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)];
+        self.server.token(&form::write(&pairs), &self.moment())
+    }
+
+    /// Access and refresh token of a new grant.
+    fn tokens(&mut self, client: &str) -> (String, String) {
+        let code = self.code(client);
+        pair_of(&self.redeem(client, &code, &[]))
+    }
+}
+
+const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+fn json_of(reply: &Reply) -> Value {
+    serde_json::from_str(&reply.body).unwrap_or_else(|_| panic!("{reply:?}"))
+}
+
+fn pair_of(reply: &Reply) -> (String, String) {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    let text = |name: &str| json_of(reply)[name].as_str().unwrap().to_owned();
+    (text("access_token"), text("refresh_token"))
+}
+
+fn claims(token: &str) -> Value {
+    let part = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+fn error_of(reply: &Reply) -> String {
+    assert_eq!(reply.status, 400, "{reply:?}");
+    json_of(reply)["error"].as_str().unwrap().to_owned()
+}
+
+fn query_of(reply: &Reply, name: &str) -> Option<String> {
+    let location = reply.header("location")?;
+    let (_, query) = location.split_once('?')?;
+    form::read(query)?.into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn ticket(reply: &Reply) -> String {
+    let (_, rest) = reply.body.split_once("name=\"ticket\" value=\"").unwrap_or_else(|| panic!("{reply:?}"));
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[test]
+fn the_metadata_say_what_mcp_clients_look_for() {
+    let scene = Scene::new();
+    let document = json_of(&scene.server.metadata());
+    assert_eq!(document["issuer"], ISSUER);
+    assert_eq!(document["code_challenge_methods_supported"], json!(["S256"]));
+    for flag in ["client_id_metadata_document_supported", "authorization_response_iss_parameter_supported"] {
+        assert_eq!(document[flag], true, "{flag}");
+    }
+    for endpoint in ["authorization", "token", "registration", "revocation"] {
+        let address = document[format!("{endpoint}_endpoint")].as_str().unwrap();
+        assert!(address.starts_with(ISSUER), "{endpoint}: {address}");
+    }
+    let closed = Scene::with(Settings { registration: false, ..settings() }, "");
+    assert_eq!(json_of(&closed.server.metadata()).get("registration_endpoint"), None);
+    assert_eq!(closed.register(&[BACK]).status, 403);
+}
+
+#[test]
+fn a_p1_the_consent_page_shows_client_scopes_and_redirect_host_and_nothing_is_given_without_it() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    // Before anybody has signed in, there is nothing to say yes to.
+    assert_eq!(scene.consent(&ticket, "allow").status, 400);
+    let ticket = scene.begin(&client);
+    let page = scene.sign_in(&ticket, "ada", PASSWORD);
+    for shown in ["Editor &lt;b&gt;", "mcp, files:write", "127.0.0.1:3000", "<b>ada</b>"] {
+        assert!(page.body.contains(shown), "{shown}: {}", page.body);
+    }
+    assert!(!page.body.contains("<script") && !page.body.contains("unknown"));
+    // The same person is asked again for the same client: there is no consent that another request could use.
+    let denied = scene.consent(&ticket, "deny");
+    assert_eq!((denied.status, query_of(&denied, "error").as_deref()), (303, Some("access_denied")));
+    assert_eq!(scene.consent(&ticket, "allow").status, 400, "a ticket is good for one answer");
+    let ticket = scene.begin(&client);
+    assert!(scene.sign_in(&ticket, "ada", PASSWORD).body.contains("Allow access?"));
+}
+
+#[test]
+fn a_p1_pages_are_safe_against_csrf_and_framing() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    let own = std::mem::take(&mut scene.cookies);
+    // Another site can post the form, but not with the cookie of this ticket.
+    for foreign in ["", "__Host-signalbox-00000000=x", &own[..own.len() - 1], &own.replace("__Host-", "")] {
+        scene.cookies = foreign.to_owned();
+        assert_eq!(scene.sign_in(&ticket, "ada", PASSWORD).status, 400, "{foreign}");
+    }
+    scene.cookies = format!("other=1; {own}; more=2");
+    let page = scene.sign_in(&ticket, "ada", PASSWORD);
+    assert_eq!(page.status, 200);
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("frame-ancestors 'none'") && policy.contains("default-src 'none'"), "{policy}");
+    assert!(policy.contains("form-action 'self' http://127.0.0.1:3000;"), "{policy}");
+    assert_eq!((page.header("x-frame-options"), page.header("cache-control")), (Some("DENY"), Some("no-store")));
+    scene.cookies = String::new();
+    assert_eq!(scene.consent(&ticket, "allow").status, 400);
+    // A ticket of somebody else's browser is worth nothing in this one.
+    let mine = scene.begin(&client);
+    assert_eq!(scene.consent(&ticket, "allow").status, 400);
+    assert_eq!(scene.sign_in(&mine, "ada", PASSWORD).status, 200);
+}
+
+#[test]
+fn a_p2_a_wrong_redirect_uri_is_told_to_the_person_and_never_followed() {
+    let scene = Scene::new();
+    let client = scene.client();
+    for wrong in ["https://evil.example/callback", "http://127.0.0.1:3000/callback2", "javascript:alert(1)"] {
+        let reply = scene.asked(&client, &[("redirect_uri", wrong)]);
+        assert_eq!((reply.status, reply.header("location")), (400, None), "{wrong}");
+    }
+    assert_eq!(scene.asked(&client, &[("redirect_uri", "http://127.0.0.1:54321/callback")]).status, 200);
+    assert_eq!(scene.asked(&client, &[("redirect_uri", "")]).status, 200, "there is only one");
+    let reply = scene.asked("nobody", &[]);
+    assert_eq!((reply.status, reply.header("location")), (400, None));
+    let twice = format!("client_id={client}&client_id={client}");
+    let Authorize::Reply(reply) = scene.server.authorize(&twice, None, &scene.moment()) else { panic!() };
+    assert_eq!(reply.status, 400);
+}
+
+#[test]
+fn a_p3_cookies_are_bound_to_the_host_and_to_one_request() {
+    let scene = Scene::new();
+    let client = scene.client();
+    let cookie = |reply: &Reply| reply.header("set-cookie").unwrap().to_owned();
+    let (one, two) = (cookie(&scene.asked(&client, &[])), cookie(&scene.asked(&client, &[])));
+    assert!(one.starts_with("__Host-signalbox-"), "{one}");
+    for part in ["; Path=/", "; HttpOnly", "; SameSite=Lax", "; Secure"] {
+        assert!(one.contains(part), "{one}");
+    }
+    assert!(!one.contains("Domain"));
+    assert_ne!(one.split('=').next(), two.split('=').next(), "each request has a cookie of its own");
+    let plain = Scene::with(Settings { issuer: "http://127.0.0.1:8080".to_owned(), ..settings() }, "");
+    let cookie = cookie(&plain.asked(&plain.client(), &[]));
+    assert!(cookie.starts_with("signalbox-") && !cookie.contains("Secure"), "{cookie}");
+}
+
+#[test]
+fn a_p3_the_state_of_the_client_comes_back_with_the_issuer_in_every_answer() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    scene.sign_in(&ticket, "ada", PASSWORD);
+    let reply = scene.consent(&ticket, "allow");
+    assert_eq!(query_of(&reply, "state").as_deref(), Some("s &1"));
+    assert_eq!(query_of(&reply, "iss").as_deref(), Some(ISSUER));
+    assert!(reply.header("set-cookie").unwrap().contains("Max-Age=0"));
+    let refused = scene.asked(&client, &[("response_type", "token")]);
+    assert_eq!(query_of(&refused, "error").as_deref(), Some("unsupported_response_type"));
+    assert_eq!(
+        (query_of(&refused, "state").as_deref(), query_of(&refused, "iss").as_deref()),
+        (Some("s &1"), Some(ISSUER))
+    );
+}
+
+#[test]
+fn pkce_by_s256_is_required_and_the_resource_must_be_ours() {
+    let scene = Scene::new();
+    let client = scene.client();
+    for (name, value, error) in [
+        ("code_challenge_method", "plain", "invalid_request"),
+        ("code_challenge_method", "", "invalid_request"),
+        ("code_challenge", "", "invalid_request"),
+        ("code_challenge", "short", "invalid_request"),
+        ("response_mode", "fragment", "invalid_request"),
+        ("resource", "https://other.example/mcp", "invalid_target"),
+        ("resource", "https://box.example/mcp#x", "invalid_target"),
+        ("request_uri", "https://evil.example/r", "request_not_supported"),
+        ("prompt", "none", "login_required"),
+    ] {
+        let reply = scene.asked(&client, &[(name, value)]);
+        assert_eq!(query_of(&reply, "error").as_deref(), Some(error), "{name}={value}");
+        assert!(query_of(&reply, "code").is_none());
+    }
+    for same in ["https://BOX.example/mcp", "https://box.example/mcp/", ""] {
+        assert_eq!(scene.asked(&client, &[("resource", same)]).status, 200, "{same}");
+    }
+}
+
+#[test]
+fn a_p4_a_client_by_metadata_document_is_who_publishes_at_that_address() {
+    let mut scene = Scene::new();
+    assert!(matches!(scene.ask(DOCUMENT, &[]), Authorize::Document(url) if url == DOCUMENT));
+    let document = json!({"client_id": DOCUMENT, "client_name": "Editor", "redirect_uris": [BACK]});
+    let changed = |name: &str, value: Value| {
+        let mut document = document.clone();
+        document[name] = value;
+        document.to_string()
+    };
+    for bad in [
+        changed("client_id", json!("https://editor.example/other.json")),
+        changed("client_id", json!("https://EDITOR.example/client.json")),
+        changed("client_id", Value::Null),
+        changed("client_name", Value::Null),
+        changed("redirect_uris", json!([])),
+        changed("redirect_uris", json!(["https://evil.example#x"])),
+        changed("client_secret", json!("x")),
+        changed("token_endpoint_auth_method", json!("client_secret_basic")),
+        changed("logo_uri", json!("x".repeat(20_000))),
+        "<html>".to_owned(),
+    ] {
+        scene.server.learn(DOCUMENT, Some(bad.as_bytes()), scene.now.get());
+        let reply = scene.asked(DOCUMENT, &[]);
+        assert_eq!((reply.status, reply.header("location")), (400, None), "{bad}");
+    }
+    scene.server.learn(DOCUMENT, None, scene.now.get());
+    assert_eq!(scene.asked(DOCUMENT, &[]).status, 400);
+    scene.server.learn(DOCUMENT, Some(document.to_string().as_bytes()), scene.now.get());
+    let reply = scene.asked(DOCUMENT, &[("redirect_uri", "https://evil.example/back")]);
+    assert_eq!((reply.status, reply.header("location")), (400, None));
+    let (access, refresh) = scene.tokens(DOCUMENT);
+    assert_eq!(claims(&access)["client_id"], DOCUMENT);
+    assert_eq!(scene.refresh(DOCUMENT, &refresh).status, 200);
+    // What was read is read again after a while.
+    scene.pass(3_600);
+    assert!(matches!(scene.ask(DOCUMENT, &[]), Authorize::Document(_)));
+    for not_fetched in ["http://editor.example/client.json", "https://editor.example/", "https://editor.example/a/../b"]
+    {
+        assert_eq!(scene.asked(not_fetched, &[]).status, 400, "{not_fetched}");
+    }
+}
+
+#[test]
+fn a_p4_refresh_tokens_are_rotated_and_one_that_comes_twice_ends_all_tokens_of_its_grant() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (_, first) = scene.tokens(&client);
+    let (access, second) = pair_of(&scene.refresh(&client, &first));
+    assert_ne!(first, second);
+    let (_, third) = pair_of(&scene.refresh(&client, &second));
+    // Somebody has kept the second one.
+    assert_eq!(error_of(&scene.refresh(&client, &second)), "invalid_grant");
+    assert_eq!(error_of(&scene.refresh(&client, &third)), "invalid_grant", "the client's own is over too");
+    let revoked: Vec<String> = scene.server.revoked().into_iter().map(|(id, _)| id).collect();
+    assert!(revoked.contains(&claims(&access)["jti"].as_str().unwrap().to_owned()));
+    // Another grant is not touched by that, and another client cannot use it.
+    let (_, other) = scene.tokens(&client);
+    assert_eq!(error_of(&scene.refresh("somebody", &other)), "invalid_grant");
+    assert_eq!(scene.refresh(&client, &other).status, 200);
+    assert_eq!(error_of(&scene.refresh(&client, "nonsense")), "invalid_grant");
+}
+
+#[test]
+fn a_code_is_good_once_for_a_minute_and_only_with_its_verifier() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let code = scene.code(&client);
+    let reply = scene.redeem(&client, &code, &[]);
+    let (access, refresh) = pair_of(&reply);
+    assert_eq!(reply.header("cache-control"), Some("no-store"));
+    let said = claims(&access);
+    assert_eq!((&said["iss"], &said["aud"], &said["sub"]), (&json!(ISSUER), &json!(RESOURCE), &json!("ada")));
+    assert_eq!((&said["scope"], &json_of(&reply)["expires_in"]), (&json!("mcp files:write"), &json!(600)));
+    // The code again: whoever has it has stolen it, or was stolen from.
+    assert_eq!(error_of(&scene.redeem(&client, &code, &[])), "invalid_grant");
+    assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+    for (name, value, error) in [
+        ("code_verifier", "x".repeat(43), "invalid_grant"),
+        ("code_verifier", "short".to_owned(), "invalid_grant"),
+        ("code_verifier", String::new(), "invalid_request"),
+        ("redirect_uri", "http://127.0.0.1:3001/callback".to_owned(), "invalid_grant"),
+        ("redirect_uri", String::new(), "invalid_grant"),
+        ("client_id", "somebody".to_owned(), "invalid_grant"),
+        ("client_id", String::new(), "invalid_request"),
+        ("resource", "https://other.example".to_owned(), "invalid_target"),
+        ("grant_type", "password".to_owned(), "unsupported_grant_type"),
+    ] {
+        let code = scene.code(&client);
+        assert_eq!(error_of(&scene.redeem(&client, &code, &[(name, &value)])), error, "{name}={value}");
+        if error == "invalid_grant" {
+            assert_eq!(error_of(&scene.redeem(&client, &code, &[])), error, "a code is not tried twice");
+        }
+    }
+    let code = scene.code(&client);
+    scene.pass(60);
+    assert_eq!(error_of(&scene.redeem(&client, &code, &[])), "invalid_grant");
+}
+
+#[test]
+fn sign_ins_are_limited_per_user_and_per_address_and_tell_nothing_of_who_exists() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    let wrong = scene.sign_in(&ticket, "ada", "wrong password");
+    let nobody = scene.sign_in(&ticket, "eve", "wrong password");
+    assert_eq!((wrong.status, &wrong.body), (nobody.status, &nobody.body));
+    assert_eq!(wrong.status, 401);
+    let address = |n: u8| IpAddr::from([192, 0, 2, n]);
+    for n in 0..9 {
+        assert_eq!(scene.sign_in_from(address(n), &ticket, "ada", "wrong password").status, 401, "{n}");
+    }
+    assert_eq!(scene.sign_in_from(address(20), &ticket, "ada", PASSWORD).status, 429, "not even the right one");
+    for n in 0..28 {
+        scene.sign_in_from(address(99), &ticket, &format!("user{n}"), "");
+    }
+    for n in 28..30 {
+        scene.sign_in_from(address(99), &ticket, &format!("user{n}"), "");
+    }
+    assert_eq!(scene.sign_in_from(address(99), &ticket, "grace", "wrong password").status, 429);
+    scene.pass(15 * 60);
+    let ticket = scene.begin(&client);
+    assert_eq!(scene.sign_in(&ticket, "ada", PASSWORD).status, 200);
+}
+
+#[test]
+fn registration_is_bounded_in_rate_count_and_size() {
+    let scene = Scene::new();
+    for n in 0..20 {
+        assert_eq!(scene.register(&[BACK]).status, 201, "{n}");
+    }
+    assert_eq!(scene.register(&[BACK]).status, 429);
+    // From many addresses: the count is bounded, and clients that nobody used give way after a day.
+    let from = |n: u32| {
+        let body = json!({"redirect_uris": [BACK]}).to_string();
+        scene.server.register(body.as_bytes(), Some(IpAddr::from(n.to_be_bytes())), &scene.moment()).status
+    };
+    let many: Vec<u16> = (1..1_200).map(from).collect();
+    assert!(many.contains(&201) && many.last() == Some(&429), "{:?}", many.last());
+    scene.pass(24 * 3_600);
+    assert_eq!(from(5_000), 201);
+    let bad = |body: &str| scene.server.register(body.as_bytes(), Some(IpAddr::from([9, 9, 9, 9])), &scene.moment());
+    assert_eq!(bad("[]").status, 400);
+    assert_eq!(bad(r#"{"redirect_uris":["http://evil.example/"]}"#).status, 400);
+}
+
+#[test]
+fn a_p5_whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
+    const NOBODY: [&str; 0] = [];
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let reply = scene.server.visit("/auth/connect/abc", false, Some(HERE), &scene.moment());
+    assert!(reply.status == 200 && !reply.body.contains("wants to use"), "{reply:?}");
+    scene.cookies = reply.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let ticket = ticket(&reply);
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY, "a cookie alone is nobody");
+    let back = scene.sign_in(&ticket, "ada", PASSWORD);
+    assert_eq!((back.status, back.header("location")), (303, Some("/auth/connect/abc")));
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), ["ada"]);
+    assert_eq!(scene.consent(&ticket, "allow").status, 400, "a visit gives nothing to any client");
+    // Another browser is not the visitor, and whoever signs in for a client is none.
+    let visit = scene.cookies.clone();
+    for foreign in ["", &visit[..visit.len() - 1], "signalbox-abcdefgh=x"] {
+        assert_eq!(scene.server.visitors(foreign, scene.now.get()), NOBODY, "{foreign}");
+    }
+    let ticket = scene.begin(&client);
+    scene.sign_in(&ticket, "ada", PASSWORD);
+    assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY);
+    scene.pass(600);
+    assert_eq!(scene.server.visitors(&visit, scene.now.get()), NOBODY, "a visit is over after a while");
+}
+
+#[test]
+fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
+    let mut scene = Scene::with(Settings { provider: Some("Corp".to_owned()), ..settings() }, "");
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
+    let SignInStep::Reply(page) = scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment()) else {
+        panic!()
+    };
+    assert!(page.body.contains("sign in with <b>Corp</b>") && page.body.contains("127.0.0.1:3000"), "{}", page.body);
+    let now = scene.now.get();
+    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "nobody has said yes");
+    let allow = form::write(&[("ticket", &ticket), ("answer", "allow")]);
+    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &scene.moment()) else { panic!() };
+    assert_eq!(sent, ticket);
+    assert!(scene.server.is_sent(&ticket, &scene.cookies, now) && !scene.server.is_sent(&ticket, "", now));
+    let person = Person { name: "openid:42".to_owned(), groups: vec!["ops".to_owned()] };
+    let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
+    let code = query_of(&reply, "code").unwrap();
+    let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
+    assert_eq!((&claims(&access)["sub"], &claims(&access)["groups"]), (&json!("openid:42"), &json!(["ops"])));
+    assert_eq!(scene.server.replace_users(LocalUsers::default()), 0, "a person of the provider is no local user");
+    assert_eq!(scene.refresh(&client, &refresh).status, 200);
+    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "a ticket is good once");
+    let ticket = scene.begin(&client);
+    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
+    scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment());
+    let denied = scene.consent(&ticket, "deny");
+    assert_eq!(query_of(&denied, "error").as_deref(), Some("access_denied"));
+}
+
+#[test]
+fn rfc_7009_a_refresh_token_that_is_given_back_ends_its_grant_and_an_access_token_itself() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (access, refresh) = scene.tokens(&client);
+    let revoke = |token: &str| scene.server.revoke(&form::write(&[("token", token), ("client_id", &client)])).status;
+    assert_eq!((revoke("nonsense"), revoke("a.b.c")), (200, 200));
+    assert!(scene.server.revoked().is_empty());
+    assert_eq!(revoke(&access), 200);
+    assert_eq!(scene.server.revoked()[0].0, claims(&access)["jti"]);
+    let (access, refresh) = pair_of(&scene.refresh(&client, &refresh));
+    assert_eq!(revoke(&refresh), 200);
+    assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+    assert!(scene.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id));
+    assert_eq!(scene.server.revoke("").status, 400);
+}
+
+#[test]
+fn clients_grants_and_revoked_tokens_outlive_the_process_and_secrets_are_not_in_what_is_kept() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (access, refresh) = scene.tokens(&client);
+    let kept = scene.server.unsaved().unwrap().unwrap();
+    assert_eq!(scene.server.unsaved().unwrap(), None);
+    for secret in [&access, &refresh, &refresh.split('.').next_back().unwrap().to_owned(), &PASSWORD.to_owned()] {
+        assert!(!kept.contains(secret.as_str()));
+    }
+    let next = Scene::with(settings(), &kept);
+    next.seed.set(100);
+    assert_eq!(next.asked(&client, &[]).status, 200);
+    assert_eq!(next.refresh(&client, &refresh).status, 200);
+    assert_eq!(next.server.replace_users(LocalUsers::default()), 1);
+    assert_eq!(next.server.revoked().len(), 2, "a user who is gone takes the tokens along");
+    assert!(AuthorizationServer::new(settings(), TokenSigner::new(&[7; 32]).unwrap(), "{", users()).is_err());
+    assert!(TokenSigner::new(&[1]).is_err());
+}
+
+#[test]
+fn a_refresh_token_that_nobody_uses_expires() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (_, refresh) = scene.tokens(&client);
+    scene.pass(3_599);
+    let (_, refresh) = pair_of(&scene.refresh(&client, &refresh));
+    scene.pass(3_600);
+    assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+}

@@ -1,0 +1,184 @@
+//! Codes for tokens, refresh tokens for the next ones, and the end of both.
+
+use crate::asked::{Asked, Parameters, check_resource, is_unreserved};
+use crate::grants::{Person, is_gone};
+use crate::moment::{Moment, hashed, same};
+use crate::reply::{Refusal, Reply};
+use crate::server::{AuthorizationServer, Inner};
+use serde_json::json;
+use signalbox_oauth::pkce;
+use std::collections::HashMap;
+
+/// How long a code is good, in seconds.
+const CODE_LIFETIME: u64 = 60;
+/// How long a code is remembered that was used, in seconds, to notice if it is used again.
+const CODE_MEMORY: u64 = 600;
+/// The most codes that are kept.
+const MAX_CODES: usize = 10_000;
+
+/// The codes that were given out, by their hashes.
+#[derive(Debug, Default)]
+pub(crate) struct Codes(HashMap<String, Code>);
+
+#[derive(Debug)]
+struct Code {
+    given: u64,
+    /// What it stands for, while it has not been used.
+    open: Option<(Asked, Person)>,
+    /// The grant that it was used for.
+    grant: Option<String>,
+}
+
+impl Codes {
+    pub fn keep(&mut self, code: &str, asked: Asked, person: Person, moment: &Moment) {
+        self.0.retain(|_, code| code.given.saturating_add(CODE_MEMORY * 1_000) > moment.now);
+        if self.0.len() >= MAX_CODES {
+            self.0.clear();
+        }
+        self.0.insert(hashed(code), Code { given: moment.now, open: Some((asked, person)), grant: None });
+    }
+}
+
+const BAD_CODE: Refusal = Refusal::new("invalid_grant", "the code is not good, or no longer");
+
+impl AuthorizationServer {
+    /// A client asks for tokens.
+    pub fn token(&self, form: &str, moment: &Moment) -> Reply {
+        let read = Parameters::read(form);
+        let Some(parameters) = read else {
+            return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
+        };
+        let done = check_resource(&parameters, &self.settings).and_then(|()| match parameters.get("grant_type") {
+            Some("authorization_code") => self.redeem(&parameters, moment),
+            Some("refresh_token") => self.refresh(&parameters, moment),
+            None => Err(Refusal::new("invalid_request", "grant_type is missing")),
+            Some(_) => Err(Refusal::new("unsupported_grant_type", "only authorization_code and refresh_token are")),
+        });
+        done.unwrap_or_else(|refusal| Reply::refusal(400, refusal))
+    }
+
+    fn redeem(&self, parameters: &Parameters, moment: &Moment) -> Result<Reply, Refusal> {
+        let missing = |why| Refusal::new("invalid_request", why);
+        let code = parameters.get("code").ok_or(missing("code is missing"))?;
+        let client = parameters.get("client_id").ok_or(missing("client_id is missing"))?;
+        let verifier = parameters.get("code_verifier").ok_or(missing("code_verifier is missing"))?;
+        let mut inner = self.inner();
+        let known = inner.codes.0.get_mut(&hashed(code)).ok_or(BAD_CODE)?;
+        // Whatever comes of it, the code is used up.
+        let Some((asked, person)) = known.open.take() else {
+            if let Some(grant) = known.grant.take() {
+                inner.kept.end(&grant);
+                inner.unsaved = true;
+            }
+            return Err(Refusal::new("invalid_grant", "the code was used before; all tokens of its grant are revoked"));
+        };
+        if known.given.saturating_add(CODE_LIFETIME * 1_000) <= moment.now || asked.client.id != client {
+            return Err(BAD_CODE);
+        }
+        let redirect = parameters.get("redirect_uri");
+        if redirect.is_some_and(|uri| uri != asked.redirect_uri) || (asked.redirect_given && redirect.is_none()) {
+            return Err(Refusal::new("invalid_grant", "redirect_uri is not the one that the code was sent to"));
+        }
+        let fits = (43..=128).contains(&verifier.len()) && is_unreserved(verifier);
+        if !fits || !same(&pkce::challenge(verifier), &asked.challenge) {
+            return Err(Refusal::new("invalid_grant", "code_verifier is not that of the challenge"));
+        }
+        if is_gone(&person.name, &inner.users) {
+            return Err(BAD_CODE);
+        }
+        let (grant, refresh) = inner.kept.open(client, person, asked.scopes.clone(), &self.settings, moment);
+        if let Some(known) = inner.codes.0.get_mut(&hashed(code)) {
+            known.grant = Some(grant.clone());
+        }
+        self.give(&mut inner, &grant, &refresh, &asked.scopes, moment)
+    }
+
+    fn refresh(&self, parameters: &Parameters, moment: &Moment) -> Result<Reply, Refusal> {
+        let token = parameters.get("refresh_token");
+        let token = token.ok_or(Refusal::new("invalid_request", "refresh_token is missing"))?;
+        let client = parameters.get("client_id").ok_or(Refusal::new("invalid_request", "client_id is missing"))?;
+        let mut inner = self.inner();
+        let before = inner.kept.grants.len();
+        let rotated = inner.kept.rotate(token, client, &self.settings, moment);
+        // A refusal may have ended a grant. Whoever makes tokens up must not make us write all the time.
+        inner.unsaved |= inner.kept.grants.len() != before;
+        let (grant, next) = rotated?;
+        let Some(kept) = inner.kept.grants.get(&grant) else {
+            return Err(BAD_CODE);
+        };
+        let scopes = match parameters.get("scope") {
+            None => kept.scopes.clone(),
+            Some(asked) => {
+                let mut fewer: Vec<String> = asked.split_ascii_whitespace().map(str::to_owned).collect();
+                fewer.retain(|scope| kept.scopes.contains(scope));
+                fewer
+            }
+        };
+        self.give(&mut inner, &grant, &next, &scopes, moment)
+    }
+
+    /// The tokens of a grant.
+    fn give(
+        &self,
+        inner: &mut Inner,
+        id: &str,
+        refresh: &str,
+        scopes: &[String],
+        moment: &Moment,
+    ) -> Result<Reply, Refusal> {
+        let grant = inner.kept.grants.get_mut(id).ok_or(BAD_CODE)?;
+        let (token_id, seconds) = (moment.draw(), self.settings.access_lifetime.as_secs());
+        let now = moment.now / 1_000;
+        let mut claims = json!({
+            "iss": self.settings.issuer,
+            "aud": self.settings.resource,
+            "sub": grant.user,
+            "client_id": grant.client,
+            "iat": now,
+            "exp": now.saturating_add(seconds),
+            "jti": token_id,
+            "scope": scopes.join(" "),
+        });
+        if let Some(claims) = claims.as_object_mut().filter(|_| !grant.groups.is_empty()) {
+            claims.insert("groups".to_owned(), json!(grant.groups));
+        }
+        grant.tokens.push((token_id, moment.after(seconds)));
+        inner.unsaved = true;
+        Ok(Reply::json(
+            200,
+            &json!({
+                "access_token": self.signer.sign(&claims),
+                "token_type": "Bearer",
+                "expires_in": seconds,
+                "refresh_token": refresh,
+                "scope": scopes.join(" "),
+            }),
+        ))
+    }
+
+    /// A client gives a token back (RFC 7009). Whoever has a token may end it; what is not known is no fault. The access tokens of
+    /// a grant end with its refresh token.
+    pub fn revoke(&self, form: &str) -> Reply {
+        let Some(parameters) = Parameters::read(form) else {
+            return Reply::refusal(400, Refusal::new("invalid_request", "the form cannot be read"));
+        };
+        let Some(token) = parameters.get("token") else {
+            return Reply::refusal(400, Refusal::new("invalid_request", "token is missing"));
+        };
+        let mut inner = self.inner();
+        let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();
+        let ours = inner.kept.grants.get(id).is_some_and(|grant| same(&grant.refresh, &hashed(token)));
+        if ours {
+            inner.kept.end(id);
+            inner.unsaved = true;
+        } else if let Some(id) = self.signer.id_of(token) {
+            let found = inner.kept.grants.values_mut().find_map(|grant| {
+                let at = grant.tokens.iter().position(|(known, _)| *known == id)?;
+                Some(grant.tokens.swap_remove(at))
+            });
+            inner.unsaved |= found.is_some();
+            inner.kept.revoked.extend(found);
+        }
+        Reply::json(200, &json!({}))
+    }
+}

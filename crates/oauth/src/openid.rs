@@ -1,0 +1,147 @@
+//! The sign-in of a person at an OpenID provider: where the browser is sent, and the ID token for the code that it brings back.
+
+use crate::client_identity::{ClientAuth, ClientIdentity, with_secret};
+use crate::discovery::{ServerMetadata, server_metadata};
+use crate::error::OauthError;
+use crate::outbound::Outbound;
+use crate::secret_text::SecretText;
+use crate::token_request::send;
+use crate::{form, pkce};
+use serde::Deserialize;
+
+/// The gateway as a client of an OpenID provider.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenIdClient {
+    /// The exact issuer.
+    pub issuer: String,
+    /// The `client_id` there.
+    pub client_id: String,
+    /// The secret there, if there is one.
+    pub secret: Option<SecretText>,
+    /// Where the provider sends people back to.
+    pub redirect_uri: String,
+    /// The scopes that are asked for, besides `openid`.
+    pub scopes: Vec<String>,
+}
+
+/// What binds an answer to its request. All of it is random.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OpenIdRequest {
+    /// Comes back with the browser.
+    pub state: String,
+    /// Comes back in the ID token.
+    pub nonce: String,
+    /// The verifier of PKCE.
+    pub verifier: SecretText,
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    id_token: SecretText,
+}
+
+impl OpenIdClient {
+    /// What the provider says about itself.
+    ///
+    /// # Errors
+    /// If it cannot be asked, or says nothing usable.
+    pub async fn metadata(&self, outbound: &Outbound) -> Result<ServerMetadata, OauthError> {
+        server_metadata(outbound, &self.issuer).await
+    }
+
+    /// The address that the browser is sent to.
+    ///
+    /// # Errors
+    /// If the provider names none.
+    pub fn authorization_url(&self, server: &ServerMetadata, request: &OpenIdRequest) -> Result<String, OauthError> {
+        let endpoint = server.authorization_endpoint.as_deref();
+        let endpoint = endpoint.ok_or(OauthError::BadMetadata("they name no address to sign in at"))?;
+        let mut scopes = vec!["openid"];
+        scopes.extend(self.scopes.iter().map(String::as_str).filter(|scope| *scope != "openid"));
+        let pairs = [
+            ("response_type", "code"),
+            ("client_id", self.client_id.as_str()),
+            ("redirect_uri", &self.redirect_uri),
+            ("scope", &scopes.join(" ")),
+            ("state", &request.state),
+            ("nonce", &request.nonce),
+            ("code_challenge", &pkce::challenge(request.verifier.expose())),
+            ("code_challenge_method", "S256"),
+        ];
+        Ok(form::extend(endpoint, &pairs))
+    }
+
+    /// The ID token for the code in what the browser brought, which nobody has verified yet.
+    ///
+    /// # Errors
+    /// If the answer is of another provider or says no, or the provider does not take the code.
+    pub async fn id_token(
+        &self,
+        outbound: &Outbound,
+        server: &ServerMetadata,
+        request: &OpenIdRequest,
+        (code, issuer): (Option<&str>, Option<&str>),
+    ) -> Result<SecretText, OauthError> {
+        let expected = server.authorization_response_iss_parameter_supported;
+        if issuer.map_or(expected, |issuer| issuer != self.issuer) {
+            return Err(OauthError::NotOurs);
+        }
+        let code = code.ok_or_else(|| OauthError::NotGranted("no code".to_owned()))?;
+        let endpoint =
+            server.token_endpoint.as_deref().ok_or(OauthError::BadMetadata("they name no token endpoint"))?;
+        let client = ClientIdentity {
+            issuer: self.issuer.clone(),
+            id: self.client_id.clone(),
+            secret: self.secret.clone(),
+            key_file: None,
+            auth: if self.secret.is_some() { with_secret(server) } else { ClientAuth::None },
+            redirect_uri: self.redirect_uri.clone(),
+            expires: 0,
+        };
+        let pairs = [
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &self.redirect_uri),
+            ("code_verifier", request.verifier.expose()),
+        ];
+        let answer = send(outbound, &client, endpoint, &pairs).await?;
+        let answer: Answer =
+            serde_json::from_slice(&answer.body).map_err(|_| OauthError::Garbage("the token request"))?;
+        Ok(answer.id_token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn t8_the_request_is_bound_to_its_answer_and_an_answer_of_another_provider_is_refused() {
+        let client = OpenIdClient {
+            issuer: "https://idp.example".to_owned(),
+            client_id: "box".to_owned(),
+            secret: None,
+            redirect_uri: "https://box.example/auth/openid".to_owned(),
+            scopes: vec!["email".to_owned()],
+        };
+        let request =
+            OpenIdRequest { state: "s".to_owned(), nonce: "n".to_owned(), verifier: SecretText::new("v".repeat(43)) };
+        let server = ServerMetadata {
+            authorization_endpoint: Some("https://idp.example/auth".to_owned()),
+            authorization_response_iss_parameter_supported: true,
+            ..ServerMetadata::default()
+        };
+        let url = client.authorization_url(&server, &request).unwrap();
+        for part in ["scope=openid%20email", "nonce=n", "state=s", "code_challenge_method=S256"] {
+            assert!(url.contains(part), "{url}");
+        }
+        assert!(client.authorization_url(&ServerMetadata::default(), &request).is_err());
+        let outbound = Outbound::default();
+        for issuer in [None, Some("https://evil.example"), Some("https://idp.example/")] {
+            let answer = client.id_token(&outbound, &server, &request, (Some("c"), issuer)).await;
+            assert!(matches!(answer, Err(OauthError::NotOurs)), "{issuer:?}");
+        }
+        let denied = client.id_token(&outbound, &server, &request, (None, Some("https://idp.example"))).await;
+        assert!(matches!(denied, Err(OauthError::NotGranted(_))));
+    }
+}

@@ -1,0 +1,35 @@
+//! The command line of `signalbox users`.
+
+use clap::Subcommand;
+
+/// What is shown below the help of `signalbox users`.
+pub const USERS_HELP: &str = "\
+People who can sign in at the gateway's own authorization server (`[auth.server]`). The data folder keeps their passwords as \
+hashes by argon2id. A user `ada` calls as `user:ada`; `[auth.users.\"user:ada\"]` gives roles and groups. Running gateways notice \
+changes within a second, and what a removed user allowed ends.
+
+Examples:
+  signalbox users add ada
+  pass show box | signalbox users add ada --replace
+  signalbox users list
+  signalbox users remove ada";
+
+/// Commands about local users.
+#[derive(Debug, Subcommand)]
+pub enum UsersCommand {
+    /// Add a user; the password is asked for, or read from standard input
+    Add {
+        /// The name: letters, digits, `.`, `_`, `-` and `@`
+        name: String,
+        /// Give a user who is there another password
+        #[arg(long)]
+        replace: bool,
+    },
+    /// List the users
+    List,
+    /// Remove a user, and end what it allowed
+    Remove {
+        /// The name
+        name: String,
+    },
+}
