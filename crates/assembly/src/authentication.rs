@@ -16,6 +16,7 @@ use key_source::KeySource;
 use signalbox_config::{Auth, Config, Issuer, Member};
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::{Authenticator, Authenticators, LocalUser, Unproved};
+use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::directory::{Directory, Grant};
 use signalbox_govern::jwks::KeySetError;
@@ -84,7 +85,13 @@ impl Authentication {
     ///
     /// # Errors
     /// If keys cannot be read.
-    pub fn load(config: &Config, data_dir: &Path, url: &str, anonymous: Principal) -> Result<Self, AuthError> {
+    pub fn load(
+        config: &Config,
+        data_dir: &Path,
+        url: &str,
+        anonymous: Principal,
+        callers: Arc<CallerTokens>,
+    ) -> Result<Self, AuthError> {
         let auth = &config.auth;
         let resource = auth.resource.clone().unwrap_or_else(|| url.to_owned());
         let directory = Arc::new(ArcSwap::from_pointee(directory(auth)));
@@ -106,7 +113,8 @@ impl Authentication {
         let server = server.transpose()?.map(Arc::new);
         let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
-        let tokens = (!all.is_empty()).then(|| Arc::new(TokenAuthenticator::new(all, Arc::clone(&directory), supply)));
+        let tokens = (!all.is_empty())
+            .then(|| Arc::new(TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(callers)));
         if let (Some(server), Some(tokens)) = (&server, &tokens) {
             server.verified_by(tokens);
         }

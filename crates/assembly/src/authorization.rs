@@ -6,7 +6,7 @@
 //!              auth/users.json   who can sign in       auth/server.lock  one process at a time
 //! ```
 
-use crate::key_file::FOLDER;
+use crate::auth_file::FOLDER;
 use crate::openid::OpenId;
 use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};

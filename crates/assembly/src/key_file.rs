@@ -1,30 +1,20 @@
-//! The file of API keys in the data folder. It holds hashes, and only its owner may read it.
+//! The file of API keys in the data folder. It holds hashes.
 
+use crate::auth_file::{AuthFile, AuthFileError};
 use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
-use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
-use std::fs::File;
-use std::io::{self, Read as _};
+use signalbox_seal::keys::files::{FileError, save_private};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The folder in the data folder.
-pub(crate) const FOLDER: &str = "auth";
 /// Where the first key is, in the data folder.
 const ADMIN_KEY: &str = "admin.key";
-/// The largest file that is read.
-const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileFault {
-    /// The system refuses.
-    #[error("{}: {why}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        why: io::Error,
-    },
+    /// It can be neither read nor written.
+    #[error(transparent)]
+    File(#[from] AuthFileError),
     /// It is damaged.
     #[error("{}: {why}", path.display())]
     Damaged {
@@ -33,27 +23,29 @@ pub enum KeyFileFault {
         /// How.
         why: KeyFileError,
     },
-    /// It cannot be written.
+    /// The first key cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
+    /// There is no randomness to make a key of.
+    #[error("the system gives no randomness: {0}")]
+    Random(getrandom::Error),
 }
 
 /// Where the API keys of a data folder are.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeyFile(PathBuf);
+pub struct KeyFile(AuthFile);
 
 impl KeyFile {
     /// The keys of this data folder. Nothing is made.
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
-        Self(data_dir.join(FOLDER).join("keys.json"))
+        Self(AuthFile::of(data_dir, "keys.json"))
     }
 
     /// When it was last written, if it is there; a change means that it has to be read again.
     #[must_use]
     pub fn stamp(&self) -> Option<(SystemTime, u64)> {
-        let about = std::fs::metadata(&self.0).ok()?;
-        Some((about.modified().ok()?, about.len()))
+        self.0.stamp()
     }
 
     /// The keys; none if there is no file.
@@ -61,14 +53,8 @@ impl KeyFile {
     /// # Errors
     /// If it cannot be read.
     pub fn load(&self) -> Result<ApiKeys, KeyFileFault> {
-        let failed = |why| KeyFileFault::Io { path: self.0.clone(), why };
-        let file = match File::open(&self.0) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(ApiKeys::default()),
-            other => other.map_err(failed)?,
-        };
-        let mut text = String::new();
-        file.take(MAX_BYTES).read_to_string(&mut text).map_err(failed)?;
-        ApiKeys::parse(&text).map_err(|why| KeyFileFault::Damaged { path: self.0.clone(), why })
+        let Some(text) = self.0.read()? else { return Ok(ApiKeys::default()) };
+        ApiKeys::parse(&text).map_err(|why| self.damaged(why))
     }
 
     /// Changes the keys while no other process does.
@@ -76,12 +62,15 @@ impl KeyFile {
     /// # Errors
     /// If they can be neither read nor written.
     pub fn change<T>(&self, change: impl FnOnce(&mut ApiKeys) -> T) -> Result<T, KeyFileFault> {
-        let _lock = lock_folder(self.0.parent().unwrap_or(&self.0))?;
-        let mut keys = self.load()?;
-        let changed = change(&mut keys);
-        let text = keys.to_text().map_err(|why| KeyFileFault::Damaged { path: self.0.clone(), why })?;
-        save_private(&self.0, text.as_bytes())?;
-        Ok(changed)
+        self.0.change(|| {
+            let mut keys = self.load()?;
+            let changed = change(&mut keys);
+            Ok((keys.to_text().map_err(|why| self.damaged(why))?, changed))
+        })
+    }
+
+    fn damaged(&self, why: KeyFileError) -> KeyFileFault {
+        KeyFileFault::Damaged { path: self.0.path().to_owned(), why }
     }
 
     /// Makes the first key of a data folder that has none: one for administration, which is also written to `admin.key` there.
@@ -95,8 +84,7 @@ impl KeyFile {
         }
         let path = data_dir.join(ADMIN_KEY);
         let mut random = [0; RANDOM];
-        let failed = |error: getrandom::Error| KeyFileFault::Io { path: path.clone(), why: error.into() };
-        getrandom::fill(&mut random).map_err(failed)?;
+        getrandom::fill(&mut random).map_err(KeyFileFault::Random)?;
         let (name, roles) = ("admin".to_owned(), vec!["admin".to_owned()]);
         let new = NewKey { subject: "key:admin".to_owned(), name, roles, ..NewKey::default() };
         let (_, secret) = self.change(|keys| keys.add(new, &random, now))?;
@@ -130,10 +118,10 @@ mod tests {
         let new = NewKey { name: "ci".to_owned(), subject: "ci".to_owned(), ..NewKey::default() };
         let (id, _) = file.change(|keys| keys.add(new, &[1; RANDOM], 0)).unwrap();
         assert!(file.load().unwrap().knows(&id));
-        let mode = std::fs::metadata(&file.0).unwrap().permissions().mode();
+        let mode = std::fs::metadata(file.0.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(file.make_admin(folder.path(), 0).unwrap().is_none(), "there is a key already");
-        std::fs::write(&file.0, "{").unwrap();
+        std::fs::write(file.0.path(), "{").unwrap();
         let error = file.load().unwrap_err().to_string();
         assert!(error.contains("keys.json") && error.contains("damaged"), "{error}");
     }

@@ -3,6 +3,7 @@
 
 pub mod anchor_book;
 pub mod assemble;
+pub mod auth_file;
 pub mod authentication;
 pub mod authorization;
 pub mod backend_auth;

@@ -28,8 +28,14 @@ const OAUTH_KEYS: &[&str] = &[
     "provider",
 ];
 /// The keys that only make sense where a token is exchanged.
-const EXCHANGE_KEYS: &[&str] =
-    &["exchange_url", "exchange_client_id", "exchange_client_secret_env", "exchange_token_type", "audience"];
+const EXCHANGE_KEYS: &[&str] = &[
+    "exchange_url",
+    "exchange_subject",
+    "exchange_client_id",
+    "exchange_client_secret_env",
+    "exchange_token_type",
+    "audience",
+];
 
 /// Check the table of a backend, if it has one.
 pub(super) fn check(backend: &Table<'_>, headers: &HeaderMap) -> Result<Option<AuthSpec>, ConfigError> {
@@ -102,7 +108,9 @@ fn oauth(table: &Table<'_>, kind: &str) -> Result<OauthSpec, ConfigError> {
     };
     let per_user = match &grant {
         // Whose token is exchanged says whose the new one is.
-        Grant::TokenExchange(spec) | Grant::Enterprise(spec) => table.flag("per_user")? || !spec.users.is_empty(),
+        Grant::TokenExchange(spec) | Grant::Enterprise(spec) => {
+            table.flag("per_user")? || !spec.users.is_empty() || spec.from_caller
+        }
         Grant::JwtBearer(spec) => table.flag("per_user")? || !spec.users.is_empty(),
         Grant::SignIn | Grant::ClientCredentials => table.flag("per_user")?,
     };
@@ -136,12 +144,17 @@ fn exchange(table: &Table<'_>, token_type: &str) -> Result<ExchangeSpec, ConfigE
     let Some(url) = url(table, "exchange_url")? else {
         return Err(table.error(Problem::Needs("`exchange_url`, the token endpoint that takes the token")));
     };
-    let (shared, users) = sources(table)?;
+    let from_caller = table.choice("exchange_subject")? == "caller";
+    let given = SECRET_KEYS.iter().find(|key| from_caller && table.has(key));
+    if let Some(key) = given {
+        return Err(table.key_error(key, Problem::Beside("exchange_subject")));
+    }
+    let (shared, users) = if from_caller { Sources::default() } else { sources(table)? };
     let secret = table.text("exchange_client_secret_env")?.map(|name| SecretSource::Env(name.value));
     let client = table.text("exchange_client_id")?.map(|id| ClientSpec { id: id.value, secret, key_file: None });
     let token_type = table.text("exchange_token_type")?.map_or_else(|| token_type.to_owned(), |text| text.value);
     let audience = table.text("audience")?.map(|text| text.value);
-    Ok(ExchangeSpec { url, client, shared, users, token_type, audience })
+    Ok(ExchangeSpec { url, client, from_caller, shared, users, token_type, audience })
 }
 
 /// Where the secrets of all callers and of single ones come from.
@@ -245,6 +258,11 @@ mod tests {
             grant("type = \"client_credentials\"\nclient_id = \"a\"\nclient_key_file = \"k\""),
             Grant::ClientCredentials
         );
+        let own =
+            "type = \"token_exchange\"\nexchange_url = \"https://idp.example/token\"\nexchange_subject = \"caller\"\n";
+        let AuthSpec::Oauth(spec) = load(own).unwrap() else { panic!() };
+        assert!(spec.per_user, "each caller has a token of its own");
+        assert!(load(&format!("{own}secret_env = \"T\"")).unwrap_err().to_string().contains("exchange_subject"));
         let exchange = "exchange_url = \"https://idp.example/token\"\nsecret_env = \"T\"\nclient_id = \"a\"";
         assert!(matches!(grant(&format!("type = \"token_exchange\"\n{exchange}")), Grant::TokenExchange(_)));
         let Grant::Enterprise(spec) = grant(&format!("type = \"enterprise\"\n{exchange}")) else { panic!() };

@@ -8,6 +8,8 @@ pub(crate) const AUTH_TYPES: &[&str] =
     &["static", "oauth", "client_credentials", "token_exchange", "jwt_bearer", "enterprise"];
 /// The words of `backends.NAME.auth.provider`.
 const PROVIDERS: &[&str] = &["standard", "entra"];
+/// The words of `backends.NAME.auth.exchange_subject`.
+const SUBJECTS: &[&str] = &["secret", "caller"];
 
 /// Every key of `backends.NAME.auth`, in the order of the reference.
 pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
@@ -90,6 +92,11 @@ pub(crate) const BACKEND_AUTH_KEYS: &[ConfigKey] = &[
         "backends.NAME.auth.exchange_url",
         KeyKind::Text(""),
         "With `token_exchange` and `enterprise`: the token endpoint that takes the token.",
+    ),
+    key(
+        "backends.NAME.auth.exchange_subject",
+        one_of(SUBJECTS, "secret"),
+        "Whose token is exchanged: the one that `secret_env` and the like give, or that of the `caller`, who must have shown one.",
     ),
     key(
         "backends.NAME.auth.exchange_client_id",

@@ -11,6 +11,7 @@ pub mod bridge;
 pub mod budget;
 pub mod call_index;
 pub mod caller;
+pub mod caller_tokens;
 pub mod capset;
 pub mod catalog;
 pub mod chain;

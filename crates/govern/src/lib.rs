@@ -20,6 +20,9 @@ pub mod api_keys;
 pub mod call_limits;
 pub mod certificates;
 pub mod directory;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod jwks;
 pub mod key_authenticator;
 pub mod resource;

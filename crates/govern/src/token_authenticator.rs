@@ -7,6 +7,7 @@ use crate::{api_keys, bearer, invalid};
 use arc_swap::ArcSwap;
 use signalbox_engine::authenticator::{Arrival, Authenticator};
 use signalbox_engine::caller::Identity;
+use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::standing::Credential;
 use signalbox_engine::{Fault, Principal, Proof};
 use std::fmt;
@@ -30,6 +31,7 @@ pub struct TokenAuthenticator {
     directory: Arc<ArcSwap<Directory>>,
     tokens: VerifiedTokens,
     supply: KeySupply,
+    callers: Arc<CallerTokens>,
 }
 
 impl fmt::Debug for TokenAuthenticator {
@@ -42,7 +44,13 @@ impl TokenAuthenticator {
     /// Trusts these issuers.
     #[must_use]
     pub fn new(issuers: Vec<Arc<TokenIssuer>>, directory: Arc<ArcSwap<Directory>>, supply: KeySupply) -> Self {
-        Self { issuers, directory, tokens: VerifiedTokens::default(), supply }
+        Self { issuers, directory, tokens: VerifiedTokens::default(), supply, callers: Arc::default() }
+    }
+
+    /// Keeps what callers show for the backends that want it.
+    #[must_use]
+    pub fn keeping(self, callers: Arc<CallerTokens>) -> Self {
+        Self { callers, ..self }
     }
 
     /// The tokens that were verified.
@@ -76,7 +84,9 @@ impl TokenAuthenticator {
                 (self.supply)(issuer, KeysWanted::Unknown);
             }
         })?;
+        let expires = verified.expires;
         let token_kept = self.keep(issuer, verified);
+        self.callers.put(&token_kept.principal, token, expires, now);
         self.tokens.insert(token, token_kept.clone(), now);
         Ok(token_kept)
     }

@@ -10,6 +10,9 @@ pub mod client_identity;
 pub mod discovery;
 mod error;
 pub mod form;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod loopback_door;
 pub mod oauth_credentials;
 pub mod oauth_desk;

@@ -16,6 +16,7 @@ use crate::token_request::{TokenContext, TokenSet};
 use crate::web_address::{WebAddress, canonical};
 use http::header::{AUTHORIZATION, HeaderValue};
 use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{BackendCredentials, BoxFuture, Credential, Refusal};
 use signalbox_transport::web_client::DialGuard as _;
 use std::collections::BTreeMap;
@@ -56,6 +57,11 @@ impl OauthCredentials {
             Some(rest) => format!("http{rest}"),
             None => url.to_owned(),
         };
+        if let Grant::TokenExchange(ExchangeSpec { from_caller: true, .. })
+        | Grant::Enterprise(ExchangeSpec { from_caller: true, .. }) = &spec.grant
+        {
+            desk.callers.want();
+        }
         Self(Arc::new(Inner { backend: backend.into(), url, spec, desk }))
     }
 
@@ -294,6 +300,15 @@ impl Inner {
         ClientIdentity::configured(spec, &found.server, "").await
     }
 
+    /// The token that is exchanged for this principal.
+    async fn subject_token(&self, spec: &ExchangeSpec, whose: Option<&Principal>) -> Result<SecretText, OauthError> {
+        if !spec.from_caller {
+            return subject(spec.shared.as_ref(), &spec.users, whose).await;
+        }
+        let shown = whose.and_then(|whose| self.desk.callers.get(whose, unix_millis()));
+        shown.map(SecretText::new).ok_or(OauthError::NoSubject)
+    }
+
     async fn exchange(
         &self,
         spec: &ExchangeSpec,
@@ -303,7 +318,7 @@ impl Inner {
     ) -> Result<TokenSet, OauthError> {
         let client = spec.client.as_ref().or(self.spec.client.as_ref()).ok_or(OauthError::NoClient)?;
         let client = ClientIdentity::configured(client, &found.server, "").await?;
-        let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+        let subject = self.subject_token(spec, whose).await?;
         token_exchange::exchange(&self.desk.outbound, spec, &subject, &self.context(&client, found, scopes)?).await
     }
 
@@ -318,7 +333,7 @@ impl Inner {
         let at_server = ClientIdentity::configured(own, &found.server, "").await?;
         let provider = ServerMetadata { issuer: spec.url.clone(), ..ServerMetadata::default() };
         let at_provider = ClientIdentity::configured(spec.client.as_ref().unwrap_or(own), &provider, "").await?;
-        let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+        let subject = self.subject_token(spec, whose).await?;
         let clients = (&at_provider, &at_server);
         token_exchange::enterprise(&self.desk.outbound, spec, clients, &subject, (found, scopes)).await
     }

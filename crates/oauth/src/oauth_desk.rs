@@ -11,6 +11,7 @@ use crate::spec::ClientSpec;
 use crate::token_exchange::token_endpoint;
 use crate::token_request::{TokenContext, TokenSet};
 use crate::vault::{Kept, Vault};
+use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -38,6 +39,8 @@ pub struct OauthDesk {
     pub outbound: Outbound,
     /// The token store.
     pub vault: Vault,
+    /// What callers showed, for backends that take something in exchange for it.
+    pub callers: Arc<CallerTokens>,
     sign_ins: Mutex<SignIns>,
     tokens: Mutex<KnownTokens>,
     turns: Mutex<HashMap<Holder, Arc<tokio::sync::Mutex<()>>>>,
@@ -76,6 +79,7 @@ impl OauthDesk {
         Arc::new(Self {
             outbound,
             vault,
+            callers: Arc::default(),
             sign_ins: Mutex::default(),
             tokens: Mutex::default(),
             turns: Mutex::default(),

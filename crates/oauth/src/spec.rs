@@ -91,6 +91,8 @@ pub struct ExchangeSpec {
     pub url: String,
     /// The client that is known there, where it is another than at the backend's authorization server.
     pub client: Option<ClientSpec>,
+    /// True if it is the token that the caller itself showed.
+    pub from_caller: bool,
     /// The token of whoever has none of their own.
     pub shared: Option<SecretSource>,
     /// The tokens of single principals.

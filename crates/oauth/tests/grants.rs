@@ -227,6 +227,7 @@ async fn t10_each_principal_has_its_own_token() {
     let exchange = ExchangeSpec {
         url: format!("{}/exchange", server.base()),
         client: None,
+        from_caller: false,
         shared: None,
         users,
         token_type: ACCESS_TOKEN.to_owned(),
@@ -269,6 +270,7 @@ async fn enterprise(folder: &Path, issued: &'static str) -> (FakeServer, FakeSer
     let exchange = ExchangeSpec {
         url: format!("{}/token", provider.base()),
         client: Some(client(folder, "at-provider")),
+        from_caller: false,
         shared: Some(SecretSource::File(file)),
         users: BTreeMap::new(),
         token_type: ID_TOKEN.to_owned(),
@@ -316,6 +318,7 @@ async fn a_e3_an_identity_provider_without_tls_is_not_asked() {
     let exchange = ExchangeSpec {
         url: format!("{}/token", provider.base()).replace("127.0.0.1", "localhost"),
         client: None,
+        from_caller: false,
         shared: Some(SecretSource::File(folder.path().join("id-token"))),
         users: BTreeMap::new(),
         token_type: ID_TOKEN.to_owned(),

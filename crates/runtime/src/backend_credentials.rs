@@ -2,7 +2,7 @@
 //!
 //! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports a refusal with
 //! what the backend said about it. The port then gives another credential, with which the request is sent again, or a fault that says
-//! what the caller has to do. What the caller itself sent as a credential is never seen here and never goes to a backend.
+//! what the caller has to do. What the caller itself sent as a credential never goes to a backend.
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};

@@ -432,3 +432,36 @@ async fn t10_two_callers_never_use_the_secret_of_the_other() {
         assert_eq!(call.headers["authorization"], format!("Bearer made-up-{user}"));
     }
 }
+
+/// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token itself never goes there.
+#[tokio::test(flavor = "multi_thread")]
+async fn t8_a_callers_own_token_is_exchanged_for_one_that_the_server_takes() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let at = server.url().replace("/mcp", "/exchange");
+    let more = format!(
+        "[auth.outbound]\nallow = [\"127.0.0.1\"]\n[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\n\
+         type = \"token_exchange\"\nexchange_url = \"{at}\"\nexchange_subject = \"caller\"\nclient_id = \"gate\"\n",
+        server.url()
+    );
+    let gateway = gateway_with(&more).await;
+    let (ada, eve) = (token("ada", 60, "mcp"), token("eve", 60, "mcp"));
+    for (credential, subject) in [(&ada, "ada"), (&eve, "eve"), (&ada, "ada")] {
+        let session = bearer(&gateway, credential).initialize(VERSION, json!({})).await.unwrap();
+        let work = json!({"name": "safe__work", "arguments": {}});
+        let called = async || {
+            let answer = session.request(2, "tools/call", work.clone()).await.ok()?;
+            text(&answer).filter(|text| text == "done")
+        };
+        eventually("the call is answered", called).await.unwrap();
+        let mut calls = server.seen().into_iter().filter(|seen| seen.what == "tools/call");
+        assert_eq!(calls.next_back().unwrap().headers["authorization"], format!("Bearer made-up-for-{subject}"));
+    }
+    let key = key(&gateway, &["editor"]).await;
+    let session = bearer(&gateway, &key).initialize(VERSION, json!({})).await.unwrap();
+    let answer = session.request(3, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
+    assert!(answer["error"].is_object(), "whoever has no token has nothing to exchange: {answer}");
+    for seen in server.seen() {
+        let shown = seen.headers.get("authorization").map(String::as_str).unwrap_or_default();
+        assert!(!shown.contains(&ada) && !shown.contains(&eve) && !shown.contains(&key), "{}: {shown}", seen.what);
+    }
+}

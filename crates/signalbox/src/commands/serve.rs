@@ -223,7 +223,8 @@ impl Server {
         let security = FrontSecurity::load(config, data_dir)?;
         let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
-        let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal)?);
+        let callers = Arc::clone(&app.desk.callers);
+        let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
         let following = followers(&admission, &authentication, tls.clone());
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         let front = Front::new(config, &authentication, admission, tls.clone());
