@@ -45,12 +45,13 @@ impl LimitScope {
         }
     }
 
-    fn said(self) -> &'static str {
+    /// What was done too often.
+    fn exceeded(self, limit: u64) -> String {
         match self {
-            Self::Global => "all callers together made",
-            Self::User => "the caller made",
-            Self::Tool => "the tool got",
-            Self::UserAndTool => "the tool got from the caller",
+            Self::Global => format!("all callers together made more than {limit} requests"),
+            Self::User => format!("the caller made more than {limit} requests"),
+            Self::Tool => format!("the tool was called more than {limit} times"),
+            Self::UserAndTool => format!("the caller called the tool more than {limit} times"),
         }
     }
 }
@@ -218,8 +219,7 @@ fn refused(UsedUp { scope, rate, wait }: &UsedUp) -> Judgement {
     // Whole seconds, and never zero: who comes back at once would be refused again.
     let seconds = wait.as_millis().div_ceil(1000).max(1);
     let per = if rate.per.as_secs() == 1 { "second" } else { "minute" };
-    let said = scope.said();
-    let text = format!("{said} more than {} requests in a {per}; try again in {seconds} s", rate.limit);
+    let text = format!("{} in a {per}; try again in {seconds} s", scope.exceeded(rate.limit));
     let fault = Fault::new(FaultKind::RateLimited, text.clone())
         .with_str("limit", scope.word())
         .with_raw("retryAfter", seconds.to_string());

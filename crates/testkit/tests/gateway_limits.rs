@@ -35,6 +35,7 @@ fn refused(answer: &Value) -> Option<String> {
     }
     let error = &answer["error"];
     assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(-32004), &json!("rate_limited")), "{answer}");
+    assert!(error["message"].as_str().unwrap().contains(" in a minute; try again in "), "{answer}");
     let wait = error["data"]["retryAfter"].as_u64().unwrap();
     assert!((1..=60).contains(&wait), "{answer}");
     Some(error["data"]["limit"].as_str().unwrap().to_owned())
