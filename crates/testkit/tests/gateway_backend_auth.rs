@@ -103,14 +103,20 @@ async fn a_client_of_2025_06_18_gets_an_error_with_the_address_and_its_next_call
     assert_eq!(server.ran(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_client_of_2025_11_25_is_asked_in_the_middle_of_its_call_which_then_goes_on() {
-    let (server, gateway) = scene(None).await;
+/// A client of 2025-11-25 that can be asked by URL, its call, and what it is asked.
+async fn asked_by_url(gateway: &GatewayProcess) -> (HttpClient, EventStream, Value) {
     let client = HttpClient::new(gateway.address());
     let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
     listed(&client).await;
     let mut stream = EventStream::post(&client, &call(2)).await.unwrap();
     let question = stream.next().await.unwrap().unwrap();
+    (client, stream, question)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_2025_11_25_is_asked_in_the_middle_of_its_call_which_then_goes_on() {
+    let (server, gateway) = scene(None).await;
+    let (client, mut stream, question) = asked_by_url(&gateway).await;
     assert_eq!(question["method"], "elicitation/create", "{question}");
     assert_eq!(question["params"]["mode"], "url");
     assert_eq!(server.ran(), 0);
@@ -130,11 +136,7 @@ async fn a_client_of_2025_11_25_is_asked_in_the_middle_of_its_call_which_then_go
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_2025_11_25_that_declines_does_not_run_the_tool() {
     let (server, gateway) = scene(None).await;
-    let client = HttpClient::new(gateway.address());
-    let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
-    listed(&client).await;
-    let mut stream = EventStream::post(&client, &call(2)).await.unwrap();
-    let question = stream.next().await.unwrap().unwrap();
+    let (client, mut stream, question) = asked_by_url(&gateway).await;
     let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
     client.post(&answer.to_string()).await.unwrap();
     let message = stream.next().await.unwrap().unwrap();

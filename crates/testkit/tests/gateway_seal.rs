@@ -42,6 +42,17 @@ fn ada() -> SigningKey {
     key(1, "ada-key")
 }
 
+/// Signs a request anew.
+fn sign_as_ada(request: &mut McpRequest) {
+    request.signature = None;
+    let signature = ada().sign_prepared(&prepare_request_for_signing(request).unwrap()).unwrap();
+    request.signature = Some(CryptoSignature {
+        key_id: ada().id().to_owned(),
+        algorithm: "Ed25519".to_owned(),
+        signature: Bytes::copy_from_slice(signature.as_ref()),
+    });
+}
+
 fn trusted(key: &SigningKey, name: &str, role: Role) -> TrustedKey {
     TrustedKey::new(key.verifying_key().clone(), name, &[role])
 }
@@ -346,13 +357,7 @@ then = { set = { "/params/arguments/name" = "Mallory, called Eve" } }
     let renamed = |request: &mut McpRequest| {
         let params = format!(r#"{{"name":"{far}","arguments":{{"name":"Eve"}}}}"#);
         request.params = Some(Params::ParamsJson(params.into()));
-        request.signature = None;
-        let signature = ada().sign_prepared(&prepare_request_for_signing(request).unwrap()).unwrap();
-        request.signature = Some(CryptoSignature {
-            key_id: ada().id().to_owned(),
-            algorithm: "Ed25519".to_owned(),
-            signature: Bytes::copy_from_slice(signature.as_ref()),
-        });
+        sign_as_ada(request);
     };
     let answer = post_protobuf(&client, protobuf_call(2, renamed)).await;
     assert!(greets(&answer));
@@ -408,13 +413,7 @@ fn purposeful_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
             }),
         }];
         change(request);
-        request.signature = None;
-        let signature = ada().sign_prepared(&prepare_request_for_signing(request).unwrap()).unwrap();
-        request.signature = Some(CryptoSignature {
-            key_id: ada().id().to_owned(),
-            algorithm: "Ed25519".to_owned(),
-            signature: Bytes::copy_from_slice(signature.as_ref()),
-        });
+        sign_as_ada(request);
     })
 }
 

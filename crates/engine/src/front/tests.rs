@@ -4,169 +4,20 @@ use super::*;
 use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, Changed, ListKind};
 use crate::chain::Chain;
-use crate::command::Watch;
-use crate::exchange::Call;
 use crate::keys::{Numbers, PeerId};
 use crate::operations::Operations;
 use crate::read_cache::Generation;
+use dialogue::*;
 use signalbox_wire::Edits;
 use std::time::{Duration, Instant};
 
+mod dialogue;
 mod holding;
 mod judging;
 mod lists;
 mod rounds;
 mod signing_in;
 mod tasks;
-
-struct Dialogue {
-    machine: FrontMachine,
-    catalog: Catalog,
-    ready: bool,
-    calls: Vec<(ExchangeId, Box<Call>)>,
-    now: Instant,
-    chain: Chain,
-    numbers: Numbers,
-    operations: Operations,
-    task_calls: crate::TaskCalls,
-    visibility: Option<Arc<dyn crate::catalog::Visibility>>,
-    instructions: &'static str,
-    sign_ins: Vec<(Arc<str>, Fault)>,
-}
-
-/// How long every event takes to be worked on.
-const PACE: Duration = Duration::from_micros(3);
-const STREAM: StreamId = StreamId(1);
-
-impl Dialogue {
-    fn new(mode: Mode) -> Self {
-        let mut catalog = Catalog::new(["a", "b"].map(Arc::from));
-        let tools = [r#"{"name":"echo"}"#, r#"{"name":"one"}"#];
-        let mut first = view(ListKind::Tools, &tools);
-        first.resources = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]).resources;
-        first.prompts = view(ListKind::Prompts, &[r#"{"name":"hello"}"#]).prompts;
-        let mut second = view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
-        second.resources = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]).resources;
-        catalog.set_view("a", bare(Era::Legacy), first);
-        catalog.set_view("b", bare(Era::Legacy), second);
-        let machine = FrontMachine::new(SessionKey(1), Caller::anonymous("http"), mode);
-        Self {
-            machine,
-            catalog,
-            ready: true,
-            calls: Vec::new(),
-            now: Instant::now(),
-            chain: Chain::default(),
-            numbers: Numbers::default(),
-            operations: Operations::default(),
-            task_calls: crate::TaskCalls::default(),
-            visibility: None,
-            instructions: "",
-            sign_ins: Vec::new(),
-        }
-    }
-
-    fn operational() -> Self {
-        let mut dialogue = Self::new(Mode::Pipe);
-        dialogue.says(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}"#);
-        dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        dialogue.event(Event::GeneralStream { stream: STREAM });
-        dialogue
-    }
-
-    fn event(&mut self, event: Event) -> Vec<String> {
-        self.commands(event).into_iter().filter_map(|command| self.tell(command)).collect()
-    }
-
-    fn commands(&mut self, event: Event) -> Vec<Command> {
-        let snapshot = self.catalog.snapshot();
-        let ready = self.ready;
-        let chain = self.chain.clone();
-        let visibility = self.visibility.clone();
-        let caller = crate::Caller::anonymous("http");
-        let sight = visibility.as_deref().map(|visibility| crate::catalog::Sight::of(visibility, &caller));
-        let ctx = Context {
-            now: self.now,
-            unix_ms: &|| 0,
-            task_home: &|_| None,
-            catalog: &snapshot,
-            caller: None,
-            principal: &crate::Principal::anonymous(),
-            refusal: None,
-            operations: &self.operations,
-            task_calls: &self.task_calls,
-            numbers: &self.numbers,
-            chain: &chain,
-            session: None,
-            session_started: self.now,
-            server_info: r#"{"name":"signalbox","version":"0"}"#,
-            instructions: self.instructions,
-            max_in_flight: 4,
-            round_timeout: Duration::from_secs(300),
-            changes: &|_, _| Generation::default(),
-            message_facts: false,
-            trace: None,
-            clock: &|| self.now + PACE,
-            sight: sight.as_ref(),
-            lists_ready: &|_| ready,
-            sign_ins: &|| self.sign_ins.clone(),
-        };
-        let mut out = Vec::new();
-        self.machine.handle(event, &ctx, &mut out);
-        out
-    }
-
-    fn says(&mut self, json: &str) -> Vec<String> {
-        let message = envelope(json);
-        self.event(Event::Received { stream: STREAM, message })
-    }
-
-    fn answers(&mut self, json: &str) -> Vec<String> {
-        let (exchange, _) = self.calls.pop().unwrap();
-        self.event(Event::Answered { exchange, message: envelope(json), edits: Edits::new(), status: None })
-    }
-
-    fn tell(&mut self, command: Command) -> Option<String> {
-        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
-        Some(match command {
-            Command::Send(one) if one.is_last() => format!("< {}", text(one.bytes())),
-            Command::Send(one) if one.is_droppable() => format!("~ {}", text(one.bytes())),
-            Command::Send(one) => format!("- {}", text(one.bytes())),
-            Command::Forward { exchange, backend, call } | Command::Watch(Watch { exchange, backend, call, .. }) => {
-                let sent = text(&call.edits.apply(call.envelope.bytes()));
-                self.calls.push((exchange, call));
-                format!("{backend}> {sent}")
-            }
-            Command::Tell(draft) => format!("all> {}", text(&draft.bytes)),
-            Command::Respond { peer, draft, .. } => format!("peer{peer}> {}", text(&draft.bytes)),
-            Command::Cancel { backend, .. } => format!("cancel at {backend}"),
-            Command::Consult { question, .. } => format!("hold for {}", question.word()),
-            Command::Withdraw { .. } => "withdraw".to_owned(),
-            Command::Effects(effects) => format!("{effects:?}"),
-            Command::AwaitLists { .. } => "wait for lists".to_owned(),
-            Command::Dropped(reason) => format!("dropped {reason}"),
-            Command::Refused(limit) => format!("refused {}", limit.word()),
-            Command::LogLevel => "level".to_owned(),
-            Command::Operational => "operational".to_owned(),
-            Command::Listen(listen) => format!("{listen:?}"),
-            Command::End { .. } => "end".to_owned(),
-            Command::Errand { backend, call } | Command::Fork { backend, call, .. } => {
-                format!("{backend}>> {}", text(&call.edits.apply(call.envelope.bytes())))
-            }
-            Command::TaskHome { state, backend } => format!("task {} is at {backend}", state.id),
-            // Every round of questions has its end; the dialogues that get there name it.
-            Command::Wake { round: Some(_), .. } => return None,
-            Command::GiveUp { park } => format!("give up {park}"),
-            Command::Wake { after, .. } => format!("wake after {after:?}"),
-            Command::KeepRead { uri, terms, .. } => format!("keep {uri} for {:?}", terms.ttl),
-            Command::Fact(_) => return None,
-        })
-    }
-}
-
-fn envelope(json: &str) -> Envelope {
-    Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap()
-}
 
 #[test]
 fn n7_to_n10_the_gate_of_an_old_session() {
