@@ -5,7 +5,7 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend};
+use crate::{backend_auth, baseline, builtin_backend, tool_labels};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
@@ -13,7 +13,7 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
-use signalbox_govern::{CallLimits, ScopeCheck};
+use signalbox_govern::{CallLimits, ScopeCheck, ToolLabels};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
@@ -99,6 +99,8 @@ pub struct App {
     pub desk: Arc<OauthDesk>,
     /// How often callers may call.
     pub limits: Arc<CallLimits>,
+    /// What tools are labelled with.
+    pub labels: Arc<ToolLabels>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -167,6 +169,7 @@ pub fn assemble(
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let signatures = Signatures::new(config);
     let limits = Arc::new(CallLimits::new(rates(config)));
+    let labels = Arc::new(tool_labels::of(config));
     let scopes = Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes));
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
@@ -199,6 +202,7 @@ pub fn assemble(
         baseline,
         desk,
         limits,
+        labels,
         #[cfg(feature = "otel")]
         telemetry,
     })

@@ -25,4 +25,5 @@ pub mod seal_folder;
 pub mod signals;
 pub mod tape_backend;
 pub mod tape_to_file;
+mod tool_labels;
 pub mod user_file;

@@ -15,6 +15,7 @@ use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
 use crate::signals::{Hangup, Hangups};
+use crate::tool_labels;
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
@@ -189,6 +190,7 @@ impl Reloader {
             recording.withhold(builtin_backend::withheld(&next));
         }
         self.app.limits.replace(assemble::rates(&next));
+        tool_labels::take_over(&self.app.labels, &next);
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

@@ -462,15 +462,16 @@ fn tool_filter(table: &Table<'_>) -> Result<ToolFilter, ConfigError> {
 }
 
 fn category(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
+    table.text("category")?.map(|text| label(table, text)).transpose()
+}
+
+/// A word that backends or tools are labelled with.
+pub(super) fn label(table: &Table<'_>, text: Text<'_>) -> Result<String, ConfigError> {
     const LONGEST: usize = 64;
-    let Some(text) = table.text("category")? else {
-        return Ok(None);
-    };
-    let chars = text.value.chars();
-    if text.value.is_empty() || text.value.len() > LONGEST || chars.clone().any(char::is_control) {
+    if text.value.is_empty() || text.value.len() > LONGEST || text.value.chars().any(char::is_control) {
         return Err(bad(table, &text, "a word of 1 to 64 bytes"));
     }
-    Ok(Some(text.value))
+    Ok(text.value)
 }
 
 /// A bad value, shown as the file has it.

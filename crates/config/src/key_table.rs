@@ -422,4 +422,20 @@ const OWN: &[ConfigKey] = &[
         "What the random numbers of rules begin with: with the same seed, the same calls meet the same faults. Without one, every start has its own.",
     ),
     key("rules", KeyKind::Rules, "Rules: see docs/rules.md."),
+    key(
+        "tools.NAME.categories",
+        KeyKind::Texts,
+        "What kinds of tool these are, besides the `category` of their backend. The name of the table is a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`; all that fit a tool count. See docs/dialect.md.",
+    ),
+    key(
+        "tools.NAME.trust_level",
+        KeyKind::Text(""),
+        "How far they are trusted: `system`, `verified`, `community` or `untrusted`; of several the least. By default as far as their backend.",
+    ),
+    key(
+        "tools.NAME.permissions",
+        KeyKind::Texts,
+        "What a caller needs to be permitted to call them, such as `read:filesystem`.",
+    ),
+    key("tools.NAME.version", KeyKind::Text(""), "Their version; of several the last in the file."),
 ];

@@ -45,6 +45,7 @@ pub mod secret;
 #[cfg(test)]
 mod tests;
 pub mod tls;
+pub mod tool_labels;
 pub mod tools;
 pub mod unchecked;
 
@@ -70,6 +71,7 @@ pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
 pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
+pub use tool_labels::ToolLabelRule;
 pub use tools::ToolFilter;
 
 use check::Faults;
@@ -92,6 +94,8 @@ pub struct Config {
     pub auth: Auth,
     /// How often callers may call.
     pub rate_limits: RateLimits,
+    /// What tools are labelled with, in the order of the file.
+    pub tool_labels: Vec<ToolLabelRule>,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -207,6 +211,7 @@ struct Settings {
     seal: Seal,
     auth: Auth,
     rate_limits: RateLimits,
+    tool_labels: Vec<ToolLabelRule>,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -245,6 +250,7 @@ impl Config {
             seal: settings.seal,
             auth: settings.auth,
             rate_limits: settings.rate_limits,
+            tool_labels: settings.tool_labels,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -43,6 +43,7 @@ pub mod record;
 pub mod standing;
 pub mod subject_names;
 pub mod task_calls;
+pub mod tool_label;
 pub mod trace;
 
 pub use back::BackMachine;

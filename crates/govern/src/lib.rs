@@ -29,6 +29,7 @@ pub mod resource;
 pub mod scope_check;
 pub mod token;
 pub mod token_authenticator;
+pub mod tool_labels;
 pub mod verified_tokens;
 
 pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
@@ -41,6 +42,7 @@ pub use resource::ProtectedResource;
 pub use scope_check::ScopeCheck;
 pub use token::{IssuerRules, TokenError, TokenIssuer};
 pub use token_authenticator::TokenAuthenticator;
+pub use tool_labels::{ToolLabel, ToolLabels};
 
 use signalbox_engine::authenticator::Arrival;
 use signalbox_engine::{Fault, FaultKind};

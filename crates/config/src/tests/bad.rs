@@ -45,7 +45,7 @@ const TOML: &[(&str, &str)] = &[
     ("[backend.files]\ncommand = 'a'\n", "signalbox.toml:1:2: backend: unknown key; did you mean `backends`?"),
     (
         "colour = 1\n",
-        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record`, `seal` or `auth`",
+        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `record`, `seal` or `auth`",
     ),
     (
         "[mcp.protocol.transport]\nprot = 1\n",
@@ -361,6 +361,22 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:27: mcp.protocol.security.max_concurrent_sessions: expected a whole number from 1 to 1000000, found `0`",
     ),
     (
+        "[tools.'files/']\nversion = '1'\n",
+        "signalbox.toml:1:8: tools.\"files/\": expected a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`",
+    ),
+    (
+        "[tools.files]\ntrust_level = 'full'\n",
+        "signalbox.toml:2:15: tools.files.trust_level: expected `system`, `verified`, `community` or `untrusted`, found `full`",
+    ),
+    (
+        "[tools.files]\npermissions = ['read']\n",
+        "signalbox.toml:2:16: tools.files.permissions[0]: expected a permission like `read:filesystem`, found `read`",
+    ),
+    (
+        "[tools.files]\ncategories = ['']\n",
+        "signalbox.toml:2:15: tools.files.categories[0]: expected a word of 1 to 64 bytes, found an empty string",
+    ),
+    (
         "[mcp.protocol.rate_limits]\nuser_requests_per_second = -1\n",
         "signalbox.toml:2:28: mcp.protocol.rate_limits.user_requests_per_second: expected a whole number from 0 to 1000000000, found `-1`",
     ),
@@ -429,6 +445,6 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "\"\\u001b[31m\" = 1\n",
-        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `record`, `seal` or `auth`",
+        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules`, `tools`, `record`, `seal` or `auth`",
     ),
 ];

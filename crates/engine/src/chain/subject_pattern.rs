@@ -1,7 +1,9 @@
 //! Which subjects an interceptor means.
 
 use super::Case;
+use crate::subject_names::SubjectNames;
 use signalbox_wire::glob::{Wildcards, fits};
+use signalbox_wire::method;
 
 /// A pattern `BACKEND` or `BACKEND/NAME`, both with `*` and `?`, for the tools, prompts and resources of backends.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,5 +33,12 @@ impl SubjectPattern {
         let names = case.exchange.and_then(|exchange| exchange.subject_names());
         case.backend.is_some_and(|backend| fits(&self.backend, backend))
             && names.is_none_or(|names| names.fit(false, &|text| fits(&self.name, text)))
+    }
+    /// True if it means the tool that this backend calls so.
+    #[must_use]
+    pub fn fits_tool(&self, backend: &str, name: &str) -> bool {
+        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
+        let names = SubjectNames::new(method::TOOLS_CALL, name.into(), Some(backend));
+        fits(&self.backend, backend) && names.fit(false, &|text| fits(&self.name, text))
     }
 }
