@@ -5,21 +5,22 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend, tool_labels};
-use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, UrlTransport};
+use crate::{backend_auth, baseline, builtin_backend, permissions, tool_labels};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, ToolLimits, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
+use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
-use signalbox_govern::{CallLimits, ScopeCheck, ToolLabels};
+use signalbox_govern::permissions::{CallCheck, EntryPattern, SwitchCheck};
+use signalbox_govern::{CallBudgets, CallLimits, Permissions, ScopeCheck, ToolLabels};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
-    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
-    Settings,
+    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
@@ -61,6 +62,9 @@ pub enum AssembleError {
     /// The tape with which calls are compared cannot be used.
     #[error("`record.baseline` cannot be used: {0}")]
     Baseline(#[from] BaselineError),
+    /// What is switched off is not known.
+    #[error(transparent)]
+    Switches(#[from] permissions::SwitchFileFault),
     /// The exporter of traces has no thread.
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
@@ -99,6 +103,10 @@ pub struct App {
     pub desk: Arc<OauthDesk>,
     /// How often callers may call.
     pub limits: Arc<CallLimits>,
+    /// What calls of tools may use.
+    pub budgets: Arc<CallBudgets>,
+    /// Who may see and use what.
+    pub permissions: Arc<Permissions>,
     /// What tools are labelled with.
     pub labels: Arc<ToolLabels>,
     /// Exports traces, where it is asked to.
@@ -169,7 +177,9 @@ pub fn assemble(
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let signatures = Signatures::new(config);
     let limits = Arc::new(CallLimits::new(rates(config)));
+    let budgets = Arc::new(CallBudgets::new(budgets(config)));
     let labels = Arc::new(tool_labels::of(config));
+    let permissions = Arc::new(permissions::of(config, &labels)?);
     let scopes = Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes));
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
@@ -177,12 +187,13 @@ pub fn assemble(
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptor_chain(&signatures, &limits, &scopes, &breakpoints, &rules),
+        chain: interceptor_chain(&signatures, &permissions, (&limits, &budgets), &scopes, &breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
+    gateway.show_by(Arc::clone(&permissions) as _);
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
@@ -202,6 +213,8 @@ pub fn assemble(
         baseline,
         desk,
         limits,
+        budgets,
+        permissions,
         labels,
         #[cfg(feature = "otel")]
         telemetry,
@@ -272,15 +285,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
-        callers: callers(config),
         ..Settings::default()
     }
-}
-
-/// Who may use which backends, where not everybody may.
-fn callers(config: &Config) -> BackendCallers {
-    let closed = config.backends.iter().filter(|backend| !backend.callers.is_empty());
-    BackendCallers::new(closed.map(|backend| (backend.name.as_str().into(), backend.callers.clone())))
 }
 
 /// The server itself.
@@ -435,15 +441,31 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
 
 /// How often callers may call.
 pub(crate) fn rates(config: &Config) -> Rates {
-    let RateLimits { global, user, tool, user_tool } = config.rate_limits;
-    [global, user, tool, user_tool].map(|RequestRates { per_second, per_minute }| ScopeRates { per_second, per_minute })
+    let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
+    let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
+    [global, user, tool, user_tool].map(scope)
+}
+
+/// What calls of tools may use.
+pub(crate) fn budgets(config: &Config) -> Budgets {
+    let bounds = |limits: &ToolLimits| ToolBounds {
+        pattern: EntryPattern::new(&limits.pattern),
+        max_concurrent: limits.max_concurrent,
+        max_result: limits.max_result,
+        max_repeats: limits.max_repeats,
+        calls_per_day: limits.calls_per_day,
+        price: limits.price,
+    };
+    let limits = &config.rate_limits;
+    Budgets { tools: limits.tools.iter().map(bounds).collect(), user_per_day: limits.user_budget_per_day }
 }
 
 /// The chain, asked from top to bottom for requests and from bottom to top for answers.
 #[must_use]
 pub fn interceptor_chain(
     signatures: &Signatures,
-    limits: &Arc<CallLimits>,
+    permissions: &Arc<Permissions>,
+    (limits, budgets): (&Arc<CallLimits>, &Arc<CallBudgets>),
     scopes: &Arc<ScopeCheck>,
     breakpoints: &Arc<Breakpoints>,
     rules: &Arc<Rules>,
@@ -451,10 +473,13 @@ pub fn interceptor_chain(
     Chain::new(vec![
         // Sees requests as they came, and signs answers as they leave.
         Arc::clone(&signatures.calls) as _,
-        // NO-14: whoever asks too often is told so before anything else is looked at.
+        // NO-14: what is off is off for everybody, and whoever asks too often is told so before anything else is looked at.
+        Arc::new(SwitchCheck::new(permissions)) as _,
         Arc::clone(limits) as _,
+        Arc::clone(budgets) as _,
         // Nobody is asked about a request that its caller may not make.
         Arc::clone(scopes) as _,
+        Arc::new(CallCheck::new(permissions)) as _,
         // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
         Arc::clone(breakpoints) as _,
         Arc::clone(rules) as _,

@@ -18,6 +18,8 @@ pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
+pub mod permission_trial;
+pub mod permissions;
 pub mod recording;
 pub mod reload;
 pub mod seal;

@@ -2,7 +2,8 @@
 
 use crate::assemble::{self, DEMO};
 use signalbox_config::Config;
-use signalbox_engine::catalog::{BackendEntry, Catalog, ListKind, Snapshot, read_saved};
+use signalbox_engine::catalog::{BackendEntry, Catalog, Item, ListKind, Snapshot, read_saved};
+use signalbox_govern::policy::{KnownTool, check};
 use signalbox_rules::KnownNames;
 use signalbox_runtime::Gateway;
 use signalbox_wire::glob::{Wildcards, fits};
@@ -63,6 +64,26 @@ fn known(config: &Config, catalog: &Snapshot) -> KnownNames {
     }
 }
 
+/// Tools and arguments that policies name although nothing has them, as far as the lists are known.
+#[must_use]
+pub fn policy_doubts(config: &Config, catalog: &Snapshot) -> Vec<String> {
+    let Some(folder) = &config.permissions.policies else { return Vec::new() };
+    let known = |entry: &BackendEntry| -> Vec<KnownTool> {
+        let tools = entry.views.values().flat_map(|view| &view.tools);
+        let tool = |item: &Item| KnownTool {
+            backend: entry.name.to_string(),
+            name: item.key.to_string(),
+            definition: item.raw.to_vec(),
+        };
+        tools.map(tool).collect()
+    };
+    let tools: Vec<KnownTool> = catalog.backends().iter().flat_map(known).collect();
+    if tools.is_empty() {
+        return Vec::new();
+    }
+    check::against_tools(folder.policies.rules(), &tools).iter().map(ToString::to_string).collect()
+}
+
 fn own_tools(entry: &BackendEntry) -> impl Iterator<Item = &str> {
     entry.views.values().flat_map(|view| &view.tools).map(|item| &*item.key)
 }
@@ -115,5 +136,6 @@ pub fn follow(gateway: &Arc<Gateway>) {
 pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let mut all: Vec<String> = config.rules.set.warnings().iter().map(ToString::to_string).collect();
     all.extend(unknown_names(config, catalog));
+    all.extend(policy_doubts(config, catalog));
     all
 }

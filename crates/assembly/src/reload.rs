@@ -15,7 +15,7 @@ use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
 use crate::signals::{Hangup, Hangups};
-use crate::tool_labels;
+use crate::{permissions, tool_labels};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
@@ -190,7 +190,9 @@ impl Reloader {
             recording.withhold(builtin_backend::withheld(&next));
         }
         self.app.limits.replace(assemble::rates(&next));
+        self.app.budgets.replace(assemble::budgets(&next));
         tool_labels::take_over(&self.app.labels, &next);
+        permissions::take_over(&self.app.permissions, &before, &next, &self.app.gateway);
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

@@ -4,7 +4,9 @@ use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
-use super::{Gateway, LogLevel, Settings, auth, otel, outbound, rate_limits, record, rules, seal, tls, tool_labels};
+use super::{
+    Gateway, LogLevel, Settings, auth, otel, outbound, permissions, rate_limits, record, rules, seal, tls, tool_labels,
+};
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth::oauth_desk::CALLBACK;
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
@@ -58,10 +60,13 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let outbound = proved.then(|| {
         faults.take(whole("auth").and_then(|auth| auth.table("outbound")).and_then(|table| outbound::check(&table)))
     });
-    let rate_limits = protocol.table("rate_limits").and_then(|table| rate_limits::check(&table));
-    let rate_limits = mcp.then(|| faults.take(rate_limits)).flatten();
+    let bounded = mcp && !faults.within(&["limits"]);
+    let limits = || rate_limits::check(&protocol.table("rate_limits")?, &whole("limits")?);
+    let rate_limits = bounded.then(|| faults.take(limits())).flatten();
     let tool_labels = whole("tools").and_then(|table| tool_labels::check(&table));
     let tool_labels = if faults.within(&["tools"]) { None } else { faults.take(tool_labels) };
+    let permitted = [&["permissions"][..], &["roles"], &["kill_switch"]].iter().all(|path| !faults.within(path));
+    let permissions = permitted.then(|| faults.take(permissions::check(root))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -73,6 +78,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         auth: auth?,
         rate_limits: rate_limits?,
         tool_labels: tool_labels?,
+        permissions: permissions?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

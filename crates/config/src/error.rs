@@ -139,6 +139,9 @@ pub enum Problem {
     /// Rules that cannot be used.
     #[error(transparent)]
     Rules(super::rules::RulesError),
+    /// Policies that cannot be used.
+    #[error(transparent)]
+    Policies(super::permissions::PolicyFolderError),
     /// The file named does not exist.
     #[error("no such file; check the path, or leave out `-c` to use the defaults")]
     FileMissing,

@@ -94,12 +94,12 @@ fn write_entry(toml: &mut String, entry: &RawEntry) {
     toml.push_str(&format!("{} = {value}\n", key(&entry.key)));
 }
 
-fn key(key: &str) -> String {
+pub(crate) fn key(key: &str) -> String {
     if is_bare(key) { key.to_owned() } else { quoted(key) }
 }
 
 /// A TOML string on one line.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

@@ -6,6 +6,7 @@ use crate::key_parts::{
     AUDIT, CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
 };
 use crate::keys::{ConfigKey, KeyKind};
+use crate::permission_keys::PERMISSION_KEYS;
 use crate::record_keys::RECORD_KEYS;
 use crate::seal_keys::SEAL_KEYS;
 use signalbox_engine::balance::Balance;
@@ -21,17 +22,23 @@ const MIB: u64 = 1024 * 1024;
 pub const KEYS: &[ConfigKey] = &ALL;
 
 /// How many keys there are besides those of this file.
-const ELSEWHERE: usize =
-    BACKEND_AUTH_KEYS.len() + RECORD_KEYS.len() + SEAL_KEYS.len() + AUTH_KEYS.len() + OUTBOUND_KEYS.len();
+const ELSEWHERE: usize = PERMISSION_KEYS.len()
+    + BACKEND_AUTH_KEYS.len()
+    + RECORD_KEYS.len()
+    + SEAL_KEYS.len()
+    + AUTH_KEYS.len()
+    + OUTBOUND_KEYS.len();
 
 static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     let mut all = [OWN[0]; OWN.len() + ELSEWHERE];
     let (own, rest) = all.split_at_mut(OWN.len());
+    let (permissions, rest) = rest.split_at_mut(PERMISSION_KEYS.len());
     let (backend_auth, rest) = rest.split_at_mut(BACKEND_AUTH_KEYS.len());
     let (record, rest) = rest.split_at_mut(RECORD_KEYS.len());
     let (seal, rest) = rest.split_at_mut(SEAL_KEYS.len());
     let (auth, outbound) = rest.split_at_mut(AUTH_KEYS.len());
     own.copy_from_slice(OWN);
+    permissions.copy_from_slice(PERMISSION_KEYS);
     backend_auth.copy_from_slice(BACKEND_AUTH_KEYS);
     record.copy_from_slice(RECORD_KEYS);
     seal.copy_from_slice(SEAL_KEYS);

@@ -203,7 +203,23 @@ mod tests {
         assert_eq!(look_up(&path("backends.files")), KnownPath::Table);
         assert_eq!(look_up(&path("backends.files.comand")), KnownPath::Unknown);
         assert_eq!(look_up(&path("gateway.drain.x")), KnownPath::Unknown);
-        assert_eq!(children(&[]), ["mcp", "gateway", "backends", "rules", "tools", "record", "seal", "auth"]);
+        assert_eq!(
+            children(&[]),
+            [
+                "mcp",
+                "gateway",
+                "backends",
+                "rules",
+                "tools",
+                "permissions",
+                "roles",
+                "kill_switch",
+                "limits",
+                "record",
+                "seal",
+                "auth"
+            ]
+        );
         assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);
     }
 

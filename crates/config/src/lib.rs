@@ -29,6 +29,8 @@ pub mod locate;
 pub mod otel;
 mod outbound;
 pub mod path;
+mod permission_keys;
+pub mod permissions;
 pub mod play;
 mod priority;
 pub mod rate_limits;
@@ -42,6 +44,7 @@ pub mod rules;
 pub mod seal;
 mod seal_keys;
 pub mod secret;
+pub mod sentinel;
 #[cfg(test)]
 mod tests;
 pub mod tls;
@@ -64,8 +67,9 @@ pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
+pub use permissions::{KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule};
 pub use play::{LiveCalls, TapeConfig, TapeName};
-pub use rate_limits::{RateLimits, RequestRates};
+pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
 pub use record::{BaselineConfig, Record};
 pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
@@ -96,6 +100,8 @@ pub struct Config {
     pub rate_limits: RateLimits,
     /// What tools are labelled with, in the order of the file.
     pub tool_labels: Vec<ToolLabelRule>,
+    /// Who may see and use what.
+    pub permissions: PermissionRules,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -212,6 +218,7 @@ struct Settings {
     auth: Auth,
     rate_limits: RateLimits,
     tool_labels: Vec<ToolLabelRule>,
+    permissions: PermissionRules,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -251,6 +258,7 @@ impl Config {
             auth: settings.auth,
             rate_limits: settings.rate_limits,
             tool_labels: settings.tool_labels,
+            permissions: settings.permissions,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -1,6 +1,6 @@
 //! Reading the configuration again, in the same way as at the start.
 
-use super::{Config, ConfigError, Loaded, Located, Overrides, locate};
+use super::{Config, ConfigError, Loaded, Located, Overrides, PolicyFolder, locate};
 use signalbox_engine::lock::LockResultExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -25,7 +25,7 @@ struct Last {
     found: Option<PathBuf>,
     /// What it held, or why it could not be read.
     text: Option<Result<String, ConfigError>>,
-    /// The files of rules that it named, as they stood.
+    /// The files of rules and policies that it named, as they stood.
     rules: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -60,7 +60,7 @@ impl Loader {
         }
     }
 
-    /// Every file that the configuration was read from: its own, and those of rules.
+    /// Every file that the configuration was read from: its own, and those of rules and policies.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let rules: Vec<PathBuf> = self.lock().rules.iter().map(|(file, _)| file.clone()).collect();
@@ -84,9 +84,10 @@ impl Loader {
             (Some(file), Some(text)) => Config::parse(&file, &text, &*self.env, &self.overrides),
             _ => Config::load(&Located::Defaults, &*self.env, &self.overrides),
         }?;
-        let files = &loaded.config.rules.files;
+        let policies = loaded.config.permissions.policies.iter().flat_map(PolicyFolder::watched);
+        let files: Vec<PathBuf> = loaded.config.rules.files.iter().cloned().chain(policies).collect();
         let mut last = self.lock();
-        if !last.rules.iter().map(|(file, _)| file).eq(files) {
+        if !last.rules.iter().map(|(file, _)| file).eq(&files) {
             last.rules = files.iter().map(|file| (file.clone(), stamp(file))).collect();
         }
         drop(last);

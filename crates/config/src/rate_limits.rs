@@ -1,6 +1,6 @@
 //! The limits on how often callers may call.
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Problem};
 use crate::read::Table;
 
 /// How many requests of one kind may come; `None` for any number.
@@ -13,7 +13,7 @@ pub struct RequestRates {
 }
 
 /// The limits of `mcp.protocol.rate_limits`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RateLimits {
     /// Of all callers together.
     pub global: RequestRates,
@@ -23,10 +23,32 @@ pub struct RateLimits {
     pub tool: RequestRates,
     /// Of each caller at each tool.
     pub user_tool: RequestRates,
+    /// What calls of some tools may use.
+    pub tools: Vec<ToolLimits>,
+    /// What each caller may spend in a day; `None` for any amount.
+    pub user_budget_per_day: Option<u64>,
 }
 
-pub(crate) fn check(table: &Table<'_>) -> Result<RateLimits, ConfigError> {
-    let limit = |key: &str| Ok(Some(table.count::<u64>(key)?).filter(|limit| *limit > 0));
+/// What calls of the tools of one pattern may use; `None` for no bound.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolLimits {
+    /// `BACKEND` or `BACKEND/NAME`, with `*` and `?`.
+    pub pattern: String,
+    /// How many may run at once.
+    pub max_concurrent: Option<u64>,
+    /// How many bytes an answer may have.
+    pub max_result: Option<u64>,
+    /// How often a caller may make the same call in a row.
+    pub max_repeats: Option<u64>,
+    /// How many calls a caller may make in a day.
+    pub calls_per_day: Option<u64>,
+    /// What a call costs.
+    pub price: u64,
+}
+
+/// Check the table `mcp.protocol.rate_limits`, and the table `limits`.
+pub(crate) fn check(table: &Table<'_>, tools: &Table<'_>) -> Result<RateLimits, ConfigError> {
+    let limit = |key: &str| unless_zero(table, key);
     let rates = |whose: &str| {
         Ok(RequestRates {
             per_second: limit(&format!("{whose}_requests_per_second"))?,
@@ -38,7 +60,33 @@ pub(crate) fn check(table: &Table<'_>) -> Result<RateLimits, ConfigError> {
         user: rates("user")?,
         tool: rates("tool")?,
         user_tool: rates("user_tool")?,
+        tools: tools
+            .entries
+            .iter()
+            .map(|entry| of_tools(&entry.key, &tools.inside(entry)?))
+            .collect::<Result<_, _>>()?,
+        user_budget_per_day: limit("user_budget_per_day")?,
     })
+}
+
+fn of_tools(pattern: &str, table: &Table<'_>) -> Result<ToolLimits, ConfigError> {
+    let (backend, name) = pattern.split_once('/').unwrap_or((pattern, "*"));
+    if backend.is_empty() || name.is_empty() {
+        let expected = "a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`";
+        return Err(table.error(Problem::BadHiddenValue(expected)));
+    }
+    Ok(ToolLimits {
+        pattern: pattern.to_owned(),
+        max_concurrent: unless_zero(table, "max_concurrent")?,
+        max_result: unless_zero(table, "max_result")?,
+        max_repeats: unless_zero(table, "max_repeats")?,
+        calls_per_day: unless_zero(table, "calls_per_day")?,
+        price: table.count("price")?,
+    })
+}
+
+fn unless_zero(table: &Table<'_>, key: &str) -> Result<Option<u64>, ConfigError> {
+    Ok(Some(table.count::<u64>(key)?).filter(|limit| *limit > 0))
 }
 
 #[cfg(test)]
@@ -67,5 +115,22 @@ mod tests {
         assert_eq!(limits.unwrap(), RateLimits { global, user, tool, ..RateLimits::default() });
         assert_eq!(load("[mcp.protocol.rate_limits]\nuser_requests_per_second = 0\n").unwrap(), RateLimits::default());
         assert!(load("[mcp.protocol.rate_limits]\nuser_requests_per_second = -1\n").is_err());
+    }
+
+    #[test]
+    fn bounds_of_tools_are_read_by_pattern() {
+        let text = "[limits.'bank/pay']\nmax_concurrent = 2\nmax_result = 4096\nmax_repeats = 3\ncalls_per_day = 10\nprice = 5\n\
+                    [mcp.protocol.rate_limits]\nuser_budget_per_day = 100\n";
+        let limits = load(text).unwrap();
+        let bank = ToolLimits {
+            pattern: "bank/pay".to_owned(),
+            max_concurrent: Some(2),
+            max_result: Some(4096),
+            max_repeats: Some(3),
+            calls_per_day: Some(10),
+            price: 5,
+        };
+        assert_eq!((limits.tools, limits.user_budget_per_day), (vec![bank], Some(100)));
+        assert!(load("[limits.'/x']\nprice = 1\n").is_err());
     }
 }

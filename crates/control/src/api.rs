@@ -10,6 +10,7 @@ mod replay;
 pub mod routes;
 mod sessions;
 mod sign_in;
+mod switches;
 pub mod transparent;
 
 use crate::status::{Overview, ProcessInfo};

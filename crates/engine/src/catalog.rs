@@ -51,7 +51,7 @@ pub use names::Style;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
 pub use view::{ItemList, ListTerms, Selector, View, ViewKey};
-pub use visibility::{Audience, Sight, Visibility};
+pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
 
 use crate::caller::Principal;
 use crate::chain::Ruling;

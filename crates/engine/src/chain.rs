@@ -25,6 +25,8 @@
 //!
 //! - The first verdict that ends the walk is final.
 //! - A message is replaced only by one of the same kind, method and id. Any other replacement becomes a refusal.
+//! - What is checked is what is sent: a request that was changed or held is shown once more to those that
+//!   [judge changes](Interceptor::judges_changes), who can only pass or refuse it then.
 //! - Rulings and effects of an interceptor count even where a later one ends the walk.
 //! - An idle chain costs one look at each interceptor ([`Interceptor::is_idle`], [`Interceptor::looks_at`]).
 //!
@@ -69,6 +71,11 @@ pub trait Interceptor: Send + Sync {
     /// [`Interceptor::is_idle`].
     fn looks_at(&self, _phase: Phase) -> bool {
         !self.is_idle()
+    }
+
+    /// True if it has to be asked once more about a request that an interceptor behind it changed, or that was held.
+    fn judges_changes(&self) -> bool {
+        false
     }
 
     /// The exchange is over.
@@ -160,10 +167,36 @@ impl Chain {
             }
             outcome.passed += 1;
         }
+        if case.phase == Phase::Request && (changed.is_some() || resume.is_some()) {
+            let message = changed.as_ref().unwrap_or(case.message);
+            if let Some(refusal) = self.judge_again(&Case { message, can_wait: false, ..*case }, &mut outcome) {
+                outcome.verdict = refusal;
+                return outcome;
+            }
+        }
         if let Some(message) = changed {
             outcome.verdict = Verdict::Modify(message);
         }
         outcome
+    }
+
+    /// Shows the final form of a request to those that judge changes, and gives the first verdict that is not to pass it.
+    fn judge_again(&self, case: &Case<'_>, outcome: &mut ChainJudgement) -> Option<Verdict> {
+        for one in self.0.iter().filter(|one| one.judges_changes() && one.looks_at(case.phase)) {
+            let judgement = one.judge(case, None);
+            match judgement.verdict {
+                Verdict::Pass => {}
+                Verdict::Refuse(_) | Verdict::Error(_) => {
+                    outcome.rulings.push((one.name(), judgement.rulings));
+                    return Some(judgement.verdict);
+                }
+                _ => {
+                    let text = format!("{}: the request was changed after it was checked", one.name());
+                    return Some(Verdict::Refuse(Fault::new(FaultKind::Refused, text)));
+                }
+            }
+        }
+        None
     }
 
     /// Tells every interceptor that an exchange is over.

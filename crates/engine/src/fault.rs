@@ -73,6 +73,12 @@ pub enum FaultKind {
     Unauthenticated,
     /// The caller's token does not have the scopes that this needs.
     InsufficientScope,
+    /// The caller may not do this, though it may know that it can be done; the message says why.
+    Denied,
+    /// The tool, the backend or the caller is switched off.
+    Killed,
+    /// The tool, the backend or the caller is put aside until somebody has looked at it.
+    Quarantined,
     /// The signature that the message carries, or lacks, is refused; the word says why.
     Signature(&'static str),
     /// Nobody decided in time about a message that was held.
@@ -129,6 +135,8 @@ impl Fault {
             | K::Overloaded
             | K::RateLimited
             | K::Refused
+            | K::Killed
+            | K::Quarantined
             | K::HoldExpired
             | K::Draining
             | K::NotRecorded
@@ -170,10 +178,13 @@ impl Fault {
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded | K::RateLimited, Era::Modern) => codes::LIMITED,
             (K::RateLimited, Era::Legacy) => codes::LEGACY_LIMITED,
-            (K::Refused | K::Signature(_) | K::InsufficientScope, Era::Modern) => codes::DENIED,
+            (K::Refused | K::Signature(_) | K::InsufficientScope | K::Denied, Era::Modern) => codes::DENIED,
             (K::Unauthenticated, Era::Modern) => codes::UNAUTHENTICATED,
             (K::Unauthenticated, Era::Legacy) => codes::LEGACY_UNAUTHENTICATED,
-            (K::InsufficientScope, Era::Legacy) => codes::LEGACY_DENIED,
+            (K::InsufficientScope | K::Denied, Era::Legacy) => codes::LEGACY_DENIED,
+            (K::Killed, Era::Modern) => codes::KILLED,
+            (K::Quarantined, Era::Modern) => codes::QUARANTINED,
+            (K::Killed | K::Quarantined, Era::Legacy) => codes::LEGACY_KILLED,
             (K::SignInNeeded, Era::Modern) => codes::UNAUTHENTICATED,
             (K::UrlElicitationRequired, _) => codes::URL_ELICITATION_REQUIRED,
             (K::HoldExpired, Era::Modern) => codes::HOLD_EXPIRED,
@@ -212,6 +223,9 @@ impl Fault {
             K::Refused => "refused",
             K::Unauthenticated => "unauthenticated",
             K::InsufficientScope => "insufficient_scope",
+            K::Denied => "denied",
+            K::Killed => "killed",
+            K::Quarantined => "quarantined",
             K::Signature(reason) => reason,
             K::HoldExpired => "hold_expired",
             K::Draining => "draining",
@@ -294,6 +308,9 @@ mod tests {
             K::Refused,
             K::Unauthenticated,
             K::InsufficientScope,
+            K::Denied,
+            K::Killed,
+            K::Quarantined,
             K::HoldExpired,
             K::Draining,
         ] {

@@ -1,4 +1,4 @@
-//! Who is calling, proved, what each caller is known to be, and how often it may call.
+//! Who is calling, proved, what each caller is known to be, what it may see and use, and how often it may call.
 //!
 //! The crate decides and does nothing else: it opens no file and no socket and reads no clock. Keys and key sets are handed
 //! to it as text, times as arguments; `signalbox_assembly` reads the files and fetches the key sets.
@@ -17,6 +17,7 @@
 //! - A verified token is kept until it expires; revoking its key, its id or its subject reaches every copy.
 
 pub mod api_keys;
+pub mod call_budgets;
 pub mod call_limits;
 pub mod certificates;
 pub mod directory;
@@ -25,6 +26,8 @@ pub mod directory;
 pub mod fuzzing;
 pub mod jwks;
 pub mod key_authenticator;
+pub mod permissions;
+pub mod policy;
 pub mod resource;
 pub mod scope_check;
 pub mod token;
@@ -33,11 +36,14 @@ pub mod tool_labels;
 pub mod verified_tokens;
 
 pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
+pub use call_budgets::CallBudgets;
 pub use call_limits::CallLimits;
 pub use certificates::{CertificateAuthenticator, CertificateRule};
 pub use directory::{Directory, Grant};
 pub use jwks::{KeySet, KeySetError};
 pub use key_authenticator::{KeyAuthenticator, SharedKeys};
+pub use permissions::{PermissionSet, Permissions};
+pub use policy::Policies;
 pub use resource::ProtectedResource;
 pub use scope_check::ScopeCheck;
 pub use token::{IssuerRules, TokenError, TokenIssuer};

@@ -23,7 +23,7 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use signalbox_engine::catalog::{Changed, ViewKey};
+use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
@@ -87,6 +87,8 @@ pub struct Gateway {
     /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
+    /// What decides which entries callers see, where anything does.
+    pub(crate) visibility: OnceLock<Arc<dyn Visibility>>,
     /// What looks at the proofs that messages carry, where anything does.
     pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
     /// Nobody whom the connection does not prove may call without a signature.
@@ -155,6 +157,7 @@ impl Gateway {
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
+            visibility: OnceLock::new(),
             proof: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
@@ -292,20 +295,6 @@ impl Gateway {
         for peer in self.peers_of(session.key) {
             if peer.is_ready() {
                 peer.open_general();
-            }
-        }
-    }
-
-    /// Tells sessions that lists changed: all of them, or those that see the lists of this view.
-    pub(crate) fn tell_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
-        if !changed.any() {
-            return;
-        }
-        for session in self.sessions.all() {
-            let sees = |view: &ViewKey| view.caps.is_bare() || session.sees(&view.caps);
-            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| *whose == session.principal);
-            if view.is_none_or(|view| own(view) && sees(view)) {
-                session.handle(Event::ListsChanged { changed });
             }
         }
     }

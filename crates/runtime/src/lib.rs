@@ -36,6 +36,7 @@ pub mod settings;
 pub mod status;
 pub mod task_directory;
 mod unwritten;
+mod visibility;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, Start};
@@ -49,6 +50,5 @@ pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;
 pub use session::{CallInFlight, Session, StreamReader};
-pub use settings::BackendCallers;
 pub use settings::Settings;
 pub use webhooks::{Post, Posted, WebhookError, Webhooks};

@@ -7,7 +7,6 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
-use signalbox_engine::catalog::Changed;
 use signalbox_engine::lock::LockResultExt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,10 +109,6 @@ impl Gateway {
     /// Uses these settings from now on.
     pub fn set_settings(&self, settings: Settings) {
         self.budget.resize(settings.memory);
-        let before = self.settings.swap(Arc::new(settings));
-        if before.callers != self.settings().callers {
-            let changed = Changed { tools: true, prompts: true, resources: true };
-            self.tell_lists_changed(changed, None);
-        }
+        self.settings.store(Arc::new(settings));
     }
 }

@@ -1,11 +1,8 @@
 //! The limits and durations of the runtime, with their defaults.
 
 use crate::parked_calls::MAX_PARKED_BYTES_EACH;
-use signalbox_engine::catalog::{Audience, Visibility};
-use signalbox_engine::{Caller, budget};
+use signalbox_engine::budget;
 use signalbox_wire::Limits;
-use signalbox_wire::glob::{self, Wildcards};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings of a gateway.
@@ -41,8 +38,6 @@ pub struct Settings {
     pub park_timeout: Duration,
     /// Most bytes of one principal's parked calls.
     pub max_parked_bytes: usize,
-    /// Who may use which backends.
-    pub callers: BackendCallers,
 }
 
 impl Default for Settings {
@@ -63,40 +58,6 @@ impl Default for Settings {
             max_streams: 64,
             park_timeout: Duration::from_secs(300),
             max_parked_bytes: MAX_PARKED_BYTES_EACH,
-            callers: BackendCallers::default(),
         }
-    }
-}
-
-/// The backends that only some callers may use, each with patterns for their principals. Everybody may use the others.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct BackendCallers(Arc<[(Box<str>, Vec<String>)]>);
-
-impl BackendCallers {
-    /// Restricts these backends to the principals that fit the patterns.
-    pub fn new(backends: impl IntoIterator<Item = (Box<str>, Vec<String>)>) -> Self {
-        Self(backends.into_iter().collect())
-    }
-
-    /// True if no backend is restricted.
-    #[must_use]
-    pub fn is_everybody(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-/// An audience is the list of restricted backends that it may use, so its meaning survives a reload.
-impl Visibility for BackendCallers {
-    fn audience(&self, caller: &Caller) -> Audience {
-        let principal = caller.principal().as_str();
-        let open = self.0.iter().filter(|(_, patterns)| {
-            patterns.iter().any(|pattern| glob::fits(pattern, principal, Wildcards::StarAndQuestion))
-        });
-        Audience(open.map(|(backend, _)| &**backend).collect::<Vec<_>>().join(" ").into())
-    }
-
-    fn shows_backend(&self, audience: &Audience, backend: &str) -> bool {
-        let closed = self.0.iter().any(|(name, _)| **name == *backend);
-        !closed || audience.0.split(' ').any(|open| open == backend)
     }
 }

@@ -3,6 +3,7 @@
 mod api_key_args;
 mod backtest_args;
 mod hold;
+mod permission_args;
 mod replay_args;
 mod rules_args;
 mod seal_args;
@@ -21,6 +22,8 @@ use api_key_args::API_KEYS_HELP;
 pub use api_key_args::{ApiKeysCommand, NewApiKeyArgs, TrustWord};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+pub use permission_args::{EntryKind, ExplainArgs, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs};
+use permission_args::{POLICY_HELP, SWITCH_HELP};
 use replay_args::REPLAY_HELP;
 pub use replay_args::{
     BreakAt, OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayAction, ReplayBranchArgs, ReplayCommand,
@@ -176,6 +179,20 @@ pub enum Command {
     /// Try rules on recorded tapes: what they would now block, change, hold, answer or let through
     #[command(after_help = BACKTEST_HELP)]
     Backtest(BacktestArgs),
+    /// Switch tools, backends and callers off, at once
+    #[command(after_help = SWITCH_HELP)]
+    Switch {
+        /// What to do.
+        #[command(subcommand)]
+        command: SwitchCommand,
+    },
+    /// Check permissions, and say what they would decide
+    #[command(after_help = POLICY_HELP)]
+    Policy {
+        /// What to do.
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
     /// Make, list and revoke API keys, by which callers prove who they are
     #[command(after_help = API_KEYS_HELP)]
     Keys {
@@ -209,7 +226,7 @@ pub enum Command {
     /// Check the configuration without starting anything
     #[command(after_help = CHECK_HELP)]
     Check,
-    /// Turn a client's mcpServers file into our configuration
+    /// Turn a client's mcpServers file, or a sentinel.toml, into our configuration
     #[command(after_help = IMPORT_HELP)]
     Import(ImportArgs),
     /// Print the manual page, or write all of them to a folder
@@ -295,8 +312,9 @@ Example:
   signalbox check -c signalbox.toml";
 
 const IMPORT_HELP: &str = "\
-Example:
-  signalbox import ~/.cursor/mcp.json -o signalbox.toml";
+Examples:
+  signalbox import ~/.cursor/mcp.json -o signalbox.toml
+  signalbox import sentinel.toml -o signalbox.toml";
 
 const MAN_HELP: &str = "\
 Examples:
@@ -369,7 +387,7 @@ pub struct From {
 /// Arguments of `import`.
 #[derive(Debug, Clone, Args)]
 pub struct ImportArgs {
-    /// The client's file, such as ~/.claude.json, claude_desktop_config.json or .cursor/mcp.json
+    /// The client's file, such as ~/.claude.json, claude_desktop_config.json or .cursor/mcp.json; or a sentinel.toml
     pub file: PathBuf,
     /// Write to this file, which must not exist yet, instead of standard output
     #[arg(short, long, value_name = "OUT")]

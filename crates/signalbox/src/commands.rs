@@ -11,6 +11,7 @@ mod hold;
 mod import;
 mod login;
 mod man;
+mod policy;
 mod processes;
 mod proxy;
 mod reload;
@@ -21,6 +22,7 @@ pub mod serve;
 mod sessions;
 mod status;
 pub mod stdio;
+mod switch;
 mod tape;
 mod tools;
 mod users;
@@ -99,6 +101,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Replay { command } => replay::run(&global, command),
         Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
+        Command::Switch { command } => quietly(&global, switch::run(&global, command)),
+        Command::Policy { command } => policy::run(&global, command),
         Command::Keys { command } => api_keys::run(&global, command),
         Command::Users { command } => users::run(&global, command),
         Command::Seal { command } => seal::run(&global, command),

@@ -5,10 +5,12 @@ use signalbox_assembly::assemble::AssembleError;
 use signalbox_assembly::authentication::AuthError;
 use signalbox_assembly::data_dir::DataDirError;
 use signalbox_assembly::key_file::KeyFileFault;
+use signalbox_assembly::permissions::SwitchFileFault;
 use signalbox_assembly::recording::RecordingError;
 use signalbox_assembly::user_file::UserFileFault;
 use signalbox_config::ConfigError;
 use signalbox_config::rules::RulesError;
+use signalbox_config::sentinel::SentinelError;
 use signalbox_control::control_socket::{AskError, ProcessAddress};
 use signalbox_control::pipe::PipeError;
 use signalbox_engine::record::StoreError;
@@ -46,6 +48,12 @@ pub enum Failure {
     /// Local users cannot be read or written.
     #[error(transparent)]
     Users(#[from] UserFileFault),
+    /// What is switched off cannot be read or written.
+    #[error(transparent)]
+    Switches(#[from] SwitchFileFault),
+    /// The file of another gateway cannot be imported.
+    #[error(transparent)]
+    Sentinel(#[from] SentinelError),
     /// A sign-in at a backend failed.
     #[error("backend `{backend}`: {error}")]
     SignIn {

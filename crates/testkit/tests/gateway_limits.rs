@@ -77,3 +77,29 @@ async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it()
         assert_eq!(refused(&greet(&ada, "greet").await), None);
     }
 }
+
+/// Bounds of one tool: the same call in a row, the size of a result, and what a caller may spend in a day.
+#[tokio::test(flavor = "multi_thread")]
+async fn loops_large_results_and_spending_are_bounded() {
+    let bounds = "user_budget_per_day = 5\n[limits.'one/greet']\nmax_repeats = 2\n[limits.'one/count']\nprice = 3\n";
+    let gateway = GatewayProcess::serve(&config(bounds)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
+    let told = async |client: &HttpClient, tool: &str, name: &str| {
+        let request = call(1, tool, &json!({"name": name})).to_string();
+        let answer = client.post(&request).await.unwrap().message().unwrap();
+        answer["error"]["data"]["limit"].as_str().map(ToOwned::to_owned)
+    };
+    assert_eq!(told(&ada, "greet", "Ada").await, None);
+    assert_eq!(told(&ada, "greet", "Ada").await, None);
+    assert_eq!(told(&ada, "greet", "Ada").await.as_deref(), Some("repeats"));
+    assert_eq!(told(&eve, "greet", "Ada").await, None, "another caller does not go round in circles");
+    assert_eq!(told(&ada, "greet", "Eve").await, None, "neither does another call");
+    assert_eq!(told(&ada, "greet", "Ada").await, None);
+    assert_eq!(told(&ada, "count", "Ada").await, None);
+    assert_eq!(told(&ada, "count", "Ada").await.as_deref(), Some("budget"));
+    assert_eq!(told(&eve, "count", "Ada").await, None);
+    std::fs::write(gateway.config_file(), config("[limits.one]\nmax_result = 20\n")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    assert_eq!(told(&ada, "greet", "Ada").await.as_deref(), Some("result"));
+}

@@ -44,7 +44,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tape_tools", &["wire", "engine", "embedded", "tape", "replay"]),
     ("authorization", &["engine", "oauth"]),
     ("oauth", &["wire", "engine", "runtime", "transport", "seal"]),
-    ("config", &["wire", "engine", "runtime", "transport", "oauth", "rules", "store", "tape", "replay"]),
+    ("config", &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay"]),
     (
         "assembly",
         &[

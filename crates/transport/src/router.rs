@@ -83,6 +83,8 @@ pub enum Access {
     Caller,
     /// Callers that have proved who they are, and have this role.
     Role(&'static str),
+    /// Callers that have proved who they are, and have one of these roles; the first is named to others.
+    EitherRole([&'static str; 2]),
 }
 
 /// Something that is answered.
@@ -240,7 +242,12 @@ impl Router {
 
 fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
     match access {
-        Access::Role(_) if caller.identity().proof == Proof::Unproved => Err(Problem::Unauthenticated),
+        Access::Role(_) | Access::EitherRole(_) if caller.identity().proof == Proof::Unproved => {
+            Err(Problem::Unauthenticated)
+        }
+        Access::EitherRole(roles) if !roles.iter().any(|role| caller.identity().has_role(role)) => {
+            Err(Problem::Role(roles[0]))
+        }
         Access::Role(role) if !caller.identity().has_role(role) => Err(Problem::Role(role)),
         _ => Ok(()),
     }

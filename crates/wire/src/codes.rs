@@ -19,6 +19,8 @@ pub const LEGACY_UNAUTHENTICATED: i64 = -32001;
 pub const LEGACY_DENIED: i64 = -32003;
 /// Our own, on old revisions: a limit on how often somebody may call is used up.
 pub const LEGACY_LIMITED: i64 = -32004;
+/// Our own, on old revisions: the tool, the backend or the caller is switched off or in quarantine.
+pub const LEGACY_KILLED: i64 = -32005;
 /// Old revisions: a request before initialisation.
 pub const NOT_INITIALIZED: i64 = -32002;
 /// Old revisions: the resource does not exist. Since 2026-07-28 this is [`INVALID_PARAMS`].

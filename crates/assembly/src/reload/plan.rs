@@ -45,6 +45,7 @@ const LIVE: &[Live] = &[
     live!("auth.max_sessions", auth.max_sessions),
     live!("mcp.protocol.rate_limits", rate_limits),
     live!("tools", tool_labels),
+    live!("permissions", permissions),
 ];
 
 /// A setting that is fixed at the start.

@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_engine::Proof;
 use signalbox_engine::chain::{self, HoldAnswer};
 use signalbox_runtime::{HeldMessage, HoldError};
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
@@ -87,11 +88,24 @@ async fn settle(
     answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<HoldAnswer, Problem>,
 ) -> Answered {
     let held = held(served, &request)?;
+    if !may_decide(served, &request, &held) {
+        let why = "whoever made a call cannot decide about it; `permissions.approve_own` allows that";
+        return Err(Problem::new(StatusCode::FORBIDDEN, why));
+    }
     let mut decided: Decided = read(request.body).await?;
     let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
     let answer = answer(by, &held, decided)?;
     served.app().gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
     Ok(ok(&json!({"id": held.id, "done": what, "method": held.held.method, "subject": held.held.subject})))
+}
+
+/// False for the caller of the message itself. At the control socket, the owner of the process decides what an agent may do in
+/// the owner's name.
+fn may_decide(served: &Served, request: &RoutedRequest, held: &HeldMessage) -> bool {
+    let by = request.caller.identity();
+    by.proof == Proof::LocalUser
+        || by.principal != *held.held.caller.principal()
+        || served.reloader.current().permissions.approve_own
 }
 
 /// The message as the person wants it, whole and found to be in order.

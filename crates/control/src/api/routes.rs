@@ -1,7 +1,7 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
 use super::sign_in::SignInPages;
-use super::{Served, anchors, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in};
+use super::{Served, anchors, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in, switches};
 use http::Method;
 use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::authorization::Authorization;
@@ -24,6 +24,10 @@ pub const RELOAD: &str = "/api/v1/reload";
 pub const LIVE: &str = "/api/v1/live";
 /// Messages that wait for a person.
 pub const HOLDS: &str = "/api/v1/holds";
+/// What is switched off.
+pub const SWITCHES: &str = "/api/v1/switches";
+/// Switches something on again.
+pub const LIFT_SWITCH: &str = "/api/v1/switches/lift";
 /// Where messages are to be held.
 pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
 /// Who is connected.
@@ -39,6 +43,9 @@ pub const REPLAY: &str = "/api/v1/replay";
 
 /// The role that may use the API at the listener.
 pub const ADMIN: &str = "admin";
+
+/// The role that may decide about held messages.
+pub const APPROVER: &str = "approver";
 
 /// The largest message that can be sent, or take the place of a held one.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
@@ -70,6 +77,7 @@ pub fn replay_router(served: &Arc<Served>, run: &Arc<ReplayHandle>) -> Result<Ar
 /// `/api` is at the listener too, for those who have proved that they have the role [`ADMIN`].
 fn list(served: &Arc<Served>) -> Vec<Route> {
     let guarded = api_list(served).into_iter().map(|route| route.access(Access::Role(ADMIN)));
+    let decided = hold_list(served).into_iter().map(|route| route.access(Access::EitherRole([APPROVER, ADMIN])));
     let to = Bind(served);
     let mut all = vec![
         to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open),
@@ -79,6 +87,7 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
     ];
     all.extend(guarded);
+    all.extend(decided);
     all
 }
 
@@ -133,12 +142,9 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::POST, RELOAD, Both, process::reload),
         to.route(Method::GET, LIVE, Both, process::live),
 
-        to.route(Method::GET, HOLDS, Both, holds::list),
-        to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show),
-        to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/edit", Both, holds::edit).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/answer", Both, holds::answer).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Both, holds::refuse).max_body(MAX_MESSAGE),
+        to.route(Method::GET, SWITCHES, Both, switches::list),
+        to.route(Method::POST, SWITCHES, Both, switches::set),
+        to.route(Method::POST, LIFT_SWITCH, Both, switches::lift),
 
         to.route(Method::GET, BREAKPOINTS, Both, breakpoints::list),
         to.route(Method::POST, BREAKPOINTS, Both, breakpoints::set),
@@ -153,6 +159,21 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
 
         to.route(Method::GET, TOOLS, Both, process::tools),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
+    ]
+}
+
+/// Messages that wait for a person, for whoever may decide about them.
+#[rustfmt::skip]
+fn hold_list(served: &Arc<Served>) -> Vec<Route> {
+    use Mount::Both;
+    let to = Bind(served);
+    vec![
+        to.route(Method::GET, HOLDS, Both, holds::list),
+        to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show),
+        to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/edit", Both, holds::edit).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/answer", Both, holds::answer).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Both, holds::refuse).max_body(MAX_MESSAGE),
     ]
 }
 

@@ -3,7 +3,7 @@
 use super::claims::Claims;
 use super::cursor::Cursor;
 use super::names::Names;
-use super::{Audience, BackendEntry, Item, ListKind, Offer, Selector, Sight, Style, View, template};
+use super::{Audience, BackendEntry, EntryRef, Item, ListKind, Offer, Selector, Sight, Style, View, template};
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
 use crate::caller::Principal;
@@ -214,6 +214,14 @@ impl Snapshot {
         views.find_map(|(_, view)| view.tools.named(&route.name)).map(|item| &item.raw)
     }
 
+    /// The entry that a route leads to, as this principal is shown it.
+    #[must_use]
+    pub fn entry_of<'a>(&'a self, kind: ListKind, route: &'a Route, whose: &Principal) -> EntryRef<'a> {
+        let mut views = self.entry(&route.backend).into_iter().flat_map(|entry| entry.views_for(Some(whose)));
+        let item = views.find_map(|(_, view)| view.list(kind).named(&route.name));
+        EntryRef { kind, backend: &route.backend, name: &route.name, definition: item.map(|item| &*item.raw) }
+    }
+
     /// True unless the route leads to a tool or prompt that the backend shows to other principals alone. Resources need not be
     /// listed to be read, so there the backend decides by the credential.
     #[must_use]
@@ -376,7 +384,10 @@ impl Snapshot {
                 && view.profile.era() == Era::Modern
                 && view.profile.hosts_tasks();
             for item in view.list(kind) {
-                let seen = sight.is_none_or(|sight| sight.entry(kind, &entry.name, &item.key));
+                let seen = sight.is_none_or(|sight| {
+                    let (backend, name, definition) = (&*entry.name, &*item.key, Some(&*item.raw));
+                    sight.lists(&EntryRef { kind, backend, name, definition })
+                });
                 if index == start && item.rank <= after || !seen {
                     continue;
                 }

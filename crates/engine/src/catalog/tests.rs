@@ -225,8 +225,8 @@ impl Visibility for Closed {
         Audience(if caller.principal().as_str() == "local:me" { "me" } else { "" }.into())
     }
 
-    fn shows_backend(&self, audience: &Audience, backend: &str) -> bool {
-        backend != "b" || &*audience.0 == "me"
+    fn shows_backend(&self, caller: &crate::Caller, backend: &str) -> bool {
+        backend != "b" || caller.principal().as_str() == "local:me"
     }
 }
 

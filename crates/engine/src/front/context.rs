@@ -65,10 +65,10 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// True if the caller sees the entry that the route leads to.
+    /// True unless the entry that the route leads to is as good as unknown to the caller.
     pub(super) fn sees(&self, kind: ListKind, route: &Route) -> bool {
         self.catalog.is_listed_for(kind, route, self.principal)
-            && self.sight.is_none_or(|sight| sight.entry(kind, &route.backend, &route.name))
+            && self.sight.is_none_or(|sight| sight.reveals(&self.catalog.entry_of(kind, route, self.principal)))
     }
 
     /// The backends that the caller has yet to sign in at before it is shown anything of them.

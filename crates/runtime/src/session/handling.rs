@@ -43,7 +43,8 @@ impl Session {
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
         let caller = carrier.caller.unwrap_or(&self.caller);
-        let sight = (!settings.callers.is_everybody()).then(|| Sight::of(&settings.callers, caller));
+        let visibility = self.gateway.visibility();
+        let sight = visibility.map(|visibility| Sight::of(visibility, caller));
         let ctx = Context {
             now,
             unix_ms: &unix_ms,

@@ -1,10 +1,10 @@
-//! `signalbox import`: a client's file as our configuration.
+//! `signalbox import`: a client's file, or that of a Sentinel gateway, as our configuration.
 
 use crate::cli::ImportArgs;
 use crate::failure::Failure;
 use crate::output;
-use signalbox_config::import;
 use signalbox_config::locate::MAX_FILE;
+use signalbox_config::{import, sentinel};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,7 +15,10 @@ use std::process::ExitCode;
 pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
     let unreadable = |error: io::Error| Failure::Usage(format!("{}: {error}", args.file.display()));
     let json = read(&args.file).map_err(unreadable)?;
-    let imported = import::import(&json, &args.file, &super::env)?;
+    let imported = match sentinel::is_sentinel(&json) {
+        true => sentinel::import(&json, &args.file)?,
+        false => import::import(&json, &args.file, &super::env)?,
+    };
     for warning in &imported.warnings {
         output::say(format_args!("warning: {warning}"));
     }

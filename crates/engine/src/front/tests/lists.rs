@@ -103,7 +103,7 @@ impl Visibility for OnlyB {
         Audience::default()
     }
 
-    fn shows_backend(&self, _: &Audience, backend: &str) -> bool {
+    fn shows_backend(&self, _: &Caller, backend: &str) -> bool {
         backend == "b"
     }
 }

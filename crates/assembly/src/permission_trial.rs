@@ -1,0 +1,148 @@
+//! Permissions tried out without a running gateway: for `signalbox policy`.
+
+use crate::name_check::kept_catalog;
+use crate::{permissions, tool_labels};
+use signalbox_config::{Config, Member};
+use signalbox_engine::catalog::{EntryRef, ListKind, Snapshot, Visibility as _};
+use signalbox_engine::{Caller, Identity, Principal, Proof};
+use signalbox_govern::directory::Said;
+use signalbox_govern::permissions::{Access, Permissions};
+use signalbox_govern::policy::Circumstances;
+use signalbox_govern::{Directory, Grant};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Somebody who might call.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Supposed {
+    /// The principal.
+    pub principal: String,
+    /// Roles besides those that the configuration gives.
+    pub roles: Vec<String>,
+    /// Groups besides those.
+    pub groups: Vec<String>,
+}
+
+/// What would be decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// `allow`, `ask`, `deny` (it is listed, and denied) or `hide` (it is answered like an unknown name).
+    pub verdict: &'static str,
+    /// Whether the caller finds it in lists.
+    pub listed: bool,
+    /// The role or policy that decides, if one does.
+    pub policy: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// The permissions of a configuration, and the lists that were kept last.
+pub struct PermissionTrial {
+    permissions: Permissions,
+    directory: Directory,
+    catalog: Snapshot,
+}
+
+impl PermissionTrial {
+    /// Reads what is kept in the data folder of the configuration.
+    ///
+    /// # Errors
+    /// If what is switched off cannot be told.
+    pub fn new(config: &Config) -> Result<Self, permissions::SwitchFileFault> {
+        let labels = Arc::new(tool_labels::of(config));
+        let grants = |members: &[(String, Member)]| -> HashMap<String, Grant> {
+            members.iter().map(|(name, member)| (name.clone(), grant(member))).collect()
+        };
+        let auth = &config.auth;
+        Ok(Self {
+            permissions: permissions::of(config, &labels)?,
+            directory: Directory::new(grants(&auth.users), grants(&auth.groups), auth.default_trust),
+            catalog: kept_catalog(config),
+        })
+    }
+
+    /// What would be decided about a call. `entry` is `BACKEND/NAME`; `arguments` are a JSON object.
+    #[must_use]
+    pub fn decide(&self, who: &Supposed, kind: ListKind, entry: &str, arguments: Option<&[u8]>, unix_ms: u64) -> Tried {
+        let (backend, name) = entry.split_once('/').unwrap_or((entry, ""));
+        let views = self.catalog.backends().iter().filter(|known| *known.name == *backend);
+        let item = views.flat_map(|known| known.views.values()).find_map(|view| view.list(kind).named(name));
+        let entry = EntryRef { kind, backend, name, definition: item.map(|item| &*item.raw) };
+        let caller = self.caller(who);
+        let listed = self.permissions.lists(&caller, &entry);
+        if let Some(fault) = self.permissions.stops(&caller, &entry) {
+            return Tried {
+                verdict: "deny",
+                listed: false,
+                policy: Some("kill_switch".to_owned()),
+                reason: fault.message,
+            };
+        }
+        let around = Circumstances { unix_ms, address: None };
+        let (verdict, grounds) = match self.permissions.access(&caller, &entry, arguments, &around) {
+            Access::Usable(by) => {
+                return Tried { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason: String::new() };
+            }
+            Access::AfterAsking(grounds) => ("ask", grounds),
+            Access::Denied(denial) => ("deny", denial.grounds),
+            Access::Hidden(denial) => ("hide", denial.grounds),
+            Access::Closed => {
+                let reason = "the backend is closed to the caller".to_owned();
+                return Tried { verdict: "hide", listed, policy: None, reason };
+            }
+        };
+        Tried { verdict, listed, policy: grounds.policy.map(|policy| policy.to_string()), reason: grounds.reason }
+    }
+
+    fn caller(&self, who: &Supposed) -> Caller {
+        let said = Said { roles: who.roles.clone(), groups: who.groups.clone(), ..Said::default() };
+        Caller::new(Identity {
+            principal: Principal::named(&who.principal),
+            proof: Proof::ApiKey,
+            claims: Vec::new(),
+            address: None,
+            transport: "http",
+            standing: Some(self.directory.standing(&who.principal, said, None)),
+        })
+    }
+}
+
+fn grant(member: &Member) -> Grant {
+    Grant {
+        roles: member.roles.clone(),
+        groups: member.groups.clone(),
+        trust: member.trust,
+        resources: member.resources.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_config::Overrides;
+    use std::path::Path;
+
+    #[test]
+    fn what_is_tried_is_what_would_be_decided() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[gateway]\ndata_dir = '{}'\n[auth.users.ada]\nroles = ['writer']\n[roles.writer]\nallow = ['files']\n\
+             ask = ['files/drop']\n[roles.reader]\npermissions = ['tools.read']\nallow = ['files']\n[kill_switch]\ntools = ['files/off']\n",
+            folder.path().display()
+        );
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let config = Config::parse(Path::new("signalbox.toml"), &text, &env, &Overrides::default()).unwrap().config;
+        let trial = PermissionTrial::new(&config).unwrap();
+        let says = |principal: &str, roles: &[&str], entry: &str| {
+            let roles = roles.iter().map(|&role| role.to_owned()).collect();
+            let who = Supposed { principal: principal.to_owned(), roles, groups: Vec::new() };
+            let tried = trial.decide(&who, ListKind::Tools, entry, None, 0);
+            (tried.verdict, tried.listed)
+        };
+        assert_eq!(says("ada", &[], "files/write"), ("allow", true));
+        assert_eq!(says("ada", &[], "files/drop"), ("ask", true));
+        assert_eq!(says("ada", &[], "files/off"), ("deny", false));
+        assert_eq!(says("eve", &[], "files/write"), ("hide", false));
+        assert_eq!(says("eve", &["reader"], "files/write"), ("deny", true));
+    }
+}

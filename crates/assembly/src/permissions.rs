@@ -1,0 +1,248 @@
+//! Who may see and use what, from the configuration, and the switches that are set while a process runs.
+
+use crate::auth_file::{AuthFile, AuthFileError};
+use serde::{Deserialize, Serialize};
+use signalbox_config::{Config, KillSwitch, RoleRule};
+use signalbox_govern::permissions::{EntryPattern, Off, Role, RoleBook, Switch, Switches, Target};
+use signalbox_govern::{PermissionSet, Permissions, ToolLabels};
+use signalbox_runtime::Gateway;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most switches that are set while a process runs.
+pub const MAX_SWITCHES: usize = 10_000;
+
+/// The permissions of a configuration, with the switches that earlier processes were told to set.
+///
+/// # Errors
+/// If the file of switches is damaged: what is switched off must not come back by that.
+pub(crate) fn of(config: &Config, labels: &Arc<ToolLabels>) -> Result<Permissions, SwitchFileFault> {
+    let permissions = Permissions::new(set(config), Arc::clone(labels));
+    permissions.switch(SwitchFile::of(&config.data_dir).load()?.switches());
+    Ok(permissions)
+}
+
+/// Takes over the permissions of another configuration, and tells clients that they may now see something else.
+pub(crate) fn take_over(permissions: &Permissions, before: &Config, next: &Config, gateway: &Gateway) {
+    let closed = |config: &Config| -> Vec<(String, Vec<String>)> {
+        config.backends.iter().map(|backend| (backend.name.clone(), backend.callers.clone())).collect()
+    };
+    let same = before.permissions == next.permissions
+        && before.auth.users == next.auth.users
+        && before.auth.groups == next.auth.groups
+        && before.tool_labels == next.tool_labels
+        && closed(before) == closed(next);
+    if !same {
+        permissions.replace(set(next));
+        gateway.visibility_changed();
+    }
+}
+
+/// What is configured.
+fn set(config: &Config) -> PermissionSet {
+    let rules = &config.permissions;
+    let closed = config.backends.iter().filter(|backend| !backend.callers.is_empty());
+    let member = |(name, member): &(String, signalbox_config::Member)| (name.as_str().into(), texts(&member.roles));
+    let mut members = config.auth.users.iter().chain(&config.auth.groups);
+    PermissionSet {
+        callers: closed.map(|backend| (backend.name.as_str().into(), backend.callers.clone())).collect(),
+        users: config.auth.users.iter().map(member).collect(),
+        roles: RoleBook::new(
+            rules.roles.iter().map(|(name, rule)| (name.clone(), role(rule))),
+            rules.default_role.as_deref(),
+        ),
+        policies: rules.policies.as_ref().map(|folder| Arc::clone(&folder.policies)),
+        switches: switches(&rules.kill_switch),
+        keeps_resources: members.any(|(_, member)| !member.resources.is_empty()),
+        reveal: rules.reveal,
+        shadow: rules.shadow,
+        ask_timeout: rules.ask_timeout,
+    }
+}
+
+fn role(rule: &RoleRule) -> Role {
+    let patterns = |texts: &[String]| texts.iter().map(|text| EntryPattern::new(text)).collect();
+    Role {
+        permissions: texts(&rule.permissions),
+        allow: patterns(&rule.allow),
+        deny: patterns(&rule.deny),
+        ask: patterns(&rule.ask),
+    }
+}
+
+fn switches(rules: &KillSwitch) -> Switches {
+    let entries = |text: &String| Target::Entries(EntryPattern::new(text));
+    let principals = |text: &String| Target::Principals(text.as_str().into());
+    let killed = rules.tools.iter().chain(&rules.backends).map(entries).chain(rules.principals.iter().map(principals));
+    let killed = killed.map(|target| (target, Off::Killed));
+    let aside = rules.quarantine.iter().map(entries).map(|target| (target, Off::Quarantined));
+    Switches(killed.chain(aside).map(|(target, off)| Switch { target, off, reason: "".into() }).collect())
+}
+
+fn texts(words: &[String]) -> Vec<Box<str>> {
+    words.iter().map(|word| word.as_str().into()).collect()
+}
+
+/// One switch, as it is written down and as the API takes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetSwitch {
+    /// A pattern `BACKEND` or `BACKEND/NAME`, or one of principals.
+    pub pattern: String,
+    /// Whether the pattern means principals.
+    #[serde(default)]
+    pub principal: bool,
+    /// `killed` or `quarantined`.
+    pub off: String,
+    /// Why, for those who call it.
+    #[serde(default)]
+    pub reason: String,
+    /// Who set it.
+    #[serde(default)]
+    pub by: String,
+    /// When, in milliseconds since 1970.
+    #[serde(default)]
+    pub since: u64,
+}
+
+impl SetSwitch {
+    fn means_same(&self, other: &Self) -> bool {
+        (&self.pattern, self.principal) == (&other.pattern, other.principal)
+    }
+
+    fn switch(&self) -> Switch {
+        let pattern = self.pattern.as_str();
+        Switch {
+            target: match self.principal {
+                true => Target::Principals(pattern.into()),
+                false => Target::Entries(EntryPattern::new(pattern)),
+            },
+            // A word of a later version switches off all the same.
+            off: Off::of(&self.off).unwrap_or(Off::Killed),
+            reason: self.reason.as_str().into(),
+        }
+    }
+}
+
+/// All switches of a data folder.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SetSwitches(pub Vec<SetSwitch>);
+
+impl SetSwitches {
+    fn switches(&self) -> Switches {
+        Switches(self.0.iter().map(SetSwitch::switch).collect())
+    }
+
+    /// Sets a switch, in the place of one for the same.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub fn set(&mut self, switch: SetSwitch) -> Result<(), SwitchFileFault> {
+        self.0.retain(|one| !one.means_same(&switch));
+        if self.0.len() >= MAX_SWITCHES {
+            return Err(SwitchFileFault::TooMany);
+        }
+        self.0.push(switch);
+        Ok(())
+    }
+
+    /// Lifts a switch. False if there is none like it.
+    pub fn lift(&mut self, pattern: &str, principal: bool) -> bool {
+        let before = self.0.len();
+        self.0.retain(|one| (one.pattern.as_str(), one.principal) != (pattern, principal));
+        self.0.len() < before
+    }
+}
+
+/// Why the file of switches cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchFileFault {
+    /// It can be neither read nor written.
+    #[error(transparent)]
+    File(#[from] AuthFileError),
+    /// It is damaged.
+    #[error("{}: the file of switches is damaged: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// How.
+        why: serde_json::Error,
+    },
+    /// There are too many switches.
+    #[error("more than {MAX_SWITCHES} switches are set; use a pattern")]
+    TooMany,
+}
+
+/// Where the switches of a data folder are, so that they outlive the process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SwitchFile(AuthFile);
+
+impl SwitchFile {
+    /// The switches of this data folder. Nothing is made.
+    #[must_use]
+    pub fn of(data_dir: &Path) -> Self {
+        Self(AuthFile::of(data_dir, "switches.json"))
+    }
+
+    /// The switches; none if there is no file.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn load(&self) -> Result<SetSwitches, SwitchFileFault> {
+        let Some(text) = self.0.read()? else { return Ok(SetSwitches::default()) };
+        serde_json::from_str(&text).map_err(|why| self.damaged(why))
+    }
+
+    /// Changes the switches while no other process does, and returns what they are now.
+    ///
+    /// # Errors
+    /// If they can be neither read nor written, or the change is refused.
+    pub fn change(
+        &self,
+        change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,
+    ) -> Result<SetSwitches, SwitchFileFault> {
+        self.0.change(|| {
+            let mut all = self.load()?;
+            change(&mut all)?;
+            let text = serde_json::to_string_pretty(&all).map_err(|why| self.damaged(why))?;
+            Ok((text, all))
+        })
+    }
+
+    fn damaged(&self, why: serde_json::Error) -> SwitchFileFault {
+        SwitchFileFault::Damaged { path: self.0.path().to_owned(), why }
+    }
+}
+
+/// Puts switches in force that were just written down.
+pub fn apply(permissions: &Permissions, switches: &SetSwitches, gateway: &Gateway) {
+    permissions.switch(switches.switches());
+    gateway.visibility_changed();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(pattern: &str, off: &str) -> SetSwitch {
+        let (pattern, off) = (pattern.to_owned(), off.to_owned());
+        SetSwitch { pattern, principal: false, off, reason: String::new(), by: String::new(), since: 0 }
+    }
+
+    #[test]
+    fn no_9_switches_outlive_the_process_and_a_damaged_file_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = SwitchFile::of(folder.path());
+        assert_eq!(file.load().unwrap(), SetSwitches::default());
+        file.change(|all| all.set(switch("files/write", "killed"))).unwrap();
+        file.change(|all| all.set(switch("files/write", "quarantined"))).unwrap();
+        let kept = file.load().unwrap();
+        assert_eq!((kept.0.len(), kept.0[0].off.as_str()), (1, "quarantined"));
+        assert_eq!(kept.switches().0[0].off, Off::Quarantined);
+        let mut lifted = kept.clone();
+        assert!(!lifted.lift("files/write", true) && lifted.lift("files/write", false) && lifted.0.is_empty());
+        std::fs::write(file.0.path(), "[{").unwrap();
+        let told = file.load().unwrap_err().to_string();
+        assert!(told.contains("switches.json") && told.contains("damaged"), "{told}");
+    }
+}

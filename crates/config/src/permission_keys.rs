@@ -1,0 +1,88 @@
+//! The configuration keys of permissions: roles, policies, what is switched off, and what calls of tools may use.
+
+use crate::key_parts::{count, key, one_of, seconds};
+use crate::keys::{ConfigKey, KeyKind};
+
+/// Every key of `permissions`, `roles`, `kill_switch` and `limits`, in the order of the reference.
+pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
+    key(
+        "permissions.mode",
+        one_of(&["enforce", "shadow"], "enforce"),
+        "`shadow` decides and records what would be denied, and stops nothing.",
+    ),
+    key(
+        "permissions.reveal",
+        KeyKind::Flag(false),
+        "Tell callers that they may not use what they may not see, and why. By default it is answered like a name that does not exist.",
+    ),
+    key("permissions.default_role", KeyKind::Text(""), "The role of callers who have none."),
+    key(
+        "permissions.policies",
+        KeyKind::Text(""),
+        "A folder of policies in Cedar: all files that end in `.cedar`. They are taken over together or not at all; see docs/permissions.md.",
+    ),
+    key(
+        "permissions.approve_own",
+        KeyKind::Flag(false),
+        "Let callers with the role `approver` decide about their own calls.",
+    ),
+    key(
+        "permissions.ask_timeout",
+        seconds(300.0, 24.0 * 3600.0),
+        "How long somebody may take to decide about a call that needs consent.",
+    ),
+    key(
+        "roles.NAME.permissions",
+        KeyKind::Texts,
+        "What the role NAME may do: `*`, `tools.read`, `tools.execute` (which includes reading), and permissions that `tools.NAME.permissions` asks for. By default `tools.execute`.",
+    ),
+    key(
+        "roles.NAME.allow",
+        KeyKind::Texts,
+        "The tools, prompts and resources that it is for, as patterns `BACKEND` or `BACKEND/NAME`. By default all.",
+    ),
+    key("roles.NAME.deny", KeyKind::Texts, "Those that its holders may not use, whatever their other roles allow."),
+    key("roles.NAME.ask", KeyKind::Texts, "Those about whose use somebody is asked each time."),
+    key(
+        "kill_switch.tools",
+        KeyKind::Texts,
+        "Tools, prompts and resources that are switched off for everybody, as patterns `BACKEND/NAME`.",
+    ),
+    key("kill_switch.backends", KeyKind::Texts, "Backends that are switched off, as patterns."),
+    key("kill_switch.principals", KeyKind::Texts, "Callers who are switched off, as patterns."),
+    key(
+        "kill_switch.quarantine",
+        KeyKind::Texts,
+        "Tools and backends that are put aside until somebody has looked at them, as patterns `BACKEND` or `BACKEND/NAME`.",
+    ),
+    key(
+        "limits.NAME.max_concurrent",
+        count(0, 0, 1_000_000),
+        "How many calls of a tool may run at once. NAME is a pattern `BACKEND` or `BACKEND/NAME`; where several fit, the strictest bound holds. 0 is any number.",
+    ),
+    key(
+        "limits.NAME.max_result",
+        count(0, 0, 1 << 40),
+        "How many bytes an answer of the tool may have; 0 is any number.",
+    ),
+    key(
+        "limits.NAME.max_repeats",
+        count(0, 0, 1_000_000),
+        "How often a caller may make the same call in a row, with the same arguments; 0 is any number.",
+    ),
+    key(
+        "limits.NAME.calls_per_day",
+        count(0, 0, 1 << 40),
+        "How many calls of the tool a caller may make in a day (UTC); 0 is any number.",
+    ),
+    key(
+        "limits.NAME.price",
+        count(0, 0, 1 << 40),
+        "What a call costs, in units of `mcp.protocol.rate_limits.user_budget_per_day`.",
+    ),
+    key(
+        "mcp.protocol.rate_limits.user_budget_per_day",
+        count(0, 0, 1 << 40),
+        "What each caller may spend in a day (UTC) on tools that have a price; 0 is any amount.",
+    ),
+];

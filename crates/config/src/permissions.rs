@@ -1,0 +1,272 @@
+//! Who may see and use what: the tables `permissions`, `roles` and `kill_switch`.
+
+use super::backend::{bad, folder};
+use super::error::{ConfigError, Problem};
+use super::read::{Table, Text};
+use signalbox_govern::policy::{BundleError, Policies};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most files of policies.
+pub const MAX_POLICY_FILES: usize = 1_000;
+/// Most bytes of all policies together.
+pub const MAX_POLICY_BYTES: usize = 8 * 1024 * 1024;
+
+/// Everything about permissions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PermissionRules {
+    /// Whether denials are only recorded.
+    pub shadow: bool,
+    /// Whether callers are told of what they may not see.
+    pub reveal: bool,
+    /// The role of callers who have none.
+    pub default_role: Option<String>,
+    /// The policies.
+    pub policies: Option<PolicyFolder>,
+    /// Whether callers may decide about their own calls.
+    pub approve_own: bool,
+    /// How long somebody may take to decide.
+    pub ask_timeout: Duration,
+    /// The roles, by name.
+    pub roles: Vec<(String, RoleRule)>,
+    /// What is switched off.
+    pub kill_switch: KillSwitch,
+}
+
+/// One role.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RoleRule {
+    /// Its permissions.
+    pub permissions: Vec<String>,
+    /// Patterns of the entries that it is for.
+    pub allow: Vec<String>,
+    /// Patterns of those that its holders may not use.
+    pub deny: Vec<String>,
+    /// Patterns of those about which somebody is asked.
+    pub ask: Vec<String>,
+}
+
+/// What is switched off, as patterns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KillSwitch {
+    /// Tools, prompts and resources.
+    pub tools: Vec<String>,
+    /// Backends.
+    pub backends: Vec<String>,
+    /// Callers.
+    pub principals: Vec<String>,
+    /// Entries and backends in quarantine.
+    pub quarantine: Vec<String>,
+}
+
+/// A folder of policies, read whole.
+#[derive(Debug, Clone)]
+pub struct PolicyFolder {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Its files, as (name, text), in the order of their names.
+    pub files: Vec<(String, String)>,
+    /// What they say.
+    pub policies: Arc<Policies>,
+}
+
+impl PartialEq for PolicyFolder {
+    fn eq(&self, other: &Self) -> bool {
+        self.folder == other.folder && self.files == other.files
+    }
+}
+
+impl Eq for PolicyFolder {}
+
+impl PolicyFolder {
+    /// Reads a folder.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing of it is used then.
+    pub fn read(folder: &Path) -> Result<Self, PolicyFolderError> {
+        let unreadable = |path: &Path| {
+            let path = path.to_owned();
+            move |error: std::io::Error| PolicyFolderError::Unreadable { path, error: error.to_string() }
+        };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable(folder))? {
+            let path = entry.map_err(unreadable(folder))?.path();
+            if path.extension().is_some_and(|extension| extension == "cedar") {
+                paths.push(path);
+            }
+            if paths.len() > MAX_POLICY_FILES {
+                return Err(PolicyFolderError::TooMany { path: folder.to_owned() });
+            }
+        }
+        paths.sort();
+        let (mut files, mut left) = (Vec::new(), MAX_POLICY_BYTES);
+        for path in paths {
+            let size = std::fs::metadata(&path).map_err(unreadable(&path))?.len();
+            let taken = usize::try_from(size).ok().and_then(|size| left.checked_sub(size));
+            left = taken.ok_or_else(|| PolicyFolderError::TooMany { path: folder.to_owned() })?;
+            let text = std::fs::read_to_string(&path).map_err(unreadable(&path))?;
+            let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+            files.push((name, text));
+        }
+        let policies = Arc::new(Policies::load(&files)?);
+        Ok(Self { folder: folder.to_owned(), files, policies })
+    }
+
+    /// What has to be looked at to see a change: the folder, and every file in it.
+    pub fn watched(&self) -> impl Iterator<Item = PathBuf> {
+        let files = self.files.iter().map(|(name, _)| self.folder.join(name));
+        std::iter::once(self.folder.clone()).chain(files)
+    }
+}
+
+/// Why a folder of policies cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PolicyFolderError {
+    /// It, or a file in it, cannot be read.
+    #[error("{} cannot be read: {error}", .path.display())]
+    Unreadable {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        error: String,
+    },
+    /// There is too much in it.
+    #[error("{} holds more than {MAX_POLICY_FILES} files or {MAX_POLICY_BYTES} bytes of policies", .path.display())]
+    TooMany {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A policy cannot be used.
+    #[error(transparent)]
+    Policy(#[from] BundleError),
+}
+
+/// Check the three tables.
+pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
+    let table = root.table("permissions")?;
+    let roles = root.table("roles")?;
+    let roles: Vec<(String, RoleRule)> = roles
+        .entries
+        .iter()
+        .map(|entry| Ok((entry.key.clone(), role(&roles.inside(entry)?)?)))
+        .collect::<Result<_, ConfigError>>()?;
+    let default_role = table.text("default_role")?.filter(|text| !text.value.is_empty());
+    if let Some(text) = default_role.as_ref().filter(|text| !roles.iter().any(|(name, _)| *name == text.value)) {
+        return Err(bad(&table, text, "the name of a role under `roles`"));
+    }
+    let policies = match folder(&table, "policies")?.filter(|_| table.has("policies")) {
+        Some(path) => {
+            Some(PolicyFolder::read(&path).map_err(|error| table.key_error("policies", Problem::Policies(error)))?)
+        }
+        None => None,
+    };
+    let off = root.table("kill_switch")?;
+    Ok(PermissionRules {
+        shadow: table.choice("mode")? == "shadow",
+        reveal: table.flag("reveal")?,
+        default_role: default_role.map(|text| text.value),
+        policies,
+        approve_own: table.flag("approve_own")?,
+        ask_timeout: table.duration("ask_timeout")?,
+        roles,
+        kill_switch: KillSwitch {
+            tools: patterns(&off, "tools")?,
+            backends: values(off.texts("backends")?),
+            principals: values(off.texts("principals")?),
+            quarantine: patterns(&off, "quarantine")?,
+        },
+    })
+}
+
+fn role(table: &Table<'_>) -> Result<RoleRule, ConfigError> {
+    let or =
+        |key: &str, given: Vec<String>, default: &str| if table.has(key) { given } else { vec![default.to_owned()] };
+    Ok(RoleRule {
+        permissions: or("permissions", values(table.texts("permissions")?), "tools.execute"),
+        allow: or("allow", patterns(table, "allow")?, "*"),
+        deny: patterns(table, "deny")?,
+        ask: patterns(table, "ask")?,
+    })
+}
+
+/// Patterns `BACKEND` or `BACKEND/NAME`.
+fn patterns(table: &Table<'_>, key: &str) -> Result<Vec<String>, ConfigError> {
+    let texts = table.texts(key)?;
+    for text in &texts {
+        let (backend, name) = text.value.split_once('/').unwrap_or((&text.value, "*"));
+        if backend.is_empty() || name.is_empty() {
+            return Err(bad(table, text, "a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`"));
+        }
+    }
+    Ok(values(texts))
+}
+
+fn values(texts: Vec<Text<'_>>) -> Vec<String> {
+    texts.into_iter().map(|text| text.value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Overrides};
+
+    fn load(file: &Path, text: &str) -> Result<PermissionRules, ConfigError> {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        Ok(Config::parse(file, text, &env, &Overrides::default())?.config.permissions)
+    }
+
+    #[test]
+    fn no_2_roles_and_switches_are_read_and_absent_ones_restrict_nobody() {
+        let none = load(Path::new("signalbox.toml"), "").unwrap();
+        assert!(none.roles.is_empty() && none.policies.is_none() && !none.shadow && !none.reveal);
+        let text = "[permissions]\nmode = 'shadow'\nreveal = true\ndefault_role = 'reader'\nask_timeout = '1m'\n\
+                    [roles.reader]\npermissions = ['tools.read']\n[roles.writer]\nallow = ['files']\ndeny = ['files/x*']\n\
+                    ask = ['files/w*']\n[kill_switch]\ntools = ['a/b']\nbackends = ['c']\nprincipals = ['user:*']\n\
+                    quarantine = ['d']\n";
+        let rules = load(Path::new("signalbox.toml"), text).unwrap();
+        assert!(rules.shadow && rules.reveal && rules.ask_timeout == Duration::from_secs(60));
+        assert_eq!(rules.default_role.as_deref(), Some("reader"));
+        assert_eq!(
+            (rules.roles[0].1.allow.join(" "), rules.roles[1].1.permissions.join(" ")),
+            ("*".into(), "tools.execute".into())
+        );
+        let KillSwitch { tools, backends, principals, quarantine } = rules.kill_switch;
+        assert_eq!([tools, backends, principals, quarantine].map(|one| one.join(" ")), ["a/b", "c", "user:*", "d"]);
+    }
+
+    #[test]
+    fn a_role_that_is_not_there_and_a_pattern_of_nothing_are_errors() {
+        for (text, told) in [
+            (
+                "[permissions]\ndefault_role = 'nobody'\n",
+                "permissions.default_role: expected the name of a role under `roles`",
+            ),
+            ("[roles.a]\nallow = ['/x']\n", "roles.a.allow"),
+            ("[kill_switch]\ntools = ['files/']\n", "kill_switch.tools"),
+            ("[permissions]\nmode = 'off'\n", "permissions.mode"),
+            ("[permissions]\npolicies = 'not-there'\n", "cannot be read"),
+        ] {
+            let error = load(Path::new("/nowhere/signalbox.toml"), text).unwrap_err().to_string();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_folder_of_policies_is_taken_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        std::fs::create_dir(folder.path().join("policies")).unwrap();
+        std::fs::write(folder.path().join("policies/b.cedar"), "permit(principal, action, resource);").unwrap();
+        std::fs::write(folder.path().join("policies/a.cedar"), "@id(\"x\") permit(principal, action, resource);")
+            .unwrap();
+        std::fs::write(folder.path().join("policies/readme.md"), "not a policy").unwrap();
+        let text = "[permissions]\npolicies = 'policies'\n";
+        let policies = load(&file, text).unwrap().policies.unwrap();
+        let ids: Vec<&str> = policies.policies.rules().iter().map(|rule| &*rule.id).collect();
+        assert_eq!((ids, policies.watched().count()), (vec!["x", "b.cedar:1"], 3));
+        std::fs::write(folder.path().join("policies/b.cedar"), "permit(principal, action").unwrap();
+        let told = load(&file, text).unwrap_err().to_string();
+        assert!(told.contains("permissions.policies") && told.contains("b.cedar"), "{told}");
+    }
+}

@@ -1,0 +1,89 @@
+//! `/api/v1/switches`: what is switched off or in quarantine, at once and until somebody lifts it.
+
+use super::{Served, bad, json as read, ok, who};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signalbox_assembly::permissions::{self, SetSwitch, SetSwitches, SwitchFile, SwitchFileFault};
+use signalbox_govern::permissions::Off;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use std::sync::Arc;
+
+/// The longest pattern and the longest reason.
+const MAX_TEXT: usize = 1024;
+
+/// What is to be lifted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Lifted {
+    pattern: String,
+    #[serde(default)]
+    principal: bool,
+}
+
+pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+    let config = served.reloader.current();
+    let set = SwitchFile::of(&config.data_dir).load().map_err(|fault| failed(&fault))?;
+    let off = &config.permissions.kill_switch;
+    let configured = |patterns: &[String], principal: bool, off: Off| -> Vec<Value> {
+        let shown = |pattern: &String| json!({"pattern": pattern, "principal": principal, "off": off.word(), "by": "configuration"});
+        patterns.iter().map(shown).collect()
+    };
+    let mut all = configured(&off.tools, false, Off::Killed);
+    all.extend(configured(&off.backends, false, Off::Killed));
+    all.extend(configured(&off.principals, true, Off::Killed));
+    all.extend(configured(&off.quarantine, false, Off::Quarantined));
+    all.extend(set.0.iter().map(|switch| json!(switch)));
+    Ok(ok(&all.into()))
+}
+
+pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.principal().as_str().to_owned();
+    let mut switch: SetSwitch = read(request.body).await?;
+    if switch.pattern.is_empty() || switch.pattern.len() > MAX_TEXT || switch.reason.len() > MAX_TEXT {
+        return Err(bad("`pattern` needs 1 to 1024 characters, `reason` at most 1024"));
+    }
+    if Off::of(&switch.off).is_none() {
+        return Err(bad("`off` must be killed or quarantined"));
+    }
+    switch.by = who(&caller, Some(switch.by).filter(|by| !by.is_empty()));
+    switch.since = unix_millis();
+    tracing::warn!(pattern = switch.pattern, off = switch.off, by = switch.by, reason = switch.reason, "switched off");
+    change(&served, |all| all.set(switch.clone())).await?;
+    Ok(ok(&json!(switch)))
+}
+
+pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.principal().as_str().to_owned();
+    let lifted: Lifted = read(request.body).await?;
+    let mut found = false;
+    change(&served, |all| {
+        found = all.lift(&lifted.pattern, lifted.principal);
+        Ok(())
+    })
+    .await?;
+    if found {
+        tracing::warn!(pattern = lifted.pattern, by = caller, "switched on again");
+    }
+    Ok(ok(&json!({"pattern": lifted.pattern, "lifted": found})))
+}
+
+/// Writes the switches down, and puts them in force.
+async fn change(
+    served: &Served,
+    change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,
+) -> Result<(), Problem> {
+    let file = SwitchFile::of(&served.reloader.current().data_dir);
+    let all = file.change(change).map_err(|fault| failed(&fault))?;
+    permissions::apply(&served.app().permissions, &all, &served.app().gateway);
+    Ok(())
+}
+
+fn failed(fault: &SwitchFileFault) -> Problem {
+    let status = match fault {
+        SwitchFileFault::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Problem::new(status, fault)
+}

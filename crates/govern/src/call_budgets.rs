@@ -1,0 +1,350 @@
+//! Bounds on what calls use: how many run at once, how large results are, how often the same call is made in a row, and what
+//! callers spend in a day.
+//!
+//! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest bound holds and the highest
+//! price counts. Days are those of UTC. What was spent is counted from the start of the process.
+
+use crate::permissions::EntryPattern;
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::fact::Finished;
+use signalbox_engine::keys::{KeyMap, TextMap};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{ExchangeId, Fault, FaultKind};
+use signalbox_wire::method;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Most callers, and pairs of caller and tool, that are counted. Beyond that the oldest day's counts are dropped.
+pub const MAX_COUNTED: usize = 100_000;
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// The bounds of the tools that a pattern means; `None` for no bound.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolBounds {
+    /// Which tools.
+    pub pattern: EntryPattern,
+    /// How many calls may run at once.
+    pub max_concurrent: Option<u64>,
+    /// How many bytes an answer may have.
+    pub max_result: Option<u64>,
+    /// How often a caller may make the same call in a row.
+    pub max_repeats: Option<u64>,
+    /// How many calls a caller may make in a day.
+    pub calls_per_day: Option<u64>,
+    /// What a call costs, in units of the budget.
+    pub price: u64,
+}
+
+/// Everything that is configured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Budgets {
+    /// Bounds by pattern.
+    pub tools: Vec<ToolBounds>,
+    /// What each caller may spend in a day; `None` for any amount.
+    pub user_per_day: Option<u64>,
+}
+
+/// The bounds of one tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Bounds {
+    max_concurrent: Option<u64>,
+    max_result: Option<u64>,
+    max_repeats: Option<u64>,
+    calls_per_day: Option<u64>,
+    price: u64,
+}
+
+impl Budgets {
+    fn is_none(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    fn of(&self, entry: &EntryRef<'_>) -> Bounds {
+        let mut all = Bounds::default();
+        let least = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        for bounds in self.tools.iter().filter(|bounds| bounds.pattern.touches(entry)) {
+            all.max_concurrent = least(all.max_concurrent, bounds.max_concurrent);
+            all.max_result = least(all.max_result, bounds.max_result);
+            all.max_repeats = least(all.max_repeats, bounds.max_repeats);
+            all.calls_per_day = least(all.calls_per_day, bounds.calls_per_day);
+            all.price = all.price.max(bounds.price);
+        }
+        all
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    budgets: Budgets,
+    day: u64,
+    /// The calls that run, with their tools.
+    running: KeyMap<ExchangeId, Box<str>>,
+    /// How many of each tool run.
+    at_once: TextMap<Box<str>, u64>,
+    /// What each caller spent today.
+    spent: TextMap<Box<str>, u64>,
+    /// How many calls of each tool each caller made today.
+    calls: TextMap<Box<str>, u64>,
+    /// The last call of each caller, and how often it was made in a row.
+    last: TextMap<Box<str>, (u64, u64)>,
+}
+
+/// The interceptor.
+#[derive(Debug, Default)]
+pub struct CallBudgets {
+    kept: Mutex<Kept>,
+    on: AtomicBool,
+}
+
+impl CallBudgets {
+    /// With these bounds.
+    #[must_use]
+    pub fn new(budgets: Budgets) -> Self {
+        let this = Self::default();
+        this.replace(budgets);
+        this
+    }
+
+    /// Takes over other bounds. What was used counts.
+    pub fn replace(&self, budgets: Budgets) {
+        self.on.store(!budgets.is_none(), Ordering::Relaxed);
+        self.kept.lock().unpoisoned().budgets = budgets;
+    }
+
+    fn request(&self, case: &Case<'_>) -> Result<(), Fault> {
+        let Some((exchange, entry)) = tool_of(case) else { return Ok(()) };
+        // A further round or another try belongs to a call that was counted.
+        if case.round > 1 || case.attempt > 1 {
+            return Ok(());
+        }
+        let mut kept = self.kept.lock().unpoisoned();
+        let bounds = kept.budgets.of(&entry);
+        if bounds == Bounds::default() {
+            return Ok(());
+        }
+        kept.start_day(case.unix_ms / DAY_MS);
+        let tool = format!("{}/{}", entry.backend, entry.name);
+        let caller = case.caller.principal().as_str();
+        let both = format!("{caller}\0{tool}");
+        let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
+        let mark = BuildHasherDefault::<DefaultHasher>::default().hash_one((&tool, arguments));
+        let repeats = kept.last.get(caller).filter(|(last, _)| *last == mark).map_or(1, |(_, count)| count + 1);
+        kept.check(&bounds, (&tool, caller, &both), repeats, case.unix_ms)?;
+        kept.room();
+        if bounds.max_repeats.is_some() {
+            kept.last.insert(caller.into(), (mark, repeats));
+        }
+        if bounds.calls_per_day.is_some() {
+            *kept.calls.entry(both.into()).or_default() += 1;
+        }
+        if bounds.price > 0 {
+            *kept.spent.entry(caller.into()).or_default() += bounds.price;
+        }
+        if bounds.max_concurrent.is_some() && kept.running.insert(exchange, tool.as_str().into()).is_none() {
+            *kept.at_once.entry(tool.into()).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    fn response(&self, case: &Case<'_>) -> Result<(), Fault> {
+        let Some((_, entry)) = tool_of(case) else { return Ok(()) };
+        let most = self.kept.lock().unpoisoned().budgets.of(&entry).max_result;
+        let size = case.message.bytes().len() as u64;
+        match most.filter(|most| size > *most) {
+            Some(most) => {
+                Err(limited("result", format!("the result has {size} bytes; at most {most} are allowed"), None))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kept {
+    fn start_day(&mut self, day: u64) {
+        if self.day != day {
+            self.day = day;
+            self.spent.clear();
+            self.calls.clear();
+        }
+    }
+
+    fn check(
+        &self,
+        bounds: &Bounds,
+        (tool, caller, both): (&str, &str, &str),
+        repeats: u64,
+        now: u64,
+    ) -> Result<(), Fault> {
+        let tomorrow = Some((DAY_MS - now % DAY_MS).div_ceil(1000));
+        let of = |map: &TextMap<Box<str>, u64>, key: &str| map.get(key).copied().unwrap_or(0);
+        if let Some(most) = bounds.max_concurrent.filter(|most| of(&self.at_once, tool) >= *most) {
+            return Err(limited("concurrent", format!("{most} calls of the tool run already"), Some(1)));
+        }
+        if let Some(most) = bounds.max_repeats.filter(|most| repeats > *most) {
+            let text = format!("the caller made the same call {most} times in a row; make another one first");
+            return Err(limited("repeats", text, None));
+        }
+        if let Some(most) = bounds.calls_per_day.filter(|most| of(&self.calls, both) >= *most) {
+            return Err(limited("day", format!("the caller made {most} calls of the tool today"), tomorrow));
+        }
+        let left = self.budgets.user_per_day.map(|budget| budget.saturating_sub(of(&self.spent, caller)));
+        if let Some(left) = left.filter(|left| bounds.price > *left) {
+            let text = format!("the call costs {}, and {left} of the caller's budget are left today", bounds.price);
+            return Err(limited("budget", text, tomorrow));
+        }
+        Ok(())
+    }
+
+    /// Makes room where too much is counted. A caller who comes back then starts anew.
+    fn room(&mut self) {
+        if self.last.len() >= MAX_COUNTED {
+            self.last.clear();
+        }
+        for counts in [&mut self.spent, &mut self.calls] {
+            if counts.len() >= MAX_COUNTED {
+                // The smallest counts say least.
+                counts.retain(|_, count| *count > 1);
+            }
+            if counts.len() >= MAX_COUNTED {
+                counts.clear();
+            }
+        }
+    }
+
+    fn done(&mut self, exchange: ExchangeId) {
+        let Some(tool) = self.running.remove(&exchange) else { return };
+        if let Some(count) = self.at_once.get_mut(&tool) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.at_once.remove(&tool);
+            }
+        }
+    }
+}
+
+fn limited(limit: &str, text: String, retry_after: Option<u64>) -> Fault {
+    let fault = Fault::new(FaultKind::RateLimited, text).with_str("limit", limit);
+    match retry_after {
+        Some(seconds) => fault.with_raw("retryAfter", seconds.to_string()),
+        None => fault,
+    }
+}
+
+/// The exchange and the tool that is called.
+fn tool_of<'a>(case: &Case<'a>) -> Option<(ExchangeId, EntryRef<'a>)> {
+    let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL)?;
+    let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
+    let entry = EntryRef { kind: ListKind::Tools, backend: case.backend?, name, definition: None };
+    Some((exchange.id, entry))
+}
+
+impl Interceptor for CallBudgets {
+    fn name(&self) -> &'static str {
+        "budgets"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let judged = match case.phase {
+            Phase::Request => self.request(case),
+            Phase::Response => self.response(case),
+            _ => Ok(()),
+        };
+        match judged {
+            Ok(()) => Judgement::pass(),
+            Err(fault) => {
+                let rulings = Ruling::of("refuse", fault.message.clone()).into();
+                Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.on.load(Ordering::Relaxed)
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        matches!(phase, Phase::Request | Phase::Response) && !self.is_idle()
+    }
+
+    fn finished(&self, finished: &Finished) {
+        if !self.is_idle() {
+            self.kept.lock().unpoisoned().done(finished.exchange);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(pattern: &str) -> ToolBounds {
+        let none = None;
+        ToolBounds {
+            pattern: EntryPattern::new(pattern),
+            max_concurrent: none,
+            max_result: none,
+            max_repeats: none,
+            calls_per_day: none,
+            price: 0,
+        }
+    }
+
+    fn kept(budgets: Budgets) -> Kept {
+        Kept { budgets, ..Kept::default() }
+    }
+
+    #[test]
+    fn the_strictest_bound_holds_and_the_highest_price_counts() {
+        let tools = vec![
+            ToolBounds { max_concurrent: Some(5), price: 2, ..bounds("bank") },
+            ToolBounds { max_concurrent: Some(3), price: 1, max_result: Some(9), ..bounds("bank/pay") },
+        ];
+        let budgets = Budgets { tools, user_per_day: None };
+        let entry = EntryRef { kind: ListKind::Tools, backend: "bank", name: "pay", definition: None };
+        let of = budgets.of(&entry);
+        assert_eq!((of.max_concurrent, of.max_result, of.price), (Some(3), Some(9), 2));
+        assert_eq!(budgets.of(&EntryRef { backend: "other", ..entry }), Bounds::default());
+    }
+
+    #[test]
+    fn a_budget_is_spent_and_comes_back_the_next_day() {
+        let mut kept = kept(Budgets { tools: Vec::new(), user_per_day: Some(5) });
+        let price = Bounds { price: 3, ..Bounds::default() };
+        let names = ("bank/pay", "ada", "ada\0bank/pay");
+        kept.start_day(1);
+        assert!(kept.check(&price, names, 1, DAY_MS).is_ok());
+        kept.spent.insert("ada".into(), 3);
+        let told = kept.check(&price, names, 1, DAY_MS + DAY_MS / 2).unwrap_err();
+        assert_eq!(told.message, "the call costs 3, and 2 of the caller's budget are left today");
+        assert!(told.data.iter().any(|(name, value)| *name == "retryAfter" && &**value == b"43200"));
+        assert!(kept.check(&price, ("bank/pay", "eve", "eve"), 1, DAY_MS).is_ok());
+        kept.start_day(2);
+        assert!(kept.check(&price, names, 1, 2 * DAY_MS).is_ok());
+    }
+
+    #[test]
+    fn calls_that_run_repeat_or_are_many_are_refused_by_name() {
+        let mut kept = kept(Budgets::default());
+        let names = ("a/t", "ada", "ada\0a/t");
+        kept.running.insert(ExchangeId(1), "a/t".into());
+        kept.at_once.insert("a/t".into(), 1);
+        kept.calls.insert("ada\0a/t".into(), 4);
+        let told = |kept: &Kept, bounds: Bounds, repeats| {
+            let fault = kept.check(&bounds, names, repeats, 0).err()?;
+            fault.data.iter().find(|(name, _)| *name == "limit").map(|(_, value)| value.clone())
+        };
+        let one = Bounds { max_concurrent: Some(1), ..Bounds::default() };
+        assert_eq!(told(&kept, one, 1).as_deref(), Some(&b"\"concurrent\""[..]));
+        let loops = Bounds { max_repeats: Some(2), ..Bounds::default() };
+        assert_eq!((told(&kept, loops, 2), told(&kept, loops, 3).as_deref()), (None, Some(&b"\"repeats\""[..])));
+        let daily = Bounds { calls_per_day: Some(4), ..Bounds::default() };
+        assert_eq!(told(&kept, daily, 1).as_deref(), Some(&b"\"day\""[..]));
+        kept.done(ExchangeId(1));
+        assert_eq!(told(&kept, one, 1), None);
+    }
+}

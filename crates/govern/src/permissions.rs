@@ -1,0 +1,429 @@
+//! Who may see and use which tools, prompts and resources.
+//!
+//! One set of permissions decides lists and calls, so that they agree. It is looked at in this order:
+//!
+//! ```text
+//! switches      off for everybody, or the caller is off          killed, quarantined
+//! callers       the backend is closed to the caller              answered like an unknown name, always
+//! roles         patterns of names; permissions that labels ask   hidden, listed only, after asking, usable
+//! resources     what the caller's own entry restricts it to      hidden
+//! policies      Cedar, with the arguments of the call            forbid, ask, permit
+//! ```
+//!
+//! What a caller may not see is not listed, and a use of it is answered like that of an unknown name, unless `reveal` is on. What
+//! is listed and denied for its arguments is answered with the reason and the policy.
+//!
+//! # Invariants
+//!
+//! - What can be used is listed. Without conditions on the context of a call, what is listed can be used, but for roles that
+//!   may only read.
+//! - A new set is taken over whole. What was derived from the old one is forgotten, and audiences of the two differ, so that no
+//!   rendered list outlives its set.
+//! - A request that an interceptor changed after it was checked is checked again ([`CallCheck`]).
+
+mod approvals;
+mod call_check;
+mod entry;
+mod roles;
+mod switch_check;
+mod switches;
+
+pub use approvals::{Approvals, Bound, MAX_APPROVALS};
+pub use call_check::CallCheck;
+pub use entry::EntryPattern;
+pub use roles::{Reach, Role, RoleBook, Why};
+pub use switch_check::SwitchCheck;
+pub use switches::{Off, Switch, Switches, Target};
+
+use crate::policy::{Circumstances, Grounds, Known, Policies, Prepared, Verdict};
+use crate::tool_labels::ToolLabels;
+use arc_swap::ArcSwap;
+use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Visibility};
+use signalbox_engine::keys::TextMap;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::subject_names::{SubjectNames, normalise};
+use signalbox_engine::{Caller, Fault};
+use signalbox_wire::glob::{Wildcards, fits};
+use signalbox_wire::method;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Most pairs of caller and entry whose entitlement is kept.
+pub const MAX_ENTITLEMENTS: usize = 16_384;
+
+/// What is configured.
+#[derive(Clone, Debug, Default)]
+pub struct PermissionSet {
+    /// Backends that only some callers may use, with patterns of their principals.
+    pub callers: Vec<(Box<str>, Vec<String>)>,
+    /// Roles of callers about whom nothing else is known, by principal.
+    pub users: HashMap<Box<str>, Vec<Box<str>>>,
+    /// The roles.
+    pub roles: RoleBook,
+    /// The policies.
+    pub policies: Option<Arc<Policies>>,
+    /// What is off.
+    pub switches: Switches,
+    /// Whether some callers may use only some resources.
+    pub keeps_resources: bool,
+    /// Whether callers are told of what they may not see when they use it.
+    pub reveal: bool,
+    /// Whether denials are only recorded.
+    pub shadow: bool,
+    /// How long somebody may take to decide.
+    pub ask_timeout: Duration,
+}
+
+impl PermissionSet {
+    /// True if it restricts nobody.
+    fn is_open(&self) -> bool {
+        let restricts = !self.callers.is_empty() || !self.roles.is_empty() || self.policies.is_some();
+        !restricts && !self.keeps_resources && self.switches.0.is_empty()
+    }
+
+    fn roles_of<'a>(&'a self, caller: &'a Caller) -> &'a [Box<str>] {
+        match &caller.identity().standing {
+            Some(standing) => &standing.roles,
+            None => self.users.get(caller.principal().as_str()).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    fn is_closed(&self, caller: &Caller, backend: &str) -> bool {
+        let principal = caller.principal().as_str();
+        let restricted = self.callers.iter().find(|(name, _)| **name == *backend);
+        restricted.is_some_and(|(_, patterns)| {
+            !patterns.iter().any(|pattern| fits(pattern, principal, Wildcards::StarAndQuestion))
+        })
+    }
+}
+
+/// Whether a caller may use an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// It may; with the role or policy that says so, if one does.
+    Usable(Option<Arc<str>>),
+    /// It may once somebody has agreed.
+    AfterAsking(Grounds),
+    /// It may not, though it may know of the entry.
+    Denied(Denial),
+    /// It may not, and the entry is as good as unknown to it.
+    Hidden(Denial),
+    /// The backend is closed to it, which nothing reveals.
+    Closed,
+}
+
+/// Why something is denied.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Denial {
+    /// The role or policy that decided, and why.
+    pub grounds: Grounds,
+    /// The permission that is lacking, if one is (G-14).
+    pub permission: Option<Box<str>>,
+}
+
+/// What a caller may do with an entry before there are arguments.
+#[derive(Debug)]
+struct Entitlement {
+    /// What everything but policies says.
+    access: Access,
+    /// What policies will say, if there are any and nothing else denies it.
+    prepared: Option<Prepared>,
+}
+
+impl Entitlement {
+    fn is_listed(&self) -> bool {
+        let by_roles = !matches!(self.access, Access::Hidden(_) | Access::Closed);
+        by_roles && self.prepared.as_ref().is_none_or(Prepared::is_listed)
+    }
+}
+
+/// The permissions in force. Lists ask it as a [`Visibility`], calls by way of [`SwitchCheck`] and [`CallCheck`].
+#[derive(Debug)]
+pub struct Permissions {
+    set: ArcSwap<PermissionSet>,
+    /// Switches that were set while the process runs.
+    manual: ArcSwap<Switches>,
+    labels: Arc<ToolLabels>,
+    kept: Mutex<TextMap<Box<str>, Arc<Entitlement>>>,
+    approvals: Approvals,
+    version: AtomicU64,
+    open: AtomicBool,
+}
+
+impl Permissions {
+    /// With this set. `labels` say which permissions tools need.
+    #[must_use]
+    pub fn new(set: PermissionSet, labels: Arc<ToolLabels>) -> Self {
+        let open = AtomicBool::new(set.is_open());
+        Self {
+            set: ArcSwap::from_pointee(set),
+            manual: ArcSwap::default(),
+            labels,
+            kept: Mutex::default(),
+            approvals: Approvals::default(),
+            version: AtomicU64::new(1),
+            open,
+        }
+    }
+
+    /// Takes over another set, and what labels say now.
+    pub fn replace(&self, set: PermissionSet) {
+        self.set.store(Arc::new(set));
+        self.changed();
+    }
+
+    /// The set in force.
+    #[must_use]
+    pub fn set(&self) -> Arc<PermissionSet> {
+        self.set.load_full()
+    }
+
+    /// The switches that were set while the process runs.
+    #[must_use]
+    pub fn manual(&self) -> Arc<Switches> {
+        self.manual.load_full()
+    }
+
+    /// Sets other switches, besides those of the configuration.
+    pub fn switch(&self, switches: Switches) {
+        self.manual.store(Arc::new(switches));
+        self.changed();
+    }
+
+    fn changed(&self) {
+        let open = self.set.load().is_open() && self.manual.load().0.is_empty();
+        self.open.store(open, Ordering::Relaxed);
+        self.version.fetch_add(1, Ordering::Relaxed);
+        self.kept.lock().unpoisoned().clear();
+    }
+
+    /// The switch that turns this entry off.
+    fn off(&self, set: &PermissionSet, entry: &EntryRef<'_>) -> Option<Switch> {
+        let manual = self.manual.load();
+        set.switches.of_entry(entry).or_else(|| manual.of_entry(entry)).cloned()
+    }
+
+    /// The switch that turns this caller off.
+    fn principal_off(&self, caller: &Caller) -> Option<Switch> {
+        let (set, manual) = (self.set.load(), self.manual.load());
+        let principal = caller.principal().as_str();
+        set.switches.of_principal(principal).or_else(|| manual.of_principal(principal)).cloned()
+    }
+
+    /// The answer to a caller that is off, or to one that uses an entry that is off and that it may know of.
+    #[must_use]
+    pub fn stops(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {
+        if let Some(switch) = self.principal_off(caller) {
+            return Some(switch.fault("the caller"));
+        }
+        let switch = self.off(&self.set.load(), entry).filter(|_| self.reveals(caller, entry))?;
+        let short: String = entry.name.chars().take(200).collect();
+        Some(switch.fault(&format!("`{short}`")))
+    }
+
+    fn principals_are_off(&self) -> bool {
+        self.set.load().switches.name_principals() || self.manual.load().name_principals()
+    }
+
+    /// Whether the caller may use the entry with these arguments, a JSON object. Shadow mode is not looked at.
+    #[must_use]
+    pub fn access(
+        &self,
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+        arguments: Option<&[u8]>,
+        around: &Circumstances,
+    ) -> Access {
+        let access = self.access_as_written(caller, entry, arguments, around);
+        let other = (entry.kind.style() == signalbox_engine::catalog::Style::Uri).then(|| normalise(entry.name));
+        let Some(name) = other.flatten() else { return access };
+        // The backend decides which way of writing it reads, so both have to be allowed.
+        let as_read = self.access_as_written(caller, &EntryRef { name: &name, ..*entry }, arguments, around);
+        if matches!(access, Access::Usable(_)) { as_read } else { access }
+    }
+
+    fn access_as_written(
+        &self,
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+        arguments: Option<&[u8]>,
+        around: &Circumstances,
+    ) -> Access {
+        let set = self.set.load();
+        let entitlement = self.entitlement(&set, caller, entry);
+        let (Some(prepared), Some(policies)) = (&entitlement.prepared, &set.policies) else {
+            return entitlement.access.clone();
+        };
+        match (policies.decide(prepared, arguments, around), &entitlement.access) {
+            (Verdict::Permit(policy), Access::Usable(_)) => Access::Usable(Some(policy)),
+            (Verdict::Permit(_), other) => other.clone(),
+            (Verdict::Ask(grounds), _) => Access::AfterAsking(grounds),
+            (Verdict::Forbid(grounds), _) if prepared.is_listed() => Access::Denied(grounds.into()),
+            (Verdict::Forbid(grounds), _) => Access::Hidden(grounds.into()),
+        }
+    }
+
+    fn entitlement(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Arc<Entitlement> {
+        let mut key = self.audience_key(set, caller);
+        let definition = entry.definition.filter(|_| set.policies.is_some()).map_or(0, mark);
+        let _ = write!(key, "\0{:?}\0{}\0{}\0{definition:x}", entry.kind, entry.backend, entry.name);
+        if let Some(kept) = self.kept.lock().unpoisoned().get(&*key) {
+            return Arc::clone(kept);
+        }
+        let made = Arc::new(self.entitle(set, caller, entry));
+        let mut kept = self.kept.lock().unpoisoned();
+        if kept.len() >= MAX_ENTITLEMENTS {
+            kept.clear();
+        }
+        kept.insert(key.into(), Arc::clone(&made));
+        made
+    }
+
+    fn entitle(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Entitlement {
+        let access = self.by_roles(set, caller, entry);
+        let denied = matches!(access, Access::Denied(_) | Access::Hidden(_) | Access::Closed);
+        let Some(policies) = set.policies.as_ref().filter(|_| !denied) else {
+            return Entitlement { access, prepared: None };
+        };
+        let label = self.labels.of(entry.backend, entry.name);
+        let known = Known {
+            roles: set.roles_of(caller),
+            categories: label.categories,
+            permissions: label.permissions,
+            trust: label.trust.word(),
+        };
+        match policies.prepare(caller, entry, &known) {
+            Some(prepared) => Entitlement { access, prepared: Some(prepared) },
+            None => {
+                let access = Access::Hidden(Denial::of(None, "its name cannot be judged"));
+                Entitlement { access, prepared: None }
+            }
+        }
+    }
+
+    /// Everything but policies.
+    fn by_roles(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Access {
+        if set.is_closed(caller, entry.backend) {
+            return Access::Closed;
+        }
+        let standing = caller.identity().standing.as_deref();
+        if standing.is_some_and(|standing| !may_use_resource(&standing.resources, entry)) {
+            return Access::Hidden(Denial::of(None, "it is not among the resources that the caller may use"));
+        }
+        if set.roles.is_empty() {
+            return Access::Usable(None);
+        }
+        let roles = set.roles_of(caller);
+        let access = match set.roles.reach(roles, entry) {
+            Reach::Hidden(why) => return Access::Hidden(why.into()),
+            Reach::Listed(why) => Access::Denied(why.into()),
+            Reach::AfterAsking(why) => Access::AfterAsking(Denial::from(why).grounds),
+            Reach::Usable => Access::Usable(None),
+        };
+        if entry.kind == ListKind::Tools && self.labels.demand_permissions() {
+            let wanted = self.labels.of(entry.backend, entry.name).permissions;
+            let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+            let wanted: Vec<Box<str>> = wanted.into_iter().filter(|one| !scopes.contains(one)).collect();
+            if let Some(permission) = set.roles.lacks(roles, &wanted) {
+                let denial = Denial::of(None, "User lacks required permission");
+                return Access::Hidden(Denial { permission: Some(permission.into()), ..denial });
+            }
+        }
+        access
+    }
+
+    /// Everything about a caller that permissions tell apart.
+    fn audience_key(&self, set: &PermissionSet, caller: &Caller) -> String {
+        let identity = caller.identity();
+        let mut key = String::with_capacity(128);
+        let _ = write!(key, "{:x}", self.version.load(Ordering::Relaxed));
+        let standing = identity.standing.as_deref();
+        let resources = standing.map_or(&[][..], |standing| &standing.resources);
+        if set.policies.is_some() || !set.callers.is_empty() || !resources.is_empty() {
+            let trust = identity.trust().word();
+            let _ = write!(key, "\0{}\0{trust}\0{}\0{}", identity.principal, identity.proof.word(), identity.transport);
+        }
+        let groups = standing.map_or(&[][..], |standing| &standing.groups);
+        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+        for words in [set.roles_of(caller), groups, scopes, resources] {
+            key.push('\x01');
+            words.iter().for_each(|word| {
+                key.push_str(word);
+                key.push('\x02');
+            });
+        }
+        key
+    }
+}
+
+/// A number that changes when a definition does.
+fn mark(definition: &[u8]) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(definition)
+}
+
+/// G-12: whether the entry is a resource outside of these patterns.
+fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
+    if patterns.is_empty() || entry.kind != ListKind::Resources {
+        return true;
+    }
+    let names = SubjectNames::new(method::RESOURCES_READ, entry.name.into(), Some(entry.backend));
+    patterns.iter().any(|pattern| names.fit(true, &|name| fits(pattern, name, Wildcards::StarAndQuestion)))
+}
+
+impl Visibility for Permissions {
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn audience(&self, caller: &Caller) -> Audience {
+        Audience(self.audience_key(&self.set.load(), caller).into())
+    }
+
+    fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
+        let set = self.set.load();
+        let off = set.switches.of_backend(backend).is_some() || self.manual.load().of_backend(backend).is_some();
+        let by_roles = || set.shadow || set.roles.is_empty() || set.roles.shows_backend(set.roles_of(caller), backend);
+        !off && !set.is_closed(caller, backend) && by_roles()
+    }
+
+    fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        let set = self.set.load();
+        if self.off(&set, entry).is_some() {
+            return false;
+        }
+        let entitlement = self.entitlement(&set, caller, entry);
+        entitlement.is_listed() || (set.shadow && entitlement.access != Access::Closed)
+    }
+
+    fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        let set = self.set.load();
+        let entitlement = self.entitlement(&set, caller, entry);
+        entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
+    }
+}
+
+impl Denial {
+    fn of(policy: Option<Arc<str>>, reason: &str) -> Self {
+        Self { grounds: Grounds { policy, reason: reason.to_owned() }, permission: None }
+    }
+}
+
+impl From<Grounds> for Denial {
+    fn from(grounds: Grounds) -> Self {
+        Self { grounds, permission: None }
+    }
+}
+
+impl From<Why> for Denial {
+    fn from(why: Why) -> Self {
+        let policy = why.role.map(|role| format!("role:{role}").into());
+        Grounds { policy, reason: why.reason }.into()
+    }
+}
+
+#[cfg(test)]
+mod tests;

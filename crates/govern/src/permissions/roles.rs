@@ -1,0 +1,222 @@
+//! Roles: what callers may see and use, as patterns of names.
+
+use super::entry::EntryPattern;
+use signalbox_engine::catalog::EntryRef;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The permission that includes all others.
+const ALL: &str = "*";
+/// The permission to find entries in lists.
+const READ: &str = "tools.read";
+/// The permission to use them, which includes that to find them.
+const EXECUTE: &str = "tools.execute";
+
+/// One role.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Role {
+    /// Its permissions: `*`, `tools.read`, `tools.execute`, and those that labels of tools ask for, such as `read:filesystem`.
+    pub permissions: Vec<Box<str>>,
+    /// The entries that it is for.
+    pub allow: Vec<EntryPattern>,
+    /// The entries that its holders may not use, whatever their other roles say.
+    pub deny: Vec<EntryPattern>,
+    /// The entries about whose use somebody is asked each time.
+    pub ask: Vec<EntryPattern>,
+}
+
+impl Role {
+    /// True if it has this permission.
+    #[must_use]
+    pub fn has(&self, permission: &str) -> bool {
+        self.permissions.iter().any(|one| &**one == ALL || &**one == permission)
+    }
+}
+
+/// How far the roles of a caller go toward an entry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// They hide it.
+    Hidden(Why),
+    /// They show it, but it cannot be used.
+    Listed(Why),
+    /// It can be used once somebody has agreed.
+    AfterAsking(Why),
+    /// It can be used.
+    Usable,
+}
+
+/// Which role decided, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Why {
+    /// The role, if it was one.
+    pub role: Option<Arc<str>>,
+    /// The reason, for the caller.
+    pub reason: String,
+}
+
+/// All roles that are configured.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct RoleBook {
+    roles: BTreeMap<Arc<str>, Role>,
+    /// The role of callers who have none.
+    default: Option<Arc<str>>,
+}
+
+impl RoleBook {
+    /// These roles; callers without any have the role `default`.
+    #[must_use]
+    pub fn new(roles: impl IntoIterator<Item = (String, Role)>, default: Option<&str>) -> Self {
+        let roles = roles.into_iter().map(|(name, role)| (name.into(), role)).collect();
+        Self { roles, default: default.map(Into::into) }
+    }
+
+    /// True if no role is configured, so that roles restrict nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.roles.is_empty()
+    }
+
+    /// The configured ones among the roles of a caller.
+    fn held<'a>(&'a self, roles: &'a [Box<str>]) -> impl Iterator<Item = (&'a Arc<str>, &'a Role)> {
+        let default = self.default.as_deref().filter(|_| roles.is_empty());
+        roles.iter().map(|role| &**role).chain(default).filter_map(|name| self.roles.get_key_value(name))
+    }
+
+    /// How far these roles go toward an entry. A denial of one role outweighs the others.
+    #[must_use]
+    pub fn reach(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> Reach {
+        let (mut any, mut listed, mut usable, mut asks) = (false, None, false, None);
+        for (name, role) in self.held(roles) {
+            any = true;
+            if role.deny.iter().any(|pattern| pattern.touches(entry)) {
+                return Reach::Hidden(Why::of(name, format!("the role `{name}` denies it")));
+            }
+            if role.allow.iter().any(|pattern| pattern.covers(entry)) {
+                usable |= role.has(EXECUTE);
+                listed = listed.or_else(|| role.has(READ).then_some(name));
+            }
+            if asks.is_none() && role.ask.iter().any(|pattern| pattern.touches(entry)) {
+                asks = Some(name);
+            }
+        }
+        match (usable, asks, listed) {
+            (true, Some(name), _) => {
+                Reach::AfterAsking(Why::of(name, format!("the role `{name}` needs somebody's consent for it")))
+            }
+            (true, None, _) => Reach::Usable,
+            (false, _, Some(name)) => {
+                Reach::Listed(Why::of(name, format!("the role `{name}` lacks the permission `{EXECUTE}`")))
+            }
+            (false, ..) if any => Reach::Hidden(Why::nobody("no role of the caller allows it")),
+            (false, ..) => Reach::Hidden(Why::nobody("the caller has no role that is configured")),
+        }
+    }
+
+    /// The first of these permissions that none of the roles has (G-14).
+    #[must_use]
+    pub fn lacks<'a>(&self, roles: &[Box<str>], wanted: &'a [Box<str>]) -> Option<&'a str> {
+        let has = |permission: &str| self.held(roles).any(|(_, role)| role.has(permission));
+        wanted.iter().map(|permission| &**permission).find(|permission| !has(permission))
+    }
+
+    /// True if the roles show anything of this backend.
+    #[must_use]
+    pub fn shows_backend(&self, roles: &[Box<str>], backend: &str) -> bool {
+        let mut held = self.held(roles);
+        held.any(|(_, role)| {
+            (role.has(READ) || role.has(EXECUTE)) && role.allow.iter().any(|one| one.fits_backend(backend))
+        })
+    }
+}
+
+impl Why {
+    fn of(role: &Arc<str>, reason: String) -> Self {
+        Self { role: Some(Arc::clone(role)), reason }
+    }
+
+    fn nobody(reason: &str) -> Self {
+        Self { role: None, reason: reason.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::catalog::ListKind;
+
+    fn patterns(texts: &[&str]) -> Vec<EntryPattern> {
+        texts.iter().map(|text| EntryPattern::new(text)).collect()
+    }
+
+    fn role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> Role {
+        let permissions = permissions.iter().map(|&one| one.into()).collect();
+        Role { permissions, allow: patterns(allow), deny: patterns(deny), ask: Vec::new() }
+    }
+
+    fn names(roles: &[&str]) -> Vec<Box<str>> {
+        roles.iter().map(|&role| role.into()).collect()
+    }
+
+    fn book() -> RoleBook {
+        RoleBook::new(
+            [
+                ("root".to_owned(), role(&["*"], &["*"], &[])),
+                ("reader".to_owned(), role(&["tools.read"], &["files"], &[])),
+                ("writer".to_owned(), role(&["tools.execute", "write:disk"], &["files", "db/get_*"], &["files/drop*"])),
+                ("careful".to_owned(), Role { ask: patterns(&["files/write"]), ..role(&["*"], &["*"], &[]) }),
+            ],
+            None,
+        )
+    }
+
+    fn reach(roles: &[&str], backend: &str, name: &str) -> &'static str {
+        match book().reach(&names(roles), &EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
+            Reach::Hidden(_) => "hidden",
+            Reach::Listed(_) => "listed",
+            Reach::AfterAsking(_) => "asks",
+            Reach::Usable => "usable",
+        }
+    }
+
+    /// NO-2: execute implies read, what is denied stays denied whatever else a caller is, an unknown role is denied.
+    #[test]
+    fn no_2_roles_decide_by_pattern_and_permission() {
+        for (roles, backend, name, expected) in [
+            (&["root"][..], "files", "drop_all", "usable"),
+            (&["reader"], "files", "read", "listed"),
+            (&["reader"], "db", "get_row", "hidden"),
+            (&["writer"], "files", "write", "usable"),
+            (&["writer"], "db", "get_row", "usable"),
+            (&["writer"], "db", "put_row", "hidden"),
+            (&["writer"], "files", "drop_all", "hidden"),
+            (&["root", "writer"], "files", "drop_all", "hidden"),
+            (&["reader", "writer"], "files", "read", "usable"),
+            (&["careful"], "files", "write", "asks"),
+            (&["root", "careful"], "files", "write", "asks"),
+            (&["careful"], "files", "read", "usable"),
+            (&["nobody"], "files", "read", "hidden"),
+            (&[], "files", "read", "hidden"),
+        ] {
+            assert_eq!(reach(roles, backend, name), expected, "{roles:?} toward {backend}/{name}");
+        }
+    }
+
+    /// G-14, G-17: permissions that labels ask for come from roles too.
+    #[test]
+    fn g_14_the_permission_that_is_lacking_is_named() {
+        let (book, wanted) = (book(), names(&["write:disk", "read:disk"]));
+        assert_eq!(book.lacks(&names(&["writer"]), &wanted), Some("read:disk"));
+        assert_eq!(book.lacks(&names(&["writer", "root"]), &wanted), None);
+        assert_eq!(book.lacks(&names(&["nobody"]), &wanted), Some("write:disk"));
+    }
+
+    #[test]
+    fn callers_without_a_role_have_the_default_one() {
+        let book = RoleBook { default: Some("reader".into()), ..book() };
+        let entry = EntryRef { kind: ListKind::Tools, backend: "files", name: "read", definition: None };
+        assert!(matches!(book.reach(&[], &entry), Reach::Listed(_)));
+        assert!(matches!(book.reach(&names(&["nobody"]), &entry), Reach::Hidden(_)));
+        assert!(book.shows_backend(&[], "files") && !book.shows_backend(&[], "db"));
+    }
+}

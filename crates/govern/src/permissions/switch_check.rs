@@ -1,0 +1,48 @@
+//! Stops what is switched off, before anything else is looked at (NO-14).
+
+use super::Permissions;
+use super::call_check::entry_of;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::{Fault, catalog::Visibility as _};
+use std::sync::Arc;
+
+/// The interceptor.
+#[derive(Clone, Debug)]
+pub struct SwitchCheck(Arc<Permissions>);
+
+impl SwitchCheck {
+    /// Asks these permissions.
+    #[must_use]
+    pub fn new(permissions: &Arc<Permissions>) -> Self {
+        Self(Arc::clone(permissions))
+    }
+
+    /// The answer to a message that is stopped. Whoever may not know of an entry is answered as if it were not there, by the check
+    /// that comes later.
+    fn stops(&self, case: &Case<'_>) -> Option<Fault> {
+        match entry_of(case).filter(|_| case.phase == Phase::Request) {
+            Some(entry) => self.0.stops(case.caller, &entry),
+            None => Some(self.0.principal_off(case.caller)?.fault("the caller")),
+        }
+    }
+}
+
+impl Interceptor for SwitchCheck {
+    fn name(&self) -> &'static str {
+        "switches"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let Some(fault) = self.stops(case) else { return Judgement::pass() };
+        let rulings = Ruling::of("refuse", fault.message.clone()).into();
+        Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.is_open()
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        !self.is_idle() && (phase == Phase::Request || self.0.principals_are_off())
+    }
+}

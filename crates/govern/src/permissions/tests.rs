@@ -1,0 +1,144 @@
+//! Lists and calls decided by one set.
+
+use super::*;
+use signalbox_engine::standing::Standing;
+use signalbox_engine::{Identity, Principal, Proof};
+
+fn texts(words: &[&str]) -> Vec<Box<str>> {
+    words.iter().map(|&word| word.into()).collect()
+}
+
+fn caller(name: &str, roles: &[&str]) -> Caller {
+    let standing = Standing { roles: texts(roles), ..Standing::default() };
+    Caller::new(Identity {
+        principal: Principal::named(name),
+        proof: Proof::ApiKey,
+        claims: Vec::new(),
+        address: None,
+        transport: "http",
+        standing: Some(Arc::new(standing)),
+    })
+}
+
+fn role(permissions: &[&str], allow: &[&str]) -> Role {
+    let allow = allow.iter().map(|text| EntryPattern::new(text)).collect();
+    Role { permissions: texts(permissions), allow, deny: Vec::new(), ask: Vec::new() }
+}
+
+fn entry<'a>(backend: &'a str, name: &'a str) -> EntryRef<'a> {
+    EntryRef { kind: ListKind::Tools, backend, name, definition: None }
+}
+
+fn permissions(set: PermissionSet) -> Permissions {
+    Permissions::new(set, Arc::new(ToolLabels::default()))
+}
+
+fn is_usable(permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+    matches!(permissions.access(caller, entry, None, &Circumstances::default()), Access::Usable(_))
+}
+
+fn roles() -> RoleBook {
+    let roles = [("reader", role(&["tools.read"], &["files"])), ("writer", role(&["tools.execute"], &["files"]))];
+    RoleBook::new(roles.map(|(name, role)| (name.to_owned(), role)), None)
+}
+
+#[test]
+fn without_any_permissions_everybody_sees_and_uses_everything() {
+    let open = permissions(PermissionSet::default());
+    let eve = Caller::anonymous("http");
+    assert!(open.is_open() && open.lists(&eve, &entry("a", "b")) && is_usable(&open, &eve, &entry("a", "b")));
+}
+
+/// NO-2, T25: who may not see a tool does not find it in lists, and is told that there is none; who may only read finds it.
+#[test]
+fn no_2_lists_and_calls_agree_for_every_role() {
+    let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
+    let (ada, bob, eve) = (caller("ada", &["writer"]), caller("bob", &["reader"]), caller("eve", &["other"]));
+    let read = entry("files", "read");
+    assert!(set.lists(&ada, &read) && is_usable(&set, &ada, &read));
+    assert!(set.lists(&bob, &read) && !is_usable(&set, &bob, &read) && set.reveals(&bob, &read));
+    assert!(!set.lists(&eve, &read) && !set.reveals(&eve, &read) && !set.shows_backend(&eve, "files"));
+    assert_ne!(set.audience(&ada), set.audience(&bob));
+    assert_eq!(set.audience(&ada), set.audience(&caller("carl", &["writer"])), "a list is rendered once for each role");
+    let told = permissions(PermissionSet { roles: roles(), reveal: true, ..PermissionSet::default() });
+    assert!(!told.lists(&eve, &read) && told.reveals(&eve, &read));
+}
+
+/// NO-9: hidden from lists and still named in the answer to those who could see it.
+#[test]
+fn no_9_a_switch_hides_an_entry_and_is_set_and_lifted_while_running() {
+    let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
+    let (ada, eve, write) = (caller("ada", &["writer"]), caller("eve", &[]), entry("files", "write"));
+    let before = set.audience(&ada);
+    let target = Target::Entries(EntryPattern::new("files/w*"));
+    set.switch(Switches(vec![Switch { target, off: Off::Killed, reason: "".into() }]));
+    assert!(!set.lists(&ada, &write) && set.reveals(&ada, &write) && set.lists(&ada, &entry("files", "read")));
+    assert!(!set.reveals(&eve, &write));
+    assert_ne!(set.audience(&ada), before, "no list from before is shown");
+    set.switch(Switches::default());
+    assert!(set.lists(&ada, &write));
+}
+
+#[test]
+fn a_closed_backend_is_never_revealed() {
+    let callers = vec![("files".into(), vec!["user:*".to_owned()])];
+    let set = permissions(PermissionSet { callers, reveal: true, ..PermissionSet::default() });
+    let (ada, eve) = (caller("user:ada", &[]), caller("eve", &[]));
+    assert!(set.lists(&ada, &entry("files", "read")) && set.lists(&eve, &entry("other", "read")));
+    assert!(!set.reveals(&eve, &entry("files", "read")) && !set.shows_backend(&eve, "files"));
+}
+
+/// G-13, G-14: the permissions of the caller are looked at first, and the one that is lacking is named.
+#[test]
+fn g_13_permissions_then_policies() {
+    use crate::tool_labels::LabelRule;
+    use signalbox_engine::chain::SubjectPattern;
+    let rule = LabelRule {
+        pattern: SubjectPattern::new("files/read"),
+        categories: Vec::new(),
+        trust: None,
+        permissions: texts(&["read:filesystem"]),
+        version: None,
+    };
+    let labels = Arc::new(ToolLabels::new(Vec::new(), vec![rule]));
+    let policy = "@id(\"no reads\") forbid(principal, action, resource == Tool::\"files/read\");".to_owned();
+    let policies = Policies::load(&[("a.cedar".to_owned(), policy)]).unwrap();
+    let all =
+        [("reader", role(&["tools.execute", "read:filesystem"], &["*"])), ("other", role(&["tools.execute"], &["*"]))];
+    let roles = RoleBook::new(all.map(|(name, role)| (name.to_owned(), role)), None);
+    let set = PermissionSet { roles, policies: Some(Arc::new(policies)), ..PermissionSet::default() };
+    let set = Permissions::new(set, labels);
+    let access =
+        |roles: &[&str]| set.access(&caller("ada", roles), &entry("files", "read"), None, &Circumstances::default());
+    let Access::Hidden(lacking) = access(&["other"]) else { panic!("it is not lacking") };
+    assert_eq!(lacking.permission.as_deref(), Some("read:filesystem"));
+    assert_eq!(lacking.grounds.reason, "User lacks required permission");
+    let Access::Hidden(forbidden) = access(&["reader"]) else { panic!("it is not forbidden") };
+    assert_eq!(forbidden.grounds.policy.as_deref(), Some("no reads"));
+}
+
+/// T15: what a policy permits under one way of writing a URI must be permitted as the backend reads it too.
+#[test]
+fn t15_a_uri_is_judged_as_it_is_written_and_as_it_is_read() {
+    let policy = "permit(principal, action, resource is Resource) when { resource.uri like \"file:///public/*\" };";
+    let policies = Policies::load(&[("a.cedar".to_owned(), policy.to_owned())]).unwrap();
+    let set = permissions(PermissionSet { policies: Some(Arc::new(policies)), ..PermissionSet::default() });
+    let resource = |name| EntryRef { kind: ListKind::Resources, backend: "files", name, definition: None };
+    let ada = caller("ada", &[]);
+    assert!(is_usable(&set, &ada, &resource("file:///public/a")));
+    for other in ["file:///private/a", "file:///public/../private/a", "file:///public/%2e%2e/private/a"] {
+        assert!(!is_usable(&set, &ada, &resource(other)), "{other}");
+    }
+}
+
+/// G-12: the patterns of resources that a user may use.
+#[test]
+fn g_12_a_user_is_kept_to_its_resources() {
+    let set = permissions(PermissionSet { callers: vec![("x".into(), vec![])], ..PermissionSet::default() });
+    let standing = Standing { resources: texts(&["file:///public/*"]), ..Standing::default() };
+    let identity = Identity { standing: Some(Arc::new(standing)), ..caller("ada", &[]).identity().clone() };
+    let ada = Caller::new(identity);
+    let resource = |name| EntryRef { kind: ListKind::Resources, backend: "files", name, definition: None };
+    assert!(is_usable(&set, &ada, &resource("file:///public/a")) && is_usable(&set, &ada, &entry("files", "read")));
+    assert!(!is_usable(&set, &ada, &resource("file:///public/../etc")));
+}

@@ -1,0 +1,280 @@
+//! Policies in Cedar: who may use which entries, with which arguments.
+//!
+//! A bundle is all `*.cedar` files of a folder, taken over whole or not at all. For each caller and entry the policies that
+//! could apply are picked once (a slice), together with the caller and the entry as Cedar sees them; where none of them looks at
+//! the context, the verdict is there at once. [`crate::permissions`] keeps what is prepared.
+//!
+//! ```text
+//! (caller, entry) ─► Prepared { slice, parties, listed, constant verdict? }
+//! arguments ───────► only those that the slice mentions become values of Cedar
+//!                    └─► authorizer ─► Permit · Ask (every `forbid` that holds has `@ask`) · Forbid
+//! ```
+//!
+//! # Invariants
+//!
+//! - Nothing is permitted that no `permit` permits, and a `forbid` outweighs every `permit`.
+//! - **An error denies and is named.** Cedar itself skips a policy that errs, so that a `forbid` which looks at an absent argument
+//!   would let the call through.
+//! - An entry is listed if some arguments could make it usable; see [`conditions`].
+
+pub mod check;
+pub mod conditions;
+pub mod entities;
+pub mod rule;
+pub mod values;
+
+pub use check::{KnownTool, Warning};
+pub use entities::{BASE_SCHEMA, Circumstances, Known};
+pub use rule::{BundleError, Rule};
+
+use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, PolicySet, Request, Response};
+use conditions::Mentions;
+use entities::Parties;
+use signalbox_engine::Caller;
+use signalbox_engine::catalog::EntryRef;
+use signalbox_wire::json;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// What the policies say.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// This policy permits it.
+    Permit(Arc<str>),
+    /// It is not permitted.
+    Forbid(Grounds),
+    /// It is permitted once somebody has agreed.
+    Ask(Grounds),
+}
+
+/// Which policy decided, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grounds {
+    /// The policy; `None` if no policy permits it.
+    pub policy: Option<Arc<str>>,
+    /// The reason, for the caller.
+    pub reason: String,
+}
+
+/// A bundle of policies.
+#[derive(Debug, Default)]
+pub struct Policies {
+    rules: Vec<Rule>,
+    ids: HashMap<Arc<str>, usize>,
+    /// The policies that name an entry or a backend.
+    named: HashMap<(String, String), Vec<usize>>,
+    /// All others.
+    general: Vec<usize>,
+}
+
+/// What is known of a caller and an entry before there are arguments.
+#[derive(Debug)]
+pub struct Prepared {
+    parties: Parties,
+    policies: PolicySet,
+    /// Those that a person cannot lift, where there are others.
+    firm: Option<PolicySet>,
+    mentions: Mentions,
+    listed: bool,
+    constant: Option<Verdict>,
+}
+
+impl Prepared {
+    /// True if the caller finds the entry in lists.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.listed
+    }
+}
+
+impl Policies {
+    /// The policies of these files, as (name, text).
+    ///
+    /// # Errors
+    /// What is wrong with the first that cannot be used.
+    pub fn load(files: &[(String, String)]) -> Result<Self, BundleError> {
+        let mut bundle = Self::default();
+        for (file, text) in files {
+            for rule in Rule::all(file, text)? {
+                bundle.add(rule)?;
+            }
+        }
+        check::against_base(&bundle.rules)?;
+        Ok(bundle)
+    }
+
+    fn add(&mut self, rule: Rule) -> Result<(), BundleError> {
+        let place = self.rules.len();
+        if self.ids.insert(Arc::clone(&rule.id), place).is_some() {
+            return Err(BundleError::SameId { file: rule.file.to_string(), id: rule.id.to_string() });
+        }
+        match rule.named() {
+            Some(name) => self.named.entry(name).or_default().push(place),
+            None => self.general.push(place),
+        }
+        self.rules.push(rule);
+        Ok(())
+    }
+
+    /// All policies, in the order of the files.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// What the policies say about a use of a prepared entry with these arguments, a JSON object.
+    #[must_use]
+    pub fn decide(&self, prepared: &Prepared, arguments: Option<&[u8]>, around: &Circumstances) -> Verdict {
+        if let Some(constant) = &prepared.constant {
+            return constant.clone();
+        }
+        match context(&prepared.mentions, arguments, around) {
+            Ok(context) => self.judge(prepared, context),
+            Err(reason) => forbid(None, reason),
+        }
+    }
+
+    /// Picks the policies that could apply when this caller uses this entry. `None` if Cedar cannot hold their names.
+    #[must_use]
+    pub fn prepare(&self, caller: &Caller, entry: &EntryRef<'_>, known: &Known<'_>) -> Option<Prepared> {
+        let parties = Parties::new(caller, entry, known)?;
+        let rules: Vec<&Rule> = self.slice(entry).collect();
+        let set = |wanted: &dyn Fn(&Rule) -> bool| {
+            let mut set = PolicySet::new();
+            rules.iter().filter(|rule| wanted(rule)).try_for_each(|rule| set.add(rule.policy.clone())).ok()?;
+            Some(set)
+        };
+        let mut mentions = Mentions::default();
+        rules.iter().for_each(|rule| mentions.add(&rule.mentions));
+        let lifted = rules.iter().any(|rule| rule.ask.is_some());
+        let mut prepared = Prepared {
+            listed: is_listed(&parties, &rules)?,
+            policies: set(&|_| true)?,
+            firm: if lifted { Some(set(&|rule| rule.ask.is_none())?) } else { None },
+            parties,
+            mentions,
+            constant: None,
+        };
+        if !prepared.mentions.context {
+            prepared.constant = Some(self.judge(&prepared, Context::empty()));
+        }
+        Some(prepared)
+    }
+
+    /// The policies that could apply to an entry.
+    fn slice<'a>(&'a self, entry: &'a EntryRef<'_>) -> impl Iterator<Item = &'a Rule> {
+        let (type_name, _) = entities::words(entry.kind);
+        let of = |type_name: &str, id: String| self.named.get(&(type_name.to_owned(), id)).into_iter().flatten();
+        let own = of(type_name, entities::entry_id(entry.backend, entry.name));
+        let places = own.chain(of("Backend", entry.backend.to_owned())).chain(&self.general);
+        places.filter_map(|place| self.rules.get(*place)).filter(move |rule| rule.is_for(entry))
+    }
+
+    fn judge(&self, prepared: &Prepared, context: Context) -> Verdict {
+        let Some(request) = request(&prepared.parties, context) else {
+            return forbid(None, "it cannot be judged".to_owned());
+        };
+        let entities = &prepared.parties.entities;
+        let response = Authorizer::new().is_authorized(&request, &prepared.policies, entities);
+        match self.verdict(&response) {
+            Verdict::Ask(grounds) => {
+                // A person can lift the policies that ask, not make up for a permission that is lacking.
+                let Some(firm) = &prepared.firm else { return Verdict::Ask(grounds) };
+                let without = Authorizer::new().is_authorized(&request, firm, entities);
+                match self.verdict(&without) {
+                    Verdict::Permit(_) => Verdict::Ask(grounds),
+                    other => other,
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn verdict(&self, response: &Response) -> Verdict {
+        if let Some(error) = response.diagnostics().errors().next() {
+            let AuthorizationError::PolicyEvaluationError(error) = error;
+            let id = self.rule(&error.policy_id().to_string()).map(|rule| Arc::clone(&rule.id));
+            return forbid(id, format!("the policy cannot be evaluated: {}", error.inner()));
+        }
+        let mut deciding: Vec<&Rule> =
+            response.diagnostics().reason().filter_map(|id| self.rule(&id.to_string())).collect();
+        deciding.sort_by(|one, other| (one.ask.is_some(), &one.id).cmp(&(other.ask.is_some(), &other.id)));
+        match (response.decision(), deciding.first()) {
+            (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),
+            (Decision::Allow, None) => forbid(None, "no policy permits it".to_owned()),
+            (Decision::Deny, None) => forbid(None, "no policy permits it".to_owned()),
+            (Decision::Deny, Some(rule)) => {
+                let policy = Some(Arc::clone(&rule.id));
+                match &rule.ask {
+                    Some(ask) => Verdict::Ask(Grounds { policy, reason: ask.to_string() }),
+                    None => {
+                        let told = rule.reason.as_ref().map(|reason| reason.to_string());
+                        forbid(policy, told.unwrap_or_else(|| format!("the policy `{}` forbids it", rule.id)))
+                    }
+                }
+            }
+        }
+    }
+
+    fn rule(&self, id: &str) -> Option<&Rule> {
+        self.rules.get(*self.ids.get(id)?)
+    }
+}
+
+fn forbid(policy: Option<Arc<str>>, reason: String) -> Verdict {
+    Verdict::Forbid(Grounds { policy, reason })
+}
+
+fn request(parties: &Parties, context: Context) -> Option<Request> {
+    let Parties { principal, action, resource, .. } = parties.clone();
+    Request::new(principal, action, resource, context, None).ok()
+}
+
+/// The context of a request, with those arguments that policies look at.
+fn context(mentions: &Mentions, arguments: Option<&[u8]>, around: &Circumstances) -> Result<Context, String> {
+    let mut pairs = Vec::new();
+    for member in json::members(arguments.unwrap_or(b"{}")) {
+        let object = arguments.unwrap_or(b"{}");
+        let Some(name) = json::string(member.key.of(object)) else { continue };
+        if !mentions.all_arguments && !mentions.arguments.contains(&*name) {
+            continue;
+        }
+        let value = values::value(member.value.of(object))
+            .map_err(|error| format!("the argument `{}` cannot be judged: {error}", short(&name)))?;
+        pairs.extend(value.map(|value| (name.into_owned(), value)));
+    }
+    entities::context(pairs, around).ok_or_else(|| "the arguments cannot be judged".to_owned())
+}
+
+/// Whether the weaker forms of these policies permit it. A `permit` that was made weaker counts as holding if it errs: with some
+/// arguments it may not be looked at so far.
+fn is_listed(parties: &Parties, rules: &[&Rule]) -> Option<bool> {
+    let mut set = PolicySet::new();
+    let mut weaker = HashSet::new();
+    for rule in rules {
+        let Some(policy) = &rule.listing else { continue };
+        if rule.mentions.context {
+            weaker.insert(policy.id().to_string());
+        }
+        set.add(policy.clone()).ok()?;
+    }
+    let response = Authorizer::new().is_authorized(&request(parties, Context::empty())?, &set, &parties.entities);
+    let errors: Vec<String> = response
+        .diagnostics()
+        .errors()
+        .map(|AuthorizationError::PolicyEvaluationError(error)| error.policy_id().to_string())
+        .collect();
+    if errors.iter().any(|id| !weaker.contains(id)) {
+        return Some(false);
+    }
+    let forbidden = response.decision() == Decision::Deny && response.diagnostics().reason().next().is_some();
+    Some(!forbidden && (response.decision() == Decision::Allow || !errors.is_empty()))
+}
+
+/// The beginning of a client's text.
+fn short(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Holds policies against the schema, and against the tools that are known.
+//!
+//! What the base schema makes impossible is an error: an attribute that no caller has, an action on the wrong type. What depends on
+//! the catalog is only a warning, because lists change while policies stay: a tool or an argument that is not known.
+
+use super::entities::BASE_SCHEMA;
+use super::rule::{BundleError, Rule};
+use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, ValidationWarning, Validator};
+use serde_json::Value;
+use signalbox_wire::json;
+
+/// A tool that is known, with the definition of its backend.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KnownTool {
+    /// The backend.
+    pub backend: String,
+    /// The backend's own name for it.
+    pub name: String,
+    /// What the backend lists it as.
+    pub definition: Vec<u8>,
+}
+
+impl KnownTool {
+    fn has_argument(&self, name: &str) -> bool {
+        json::path(&self.definition, &["inputSchema", "properties", name]).is_some()
+    }
+
+    /// True if its schema does not say which arguments there are.
+    fn is_vague(&self) -> bool {
+        json::path(&self.definition, &["inputSchema", "properties"]).is_none()
+    }
+}
+
+/// Something about a policy that may be a mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// The policy.
+    pub policy: String,
+    /// The file that it stands in.
+    pub file: String,
+    /// What may be wrong.
+    pub text: String,
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: `{}`: {}", self.file, self.policy, self.text)
+    }
+}
+
+/// Holds policies against the base schema. Conditions on arguments are left out, since it does not know any.
+///
+/// # Errors
+/// The first policy that cannot ever apply as it is written.
+pub fn against_base(rules: &[Rule]) -> Result<(), BundleError> {
+    let impossible = |rule: &Rule, error: String| BundleError::Impossible {
+        file: rule.file.to_string(),
+        id: rule.id.to_string(),
+        error,
+    };
+    let Ok((schema, _)) = Schema::from_cedarschema_str(BASE_SCHEMA) else { return Ok(()) };
+    let validator = Validator::new(schema);
+    for rule in rules {
+        let form = rule.policy.to_json().map_err(|error| impossible(rule, error.to_string()))?;
+        let plain = Policy::from_json(Some(PolicyId::new(&rule.id)), without_arguments(form))
+            .map_err(|error| impossible(rule, error.to_string()))?;
+        let mut set = PolicySet::new();
+        set.add(plain).map_err(|error| impossible(rule, error.to_string()))?;
+        let result = validator.validate(&set, ValidationMode::Strict);
+        if let Some(error) = result.validation_errors().next() {
+            return Err(impossible(rule, error.to_string()));
+        }
+        let never = |warning: &&ValidationWarning| matches!(warning, ValidationWarning::ImpossiblePolicy(_));
+        if let Some(warning) = result.validation_warnings().find(never) {
+            return Err(impossible(rule, warning.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// A policy without the conditions that look at arguments.
+fn without_arguments(mut policy: Value) -> Value {
+    if let Some(conditions) = policy.get_mut("conditions").and_then(Value::as_array_mut) {
+        conditions.retain(|condition| {
+            let mentions = super::conditions::Mentions::of(&serde_json::json!({"conditions": [condition]}));
+            mentions.arguments.is_empty() && !mentions.all_arguments
+        });
+    }
+    policy
+}
+
+/// What the tools that are known say about policies: tools and backends that nothing has, arguments that no tool takes.
+#[must_use]
+pub fn against_tools(rules: &[Rule], tools: &[KnownTool]) -> Vec<Warning> {
+    rules.iter().flat_map(|rule| doubts(rule, tools)).collect()
+}
+
+fn doubts(rule: &Rule, tools: &[KnownTool]) -> Vec<Warning> {
+    let warning = |text: String| Warning { policy: rule.id.to_string(), file: rule.file.to_string(), text };
+    let named = rule.named();
+    let meant: Vec<&KnownTool> = match &named {
+        Some((kind, id)) if kind == "Tool" => {
+            tools.iter().filter(|tool| super::entities::entry_id(&tool.backend, &tool.name) == *id).collect()
+        }
+        Some((kind, id)) if kind == "Backend" => tools.iter().filter(|tool| tool.backend == *id).collect(),
+        Some(_) => return Vec::new(),
+        None => tools.iter().collect(),
+    };
+    if let (Some((kind, id)), true) = (&named, meant.is_empty()) {
+        let what = if kind == "Tool" { "tool" } else { "backend with tools" };
+        return vec![warning(format!("no {what} `{id}` is known"))];
+    }
+    let takes = |name: &str| meant.iter().any(|tool| tool.is_vague() || tool.has_argument(name));
+    let unknown = rule.mentions.arguments.iter().filter(|name| !meant.is_empty() && !takes(name));
+    unknown.map(|name| warning(format!("no tool that it is for has an argument `{name}`"))).collect()
+}

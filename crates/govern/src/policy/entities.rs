@@ -1,0 +1,171 @@
+//! Callers and entries as Cedar sees them. The schema here is the one definition of what policies can say.
+
+use cedar_policy::{Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, RestrictedExpression};
+use signalbox_engine::Caller;
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_wire::json;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+
+/// The schema of policies. What arguments a tool has is not in it: that comes from the catalog, which may change.
+pub const BASE_SCHEMA: &str = r#"
+entity Role, Group, Backend;
+entity User in [Role, Group] {
+  name: String, trust: String, proof: String, transport: String,
+  roles: Set<String>, groups: Set<String>, scopes: Set<String>,
+};
+entity Tool in [Backend] {
+  name: String, backend: String, trust: String, categories: Set<String>, permissions: Set<String>,
+  readOnly: Bool, destructive: Bool, idempotent: Bool, openWorld: Bool,
+};
+entity Prompt in [Backend] { name: String, backend: String };
+entity Resource in [Backend] { uri: String, backend: String };
+type Circumstances = { arguments: {}, now: datetime, address?: ipaddr };
+action call appliesTo { principal: User, resource: Tool, context: Circumstances };
+action get appliesTo { principal: User, resource: Prompt, context: Circumstances };
+action read appliesTo { principal: User, resource: Resource, context: Circumstances };
+"#;
+
+/// What is known of a caller and of an entry besides their names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Known<'a> {
+    /// The roles of the caller.
+    pub roles: &'a [Box<str>],
+    /// What kinds of tool the entry is.
+    pub categories: Vec<Box<str>>,
+    /// What a caller needs to be permitted to call it.
+    pub permissions: Vec<Box<str>>,
+    /// How far the tool is trusted.
+    pub trust: &'static str,
+}
+
+/// Where and when something is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Circumstances {
+    /// The wall-clock time, in milliseconds since 1970.
+    pub unix_ms: u64,
+    /// The address of the caller, if known.
+    pub address: Option<IpAddr>,
+}
+
+/// The type and the action of an entry.
+#[must_use]
+pub fn words(kind: ListKind) -> (&'static str, &'static str) {
+    match kind {
+        ListKind::Tools => ("Tool", "call"),
+        ListKind::Prompts => ("Prompt", "get"),
+        ListKind::Resources | ListKind::Templates => ("Resource", "read"),
+    }
+}
+
+/// The name of an entity of this type. `None` never happens for the types of the schema.
+#[must_use]
+pub fn uid(type_name: &str, id: &str) -> Option<EntityUid> {
+    let type_name: EntityTypeName = type_name.parse().ok()?;
+    Some(EntityUid::from_type_name_and_id(type_name, EntityId::new(id)))
+}
+
+/// The id of an entry.
+#[must_use]
+pub fn entry_id(backend: &str, name: &str) -> String {
+    format!("{backend}/{name}")
+}
+
+/// A caller and an entry with all that belongs to them.
+#[derive(Clone, Debug)]
+pub struct Parties {
+    /// The caller.
+    pub principal: EntityUid,
+    /// What it wants to do.
+    pub action: EntityUid,
+    /// To what.
+    pub resource: EntityUid,
+    /// Both, with their attributes and what they belong to.
+    pub entities: Entities,
+}
+
+impl Parties {
+    /// The parties of a request. `None` if Cedar cannot hold them, so that nothing is permitted.
+    #[must_use]
+    pub fn new(caller: &Caller, entry: &EntryRef<'_>, known: &Known<'_>) -> Option<Self> {
+        let (type_name, action) = words(entry.kind);
+        let (user, user_parents) = user(caller, known)?;
+        let resource = uid(type_name, &entry_id(entry.backend, entry.name))?;
+        let backend = uid("Backend", entry.backend)?;
+        let attributes = attributes(entry, known);
+        let mut all = vec![user.clone(), Entity::with_uid(backend.clone())];
+        all.extend(user_parents.into_iter().map(Entity::with_uid));
+        all.push(Entity::new(resource.clone(), attributes, HashSet::from([backend])).ok()?);
+        let entities = Entities::from_entities(all, None).ok()?;
+        Some(Self { principal: user.uid(), action: uid("Action", action)?, resource, entities })
+    }
+}
+
+fn user(caller: &Caller, known: &Known<'_>) -> Option<(Entity, HashSet<EntityUid>)> {
+    let identity = caller.identity();
+    let standing = identity.standing.as_deref();
+    let groups = standing.map_or(&[][..], |standing| &standing.groups);
+    let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+    let attributes = HashMap::from([
+        ("name".to_owned(), text(caller.principal().as_str())),
+        ("trust".to_owned(), text(identity.trust().word())),
+        ("proof".to_owned(), text(identity.proof.word())),
+        ("transport".to_owned(), text(identity.transport)),
+        ("roles".to_owned(), texts(known.roles)),
+        ("groups".to_owned(), texts(groups)),
+        ("scopes".to_owned(), texts(scopes)),
+    ]);
+    let roles = known.roles.iter().filter_map(|role| uid("Role", role));
+    let parents: HashSet<EntityUid> = roles.chain(groups.iter().filter_map(|group| uid("Group", group))).collect();
+    let user = Entity::new(uid("User", caller.principal().as_str())?, attributes, parents.clone()).ok()?;
+    Some((user, parents))
+}
+
+fn attributes(entry: &EntryRef<'_>, known: &Known<'_>) -> HashMap<String, RestrictedExpression> {
+    let name = if matches!(entry.kind, ListKind::Resources | ListKind::Templates) { "uri" } else { "name" };
+    let mut all = HashMap::from([(name.to_owned(), text(entry.name)), ("backend".to_owned(), text(entry.backend))]);
+    if entry.kind == ListKind::Tools {
+        all.insert("trust".to_owned(), text(known.trust));
+        all.insert("categories".to_owned(), texts(&known.categories));
+        all.insert("permissions".to_owned(), texts(&known.permissions));
+        // What MCP has a client assume where a tool does not say it.
+        for (attribute, hint, assumed) in [
+            ("readOnly", "readOnlyHint", false),
+            ("destructive", "destructiveHint", true),
+            ("idempotent", "idempotentHint", false),
+            ("openWorld", "openWorldHint", true),
+        ] {
+            let said = entry.definition.and_then(|definition| {
+                json::path(definition, &["annotations", hint]).map(|span| span.of(definition) == b"true")
+            });
+            all.insert(attribute.to_owned(), RestrictedExpression::new_bool(said.unwrap_or(assumed)));
+        }
+    }
+    all
+}
+
+/// The context of a request. `arguments` are those that policies look at.
+#[must_use]
+pub fn context(arguments: Vec<(String, RestrictedExpression)>, around: &Circumstances) -> Option<Context> {
+    let mut pairs = vec![
+        ("arguments".to_owned(), RestrictedExpression::new_record(arguments).ok()?),
+        ("now".to_owned(), RestrictedExpression::new_datetime(instant(around.unix_ms))),
+    ];
+    if let Some(address) = around.address {
+        pairs.push(("address".to_owned(), RestrictedExpression::new_ip(address.to_string())));
+    }
+    Context::from_pairs(pairs).ok()
+}
+
+/// A time as Cedar reads it.
+fn instant(unix_ms: u64) -> String {
+    signalbox_wire::timestamp::rfc3339_millis(unix_ms)
+}
+
+fn text(value: &str) -> RestrictedExpression {
+    RestrictedExpression::new_string(value.to_owned())
+}
+
+fn texts(values: &[Box<str>]) -> RestrictedExpression {
+    RestrictedExpression::new_set(values.iter().map(|value| text(value)))
+}

@@ -1,0 +1,39 @@
+//! What decides which entries callers see, and how sessions are told that lists changed.
+
+use crate::gateway::Gateway;
+use signalbox_engine::Event;
+use signalbox_engine::catalog::{Changed, ViewKey, Visibility};
+use std::sync::Arc;
+
+impl Gateway {
+    /// Has this decide which entries callers see. The first one given stays.
+    pub fn show_by(&self, visibility: Arc<dyn Visibility>) {
+        let _ = self.visibility.set(visibility);
+    }
+
+    /// What decides which entries callers see; `None` while everybody sees everything.
+    #[must_use]
+    pub fn visibility(&self) -> Option<&dyn Visibility> {
+        self.visibility.get().map(|visibility| &**visibility).filter(|visibility| !visibility.is_open())
+    }
+
+    /// Tells clients to read their lists again, because callers may now see other entries.
+    pub fn visibility_changed(&self) {
+        let changed = Changed { tools: true, prompts: true, resources: true };
+        self.tell_lists_changed(changed, None);
+    }
+
+    /// Tells sessions that lists changed: all of them, or those that see the lists of this view.
+    pub(crate) fn tell_lists_changed(&self, changed: Changed, view: Option<&ViewKey>) {
+        if !changed.any() {
+            return;
+        }
+        for session in self.sessions.all() {
+            let sees = |view: &ViewKey| view.caps.is_bare() || session.sees(&view.caps);
+            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| *whose == session.principal);
+            if view.is_none_or(|view| own(view) && sees(view)) {
+                session.handle(Event::ListsChanged { changed });
+            }
+        }
+    }
+}

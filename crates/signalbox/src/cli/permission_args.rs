@@ -1,0 +1,130 @@
+//! The command lines of `signalbox switch` and `signalbox policy`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use signalbox_engine::catalog::ListKind;
+use std::path::PathBuf;
+
+/// What is shown below the help of `signalbox switch`.
+pub const SWITCH_HELP: &str = "\
+What is switched off disappears from every list, and a call of it is refused with -32005 (4510 or 4230 on 2026-07-28) before \
+anything else is looked at. It holds for all running processes of the data folder at once, and for those that start later, \
+until it is lifted. `[kill_switch]` in the configuration does the same.
+
+Examples:
+  signalbox switch kill files/write_file --reason 'it lost data'
+  signalbox switch kill files
+  signalbox switch quarantine 'crm/*'
+  signalbox switch kill --principal 'user:eve'
+  signalbox switch list
+  signalbox switch lift files/write_file";
+
+/// What is shown below the help of `signalbox policy`.
+pub const POLICY_HELP: &str = "\
+Tools are written BACKEND/NAME. What is known of them comes from the lists that were kept last. `test` reads cases from a TOML \
+file: [[case]] with principal, roles, tool, arguments (a table), expect (allow, ask, deny or hide) and, if wanted, policy.
+
+Examples:
+  signalbox policy check
+  signalbox policy explain files/write_file --as user:ada --arguments '{\"path\": \"/tmp/x\"}'
+  signalbox policy who files/write_file
+  signalbox policy test policies/cases.toml";
+
+/// Commands about what is switched off.
+#[derive(Debug, Subcommand)]
+pub enum SwitchCommand {
+    /// Show what is switched off or in quarantine
+    List,
+    /// Switch a tool, a backend or a caller off
+    Kill(SwitchArgs),
+    /// Put a tool, a backend or a caller aside until somebody has looked at it
+    Quarantine(SwitchArgs),
+    /// Switch something on again
+    Lift(SwitchArgs),
+}
+
+/// Arguments of `switch kill`, `quarantine` and `lift`.
+#[derive(Debug, Clone, Args)]
+pub struct SwitchArgs {
+    /// Pattern BACKEND or BACKEND/NAME with * and ?; with --principal a pattern of callers
+    pub pattern: String,
+    /// The pattern means callers
+    #[arg(long)]
+    pub principal: bool,
+    /// Why, for those who call it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub reason: String,
+}
+
+/// Commands about permissions.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Check roles and policies, and name what nothing has
+    Check,
+    /// Say what would be decided about a call, and which role or policy decides
+    Explain(ExplainArgs),
+    /// Show who may use a tool: the users and roles of the configuration
+    Who(WhoArgs),
+    /// Hold permissions against a file of expected decisions
+    Test {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// Arguments of `policy explain`.
+#[derive(Debug, Clone, Args)]
+pub struct ExplainArgs {
+    /// What is used, as BACKEND/NAME
+    pub entry: String,
+    /// What it is
+    #[arg(long, value_enum, default_value = "tool")]
+    pub kind: EntryKind,
+    /// The principal who calls
+    #[arg(long = "as", value_name = "PRINCIPAL", default_value = "anonymous")]
+    pub principal: String,
+    /// A role of the caller, besides those of the configuration; may be repeated
+    #[arg(long, value_name = "ROLE")]
+    pub role: Vec<String>,
+    /// A group of the caller; may be repeated
+    #[arg(long, value_name = "GROUP")]
+    pub group: Vec<String>,
+    /// The arguments, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub arguments: Option<String>,
+}
+
+/// Arguments of `policy who`.
+#[derive(Debug, Clone, Args)]
+pub struct WhoArgs {
+    /// What is used, as BACKEND/NAME
+    pub entry: String,
+    /// What it is
+    #[arg(long, value_enum, default_value = "tool")]
+    pub kind: EntryKind,
+    /// The arguments, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub arguments: Option<String>,
+}
+
+/// What can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EntryKind {
+    /// A tool.
+    Tool,
+    /// A prompt.
+    Prompt,
+    /// A resource.
+    Resource,
+}
+
+impl EntryKind {
+    /// The list that it is in.
+    #[must_use]
+    pub fn list(self) -> ListKind {
+        match self {
+            Self::Tool => ListKind::Tools,
+            Self::Prompt => ListKind::Prompts,
+            Self::Resource => ListKind::Resources,
+        }
+    }
+}

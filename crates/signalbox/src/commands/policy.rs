@@ -1,0 +1,186 @@
+//! `signalbox policy`: checks permissions, and says what they would decide.
+
+use crate::cli::{ExplainArgs, Global, PolicyCommand, WhoArgs};
+use crate::failure::Failure;
+use crate::output;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signalbox_assembly::name_check;
+use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
+use signalbox_config::{Config, Overrides};
+use signalbox_control::table;
+use signalbox_engine::catalog::ListKind;
+use signalbox_runtime::clock::unix_millis;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Does it.
+pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<ExitCode, Failure> {
+    let config = super::load(global, Overrides::default())?.config;
+    match command {
+        PolicyCommand::Check => check(global, &config),
+        PolicyCommand::Explain(args) => explain(global, &config, &args),
+        PolicyCommand::Who(args) => who(global, &config, &args),
+        PolicyCommand::Test { file } => test(global, &config, &file),
+    }
+}
+
+fn check(global: &Global, config: &Config) -> Result<ExitCode, Failure> {
+    let warnings = name_check::policy_doubts(config, &name_check::kept_catalog(config));
+    let rules = &config.permissions;
+    let policies = rules.policies.as_ref().map_or(0, |folder| folder.policies.rules().len());
+    if global.json {
+        let told = json!({"roles": rules.roles.len(), "policies": policies, "warnings": warnings});
+        output::result(&format!("{told}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text: String = warnings.iter().map(|warning| format!("warning: {}\n", table::harmless(warning))).collect();
+    text.push_str(&format!("{} and {} are fine\n", counted(rules.roles.len(), "role"), counted_policies(policies)));
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+fn counted_policies(count: usize) -> String {
+    if count == 1 { "1 policy".to_owned() } else { format!("{count} policies") }
+}
+
+fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    let arguments = arguments(args.arguments.as_deref())?;
+    let who = Supposed { principal: args.principal.clone(), roles: args.role.clone(), groups: args.group.clone() };
+    let trial = PermissionTrial::new(config)?;
+    let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
+    if global.json {
+        output::result(&format!("{}\n", shown(&tried)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines = [
+        ("verdict", tried.verdict.to_owned()),
+        ("listed", if tried.listed { "yes" } else { "no" }.to_owned()),
+        ("decided by", tried.policy.clone().unwrap_or_else(|| "-".to_owned())),
+        ("why", if tried.reason.is_empty() { "-".to_owned() } else { tried.reason.clone() }),
+    ];
+    let text: String = lines.iter().map(|(name, value)| format!("{name:<12}{}\n", table::harmless(value))).collect();
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(tried: &Tried) -> Value {
+    json!({"verdict": tried.verdict, "listed": tried.listed, "policy": tried.policy, "reason": tried.reason})
+}
+
+fn arguments(text: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(text) = text else { return Ok(None) };
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(_)) => Ok(Some(text.as_bytes().to_vec())),
+        Ok(_) => Err(Failure::Usage("--arguments must be a JSON object".to_owned())),
+        Err(error) => Err(Failure::Usage(format!("--arguments is not JSON: {error}"))),
+    }
+}
+
+fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Failure> {
+    let arguments = arguments(args.arguments.as_deref())?;
+    let trial = PermissionTrial::new(config)?;
+    let user = |(name, _): &(String, signalbox_config::Member)| {
+        (format!("user {name}"), Supposed { principal: name.clone(), ..Supposed::default() })
+    };
+    let role = |name: &String| (format!("role {name}"), Supposed { roles: vec![name.clone()], ..Supposed::default() });
+    let users = config.auth.users.iter().chain(&config.auth.groups).flat_map(|(_, member)| &member.roles);
+    let roles: BTreeSet<&String> = config.permissions.roles.iter().map(|(name, _)| name).chain(users).collect();
+    let all = config.auth.users.iter().map(user).chain(roles.into_iter().map(role));
+    let all = all.chain([("anybody else".to_owned(), Supposed::default())]);
+    let decided = |(label, who): (String, Supposed)| {
+        let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
+        (label, tried)
+    };
+    let rows: Vec<(String, Tried)> = all.map(decided).collect();
+    if global.json {
+        let row = |(label, tried): &(String, Tried)| json!({"who": label, "decision": shown(tried)});
+        output::result(&format!("{}\n", Value::from(rows.iter().map(row).collect::<Vec<_>>())))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let row = |(label, tried): &(String, Tried)| {
+        let policy = tried.policy.as_deref().unwrap_or("-");
+        vec![table::harmless(label), tried.verdict.to_owned(), table::harmless(policy), table::harmless(&tried.reason)]
+    };
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
+    output::result(&table::render(&["WHO", "VERDICT", "DECIDED BY", "WHY"], &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A file of expected decisions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cases {
+    case: Vec<Case>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    principal: String,
+    #[serde(default)]
+    roles: Vec<String>,
+    #[serde(default)]
+    groups: Vec<String>,
+    tool: String,
+    #[serde(default)]
+    arguments: Value,
+    expect: String,
+    policy: Option<String>,
+}
+
+fn test(global: &Global, config: &Config, file: &Path) -> Result<ExitCode, Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::File { path: file.to_owned(), error })?;
+    let cases: Cases =
+        toml::from_str(&text).map_err(|error| Failure::Usage(format!("{}: {}", file.display(), error.message())))?;
+    let trial = PermissionTrial::new(config)?;
+    let mut failed = Vec::new();
+    for case in &cases.case {
+        let who =
+            Supposed { principal: case.principal.clone(), roles: case.roles.clone(), groups: case.groups.clone() };
+        let arguments = case.arguments.is_object().then(|| case.arguments.to_string().into_bytes());
+        let tried = trial.decide(&who, ListKind::Tools, &case.tool, arguments.as_deref(), unix_millis());
+        let other = case.policy.as_ref().is_some_and(|policy| tried.policy.as_ref() != Some(policy));
+        if tried.verdict != case.expect || other {
+            failed.push(
+                json!({"case": title(case), "expected": case.expect, "policy": case.policy, "found": shown(&tried)}),
+            );
+        }
+    }
+    if global.json {
+        output::result(&format!("{}\n", json!({"cases": cases.case.len(), "failed": failed})))?;
+    } else {
+        let line = |failure: &Value| {
+            let found = &failure["found"];
+            let word = |value: &Value| table::harmless(value.as_str().unwrap_or("-"));
+            format!(
+                "{}: expected {}, found {} by {} {}\n",
+                word(&failure["case"]),
+                word(&failure["expected"]),
+                word(&found["verdict"]),
+                word(&found["policy"]),
+                word(&found["reason"])
+            )
+        };
+        let mut text: String = failed.iter().map(line).collect();
+        text.push_str(&format!(
+            "{} of {} as expected\n",
+            cases.case.len() - failed.len(),
+            counted(cases.case.len(), "case")
+        ));
+        output::result(&text)?;
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn title(case: &Case) -> String {
+    if case.name.is_empty() { format!("{} of {}", case.tool, case.principal) } else { case.name.clone() }
+}

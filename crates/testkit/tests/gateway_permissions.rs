@@ -1,0 +1,208 @@
+//! Who may see and use what, at a real gateway.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::fixture::ServedEra;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{call, child, eventually, signalbox, text};
+
+const VERSION: &str = "2025-06-18";
+
+/// A gateway whose callers have to prove who they are, with these permissions.
+fn config(permissions: &str) -> String {
+    format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n{permissions}\n{}",
+        child("one", ServedEra::Old, "").unwrap()
+    )
+}
+
+const ROLES: &str = "[roles.reader]\npermissions = ['tools.read']\n[roles.user]\nallow = ['one/greet', 'one/count']\n\
+                     [roles.writer]\n[auth.users.'key:ada']\nroles = ['writer']\n[auth.users.'key:bob']\nroles = ['user']\n\
+                     [auth.users.'key:carl']\nroles = ['reader']\n";
+
+async fn session(gateway: &GatewayProcess, name: &str) -> HttpClient {
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned();
+    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let begin = async || client.clone().initialize(VERSION, json!({})).await.ok();
+    eventually("the key is known", begin).await.unwrap()
+}
+
+async fn ask(client: &HttpClient, method: &str, params: Value) -> Value {
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    client.post(&request).await.unwrap().message().unwrap()
+}
+
+async fn greet(client: &HttpClient) -> Value {
+    client.post(&call(1, "greet", &json!({"name": "Ada"})).to_string()).await.unwrap().message().unwrap()
+}
+
+async fn tools(client: &HttpClient) -> Vec<String> {
+    let listed = ask(client, "tools/list", json!({})).await;
+    let names = listed["result"]["tools"].as_array().unwrap().iter();
+    names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// NO-2, T25: lists and calls agree for each role; who may not see a tool is told that there is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_2_each_role_sees_and_uses_its_own_tools() {
+    let gateway = GatewayProcess::serve(&config(ROLES)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, bob) = (session(&gateway, "ada").await, session(&gateway, "bob").await);
+    let (carl, eve) = (session(&gateway, "carl").await, session(&gateway, "eve").await);
+    let all = tools(&ada).await;
+    assert!(all.len() > 2 && text(&greet(&ada).await).is_some());
+    let mut few = tools(&bob).await;
+    few.sort();
+    assert_eq!(few, ["count", "greet"]);
+    assert!(text(&greet(&bob).await).is_some());
+    let other = all.iter().find(|name| !few.contains(name)).unwrap();
+    let hidden = ask(&bob, "tools/call", json!({"name": other, "arguments": {}})).await;
+    let nothing = ask(&bob, "tools/call", json!({"name": "nothing", "arguments": {}})).await;
+    assert_eq!(hidden["error"]["code"], nothing["error"]["code"]);
+    assert_eq!(hidden["error"]["data"], nothing["error"]["data"]);
+    assert_eq!(hidden["error"]["message"], format!("Unknown tool: {other}"));
+    assert_eq!(tools(&carl).await, all);
+    let denied = greet(&carl).await;
+    assert_eq!((&denied["error"]["code"], &denied["error"]["data"]["policy"]), (&json!(-32003), &json!("role:reader")));
+    assert!(tools(&eve).await.is_empty() && greet(&eve).await["error"]["data"]["reason"] == "unknown_tool");
+}
+
+/// `[permissions] reveal`: the documents' answers for what is not listed.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_2_what_is_hidden_can_be_told() {
+    let text = config(&format!("[permissions]\nreveal = true\n{ROLES}"));
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    gateway.ready().await.unwrap();
+    let eve = session(&gateway, "eve").await;
+    assert!(tools(&eve).await.is_empty());
+    let denied = greet(&eve).await;
+    assert_eq!((&denied["error"]["code"], &denied["error"]["data"]["reason"]), (&json!(-32003), &json!("denied")));
+}
+
+/// NO-9, NO-11: from the command line and from the file, at once, and hidden from lists; a restart keeps it.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_9_a_tool_and_a_caller_are_switched_off_at_once() {
+    let gateway = GatewayProcess::serve(&config("")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, eve) = (session(&gateway, "ada").await, session(&gateway, "eve").await);
+    assert!(text(&greet(&ada).await).is_some());
+    let data = gateway.data_dir();
+    signalbox(&data, &["switch", "kill", "one/greet", "--reason", "it is rude"]).await.unwrap();
+    let killed = greet(&ada).await;
+    assert_eq!((&killed["error"]["code"], &killed["error"]["data"]["reason"]), (&json!(-32005), &json!("killed")));
+    assert_eq!(killed["error"]["message"], "`greet` is switched off: it is rude");
+    assert!(!tools(&ada).await.contains(&"greet".to_owned()));
+    signalbox(&data, &["switch", "quarantine", "--principal", "key:eve"]).await.unwrap();
+    let aside = ask(&eve, "tools/list", json!({})).await;
+    assert_eq!(aside["error"]["data"]["reason"], "quarantined", "{aside}");
+    let listed: Value = serde_json::from_str(&signalbox(&data, &["switch", "list", "--json"]).await.unwrap()).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    signalbox(&data, &["switch", "lift", "one/greet"]).await.unwrap();
+    assert!(text(&greet(&ada).await).is_some() && tools(&ada).await.contains(&"greet".to_owned()));
+    std::fs::write(gateway.config_file(), config("[kill_switch]\nbackends = ['one']\n")).unwrap();
+    signalbox(&data, &["reload"]).await.unwrap();
+    assert_eq!(greet(&ada).await["error"]["code"], -32005);
+    assert!(tools(&ada).await.is_empty());
+}
+
+/// G-13: policies in Cedar judge the arguments, name themselves, and are taken over while the gateway runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_13_policies_judge_arguments_and_are_reloaded_whole() {
+    let gateway = GatewayProcess::serve(&config("")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    let folder = gateway.config_file().parent().unwrap().join("policies");
+    std::fs::create_dir(&folder).unwrap();
+    let policy = "@id(\"all\") permit(principal, action, resource);\n@id(\"no eve\") @reason(\"Eve is not greeted\")\n\
+                  forbid(principal, action == Action::\"call\", resource == Tool::\"one/greet\") when { context.arguments.name == \"Eve\" };";
+    std::fs::write(folder.join("a.cedar"), policy).unwrap();
+    std::fs::write(gateway.config_file(), config("[permissions]\npolicies = 'policies'\n")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    let named = async |name: Value| {
+        let arguments = json!({"name": name});
+        ada.post(&call(1, "greet", &arguments).to_string()).await.unwrap().message().unwrap()
+    };
+    assert!(text(&named(json!("Ada")).await).is_some() && tools(&ada).await.contains(&"greet".to_owned()));
+    let denied = named(json!("Eve")).await;
+    assert_eq!(denied["error"]["data"]["policy"], "no eve", "{denied}");
+    assert_eq!(denied["error"]["message"], "Eve is not greeted");
+    let erring = named(Value::Null).await;
+    assert_eq!((&erring["error"]["code"], &erring["error"]["data"]["policy"]), (&json!(-32003), &json!("no eve")));
+    // A folder that cannot be used changes nothing.
+    std::fs::write(folder.join("b.cedar"), "permit(principal").unwrap();
+    assert!(signalbox(&gateway.data_dir(), &["reload"]).await.is_err());
+    assert_eq!(named(json!("Eve")).await["error"]["data"]["policy"], "no eve");
+    std::fs::write(folder.join("b.cedar"), "forbid(principal, action, resource in Backend::\"one\");").unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    assert!(tools(&ada).await.is_empty() && named(json!("Ada")).await["error"]["data"]["reason"] == "unknown_tool");
+}
+
+/// Ask a human: by the command line, released, refused and expired; the caller itself may not decide.
+#[tokio::test(flavor = "multi_thread")]
+async fn t34_somebody_is_asked_and_decides() {
+    let roles = "[permissions]\nask_timeout = '2m'\n[roles.user]\nask = ['one/greet']\n[auth.users.'key:ada']\nroles = ['user', 'approver']\n\
+                 [auth.users.'key:bob']\nroles = ['approver']\n";
+    let gateway = GatewayProcess::serve(&config(roles)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let data = gateway.data_dir();
+    let ada = session(&gateway, "ada").await;
+    let held = async || {
+        let list = signalbox(&data, &["hold", "list", "--json"]).await.unwrap();
+        let list: Value = serde_json::from_str(&list).unwrap();
+        list["holds"].as_array().filter(|all| !all.is_empty()).map(|all| all[0]["id"].to_string())
+    };
+    let calling = tokio::spawn({
+        let ada = ada.clone();
+        async move { greet(&ada).await }
+    });
+    let id = eventually("the call is held", held).await.unwrap();
+    signalbox(&data, &["hold", "release", &id]).await.unwrap();
+    assert!(text(&calling.await.unwrap()).is_some());
+    let calling = tokio::spawn({
+        let ada = ada.clone();
+        async move { greet(&ada).await }
+    });
+    let id = eventually("the call is held", held).await.unwrap();
+    signalbox(&data, &["hold", "refuse", &id, "--reason", "not today"]).await.unwrap();
+    let refused = calling.await.unwrap();
+    assert_eq!((&refused["error"]["code"], &refused["error"]["data"]["reason"]), (&json!(-32003), &json!("denied")));
+    assert_eq!(refused["error"]["message"], "somebody refused it: not today");
+    let calling = tokio::spawn({
+        let ada = ada.clone();
+        async move { greet(&ada).await }
+    });
+    let id = eventually("the call is held", held).await.unwrap();
+    let url = format!("http://{}", gateway.address());
+    let as_key = async |name: &str, id: &str| {
+        let key = signalbox(&data, &["keys", "new", name]).await.unwrap().trim().to_owned();
+        let release = async || {
+            let done = signalbox(&data, &["--url", &url, "--key", &key, "hold", "release", id]).await;
+            match done {
+                Ok(_) => Some(String::new()),
+                Err(error) if error.to_string().contains("cannot decide about it") => Some(error.to_string()),
+                Err(_) => None,
+            }
+        };
+        eventually("the key is known", release).await.unwrap()
+    };
+    assert!(as_key("ada", &id).await.contains("whoever made a call cannot decide about it"));
+    assert_eq!(as_key("bob", &id).await, "");
+    assert!(text(&calling.await.unwrap()).is_some());
+}
+
+/// Shadow mode decides and records, and stops nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn shadow_mode_stops_nothing_and_records_what_it_would_have_stopped() {
+    let text_of = config(&format!("[permissions]\nmode = 'shadow'\n{ROLES}"));
+    let gateway = GatewayProcess::serve(&text_of).await.unwrap();
+    gateway.ready().await.unwrap();
+    let eve = session(&gateway, "eve").await;
+    assert!(!tools(&eve).await.is_empty() && text(&greet(&eve).await).is_some());
+    let recorded = async || {
+        let shown =
+            signalbox(&gateway.data_dir(), &["tape", "export", "last", "-o", "-", "--format", "jsonl"]).await.ok()?;
+        shown.contains("would_deny").then_some(())
+    };
+    eventually("the decision is on the tape", recorded).await.unwrap();
+}
