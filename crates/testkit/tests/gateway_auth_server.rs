@@ -207,19 +207,6 @@ fn pair(answer: &HttpAnswer) -> (String, String) {
     (text("access_token"), text("refresh_token"))
 }
 
-/// A program on loopback that takes whatever a browser brings, and returns where.
-async fn listening_back() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let back = format!("http://{}/callback", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nback").await;
-        }
-    });
-    back
-}
-
 /// npm `oidc-provider` as the provider of people, in its own pages.
 async fn signs_in_by_the_provider(browser: bool) {
     let (address, provider) = (free_address().unwrap(), free_address().unwrap());
@@ -250,7 +237,7 @@ async fn signs_in_by_the_provider(browser: bool) {
     let up = async || http.get("/readyz").await.ok().filter(|answer| answer.status == 200);
     eventually("the gateway is ready", up).await.unwrap();
     let mut visitor = Visitor::register(http, format!("http://{address}/mcp")).await;
-    visitor.back = listening_back().await;
+    visitor.back = clients::listening_back().await.unwrap();
     let mut variables = vec![("MCP_TEST_PROVIDER", "1")];
     variables.extend(browser.then_some(("MCP_TEST_BROWSER", "1")));
     let url = format!("http://{address}{}", visitor.authorize_path());
