@@ -9,6 +9,7 @@ pub mod authorization;
 pub mod backend_auth;
 mod baseline;
 mod builtin_backend;
+pub mod call_metrics;
 pub mod data_dir;
 pub mod key_file;
 pub mod live;
@@ -18,6 +19,7 @@ pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
+pub mod process_memory;
 pub mod recording;
 pub mod reload;
 pub mod seal;

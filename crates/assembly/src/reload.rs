@@ -189,6 +189,7 @@ impl Reloader {
             recording.withhold(builtin_backend::withheld(&next));
         }
         self.app.limits.replace(assemble::rates(&next));
+        self.app.calls.follow(&next);
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

@@ -29,6 +29,7 @@ pub mod locate;
 pub mod otel;
 mod outbound;
 pub mod path;
+pub mod performance;
 pub mod play;
 mod priority;
 pub mod rate_limits;
@@ -63,6 +64,7 @@ pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
+pub use performance::Performance;
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates};
 pub use record::{BaselineConfig, Record};
@@ -92,6 +94,8 @@ pub struct Config {
     pub auth: Auth,
     /// How often callers may call.
     pub rate_limits: RateLimits,
+    /// What is warned about in metrics, and under which further names they are shown.
+    pub performance: Performance,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -207,6 +211,7 @@ struct Settings {
     seal: Seal,
     auth: Auth,
     rate_limits: RateLimits,
+    performance: Performance,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -245,6 +250,7 @@ impl Config {
             seal: settings.seal,
             auth: settings.auth,
             rate_limits: settings.rate_limits,
+            performance: settings.performance,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

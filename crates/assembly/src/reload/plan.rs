@@ -44,6 +44,7 @@ const LIVE: &[Live] = &[
     live!("auth.default_trust", auth.default_trust),
     live!("auth.max_sessions", auth.max_sessions),
     live!("mcp.protocol.rate_limits", rate_limits),
+    live!("mcp.protocol.performance", performance),
 ];
 
 /// A setting that is fixed at the start.
