@@ -25,6 +25,7 @@ pub mod reload;
 pub mod seal;
 pub mod seal_folder;
 pub mod signals;
+mod signing_keys;
 pub mod tape_backend;
 pub mod tape_to_file;
 pub mod user_file;

@@ -444,6 +444,48 @@ async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     }
 }
 
+/// The keys in use, the one that signs first.
+async fn kids(http: &HttpClient) -> Vec<String> {
+    let keys = document(&http.get("/auth/jwks").await.unwrap());
+    keys["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// As if this file had been written an hour ago.
+fn age(path: &Path) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_signing_keys_are_rotated_and_tokens_of_the_former_key_are_good_to_their_end() {
+    let more = "access_lifetime = 1800\nkey_lifetime = 3000";
+    let gateway = gateway(more).await;
+    let visitor = Visitor::new(&gateway).await;
+    let (before, refresh) = visitor.tokens().await;
+    let first = kids(&visitor.http).await;
+    assert_eq!(first.len(), 1);
+    let folder = gateway.data_dir().join("auth");
+    age(&folder.join("server.key"));
+    let (after, _) = pair(&visitor.refresh(&refresh).await);
+    let both = kids(&visitor.http).await;
+    assert_eq!((both.len(), &both[1]), (2, &first[0]), "the former key is still published");
+    for token in [&before, &after] {
+        assert_eq!(visitor.greet(token).await.status, 200);
+    }
+    let former = folder.join("server.former.key");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&former).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // The next process knows both.
+    let address = gateway.address();
+    let again = GatewayProcess::serve_at(address, gateway.stop().await.unwrap(), &config(more)).await.unwrap();
+    again.ready().await.unwrap();
+    assert_eq!((kids(&visitor.http).await, visitor.greet(&before).await.status), (both.clone(), 200));
+    age(&again.data_dir().join("auth/server.former.key"));
+    assert_eq!(kids(&visitor.http).await, both[..1]);
+    assert_eq!((visitor.greet(&before).await.status, visitor.greet(&after).await.status), (401, 200));
+    assert!(!again.data_dir().join("auth/server.former.key").exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_who_is_removed_takes_all_tokens_along() {
     let gateway = gateway("").await;
