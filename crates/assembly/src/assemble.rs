@@ -1,5 +1,6 @@
 //! From a configuration to a gateway that is ready to start.
 
+use crate::call_metrics::CallMetrics;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
@@ -87,6 +88,8 @@ pub struct App {
     pub gateway: Arc<Gateway>,
     /// Counts per method.
     pub metrics: Arc<MethodMetrics>,
+    /// Counts per tool, and durations of operations.
+    pub calls: Arc<CallMetrics>,
     /// Knows the child processes.
     pub reaper: Reaper,
     /// Where messages are held for a person.
@@ -162,9 +165,10 @@ pub fn assemble(
         backends.push(demo(config, &settings)?);
     }
     let metrics = Arc::new(MethodMetrics::default());
+    let calls = CallMetrics::new(config);
     let live = Live::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
-    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone(), Arc::new(ExchangeLog)];
+    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), calls.clone(), live.clone(), Arc::new(ExchangeLog)];
     if let Some(recording) = &recording {
         recording.withhold(builtin_backend::withheld(config));
         facts.push(recording.sink());
@@ -197,6 +201,7 @@ pub fn assemble(
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
+    calls.attach(&gateway);
     if let Some(recording) = &recording {
         recording.follow(&gateway);
     }
@@ -205,6 +210,7 @@ pub fn assemble(
     Ok(App {
         gateway,
         metrics,
+        calls,
         reaper,
         breakpoints,
         live,

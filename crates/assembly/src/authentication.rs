@@ -194,6 +194,7 @@ impl Authentication {
                 this.refresh_issuers();
                 if let Some(server) = &this.server {
                     server.refresh_users();
+                    server.renew_key();
                 }
                 let ended = gateway.end_lapsed(unix_millis());
                 if ended > 0 {

@@ -8,11 +8,12 @@
 
 use crate::auth_file::FOLDER;
 use crate::openid::OpenId;
+use crate::signing_keys::SigningKeys;
 use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
-    AuthorizationServer, Authorize, Consented, Damaged, Moment, Refusal, Reply, Settings, SignInStep, TokenSigner,
+    AuthorizationServer, Authorize, Consented, Damaged, Moment, Refusal, Reply, Settings, SignInStep,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
@@ -23,8 +24,8 @@ use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, Tok
 use signalbox_oauth::outbound::Outbound;
 use signalbox_oauth::web_address::WebAddress;
 use signalbox_runtime::clock::unix_millis;
-use signalbox_seal::keys::files::{FileError, load_signing_key, save_private, save_signing_key, try_lock};
-use signalbox_seal::{KeyError, SigningKey};
+use signalbox_seal::KeyError;
+use signalbox_seal::keys::files::{FileError, save_private, try_lock};
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
@@ -94,6 +95,9 @@ pub struct Visitor {
 pub struct Authorization {
     server: Arc<AuthorizationServer>,
     issuer: Arc<TokenIssuer>,
+    signing: SigningKeys,
+    /// Held while another key takes over. Whether the last attempt failed, which is told once.
+    stuck: Mutex<bool>,
     tokens: ArcSwapOption<TokenAuthenticator>,
     directory: Arc<ArcSwap<Directory>>,
     outbound: Outbound,
@@ -123,7 +127,8 @@ impl Authorization {
         let settings = settings(auth, server, resource)?;
         let openid = server.openid.as_ref().map(|provider| OpenId::new(provider, &settings.issuer));
         let held = hold(&folder.join("server.lock"))?;
-        let signer = TokenSigner::new(&signing_key(&folder.join("server.key"))?.to_seed()?)?;
+        let signing = SigningKeys::of(&folder, server);
+        let signer = signing.load(SystemTime::now())?;
         let rules = rules(&settings);
         let keys = KeySet::parse(&signer.key_set().to_string(), &rules.algorithms)?;
         let store = folder.join("server.json");
@@ -142,6 +147,8 @@ impl Authorization {
         let this = Self {
             server: Arc::new(server),
             issuer: Arc::new(TokenIssuer::new(rules, keys)),
+            signing,
+            stuck: Mutex::default(),
             tokens: ArcSwapOption::empty(),
             directory: Arc::clone(directory),
             outbound: outbound.clone(),
@@ -179,9 +186,10 @@ impl Authorization {
         self.server.metadata()
     }
 
-    /// The public key.
+    /// The public keys.
     #[must_use]
     pub fn key_set(&self) -> Reply {
+        self.renew_key();
         self.server.key_set()
     }
 
@@ -286,6 +294,7 @@ impl Authorization {
     /// A client asks for tokens.
     pub async fn token(&self, form: &str) -> Reply {
         self.refresh_users();
+        self.renew_key();
         let Some(moment) = moment() else { return unwell() };
         let reply = self.server.token(form, &moment);
         self.settled(reply).await
@@ -321,6 +330,25 @@ impl Authorization {
                 }
             }
             Err(error) => tracing::error!(%error, "keeping the users that were read before"),
+        }
+    }
+
+    /// Signs with another key if it is time for that, and forgets the former one once its tokens are over.
+    pub(crate) fn renew_key(&self) {
+        let mut stuck = self.stuck.lock().unpoisoned();
+        let renewed = self.signing.renewed(SystemTime::now()).and_then(|signer| {
+            let Some(signer) = signer else { return Ok(()) };
+            let keys = KeySet::parse(&signer.key_set().to_string(), &self.issuer.rules.algorithms)?;
+            self.issuer.replace_keys(keys);
+            self.server.replace_signer(signer);
+            if let Some(tokens) = &*self.tokens.load() {
+                tokens.withdraw_keys(&self.issuer);
+            }
+            Ok(())
+        });
+        let was_stuck = std::mem::replace(&mut *stuck, renewed.is_err());
+        if let Some(error) = renewed.err().filter(|_| !was_stuck) {
+            tracing::error!(%error, "the authorization server goes on with the key that signed before");
         }
     }
 
@@ -395,14 +423,6 @@ fn rules(settings: &Settings) -> IssuerRules {
 /// Holds the server's files for this process.
 fn hold(path: &Path) -> Result<File, AuthServerError> {
     try_lock(path)?.ok_or(AuthServerError::Taken)
-}
-
-/// The key that signs tokens, which is made at the first start.
-fn signing_key(path: &Path) -> Result<SigningKey, AuthServerError> {
-    if !path.exists() {
-        save_signing_key(path, &SigningKey::generate()?)?;
-    }
-    Ok(load_signing_key(path)?)
 }
 
 fn moment() -> Option<Moment> {

@@ -193,6 +193,7 @@ impl Reloader {
         self.app.budgets.replace(assemble::budgets(&next));
         tool_labels::take_over(&self.app.labels, &next);
         permissions::take_over(&self.app.permissions, &before, &next, &self.app.gateway);
+        self.app.calls.follow(&next);
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

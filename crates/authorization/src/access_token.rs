@@ -16,6 +16,8 @@ pub struct BadSeed;
 pub struct TokenSigner {
     pair: Ed25519KeyPair,
     kid: String,
+    /// Keys that signed before, and whose tokens may still be good.
+    former: Vec<TokenSigner>,
 }
 
 impl fmt::Debug for TokenSigner {
@@ -32,14 +34,28 @@ impl TokenSigner {
     pub fn new(seed: &[u8]) -> Result<Self, BadSeed> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| BadSeed)?;
         let kid = hashed(&URL_SAFE_NO_PAD.encode(pair.public_key())).chars().take(16).collect();
-        Ok(Self { pair, kid })
+        Ok(Self { pair, kid, former: Vec::new() })
     }
 
-    /// The public key, as a JSON Web Key Set.
+    /// The same, which also knows the tokens of a key that signed before.
+    #[must_use]
+    pub fn after(mut self, former: Self) -> Self {
+        self.former.extend(Some(former).filter(|former| former.kid != self.kid));
+        self
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.former)
+    }
+
+    /// The public keys, as a JSON Web Key Set; the one that signs comes first.
     #[must_use]
     pub fn key_set(&self) -> Value {
-        let x = URL_SAFE_NO_PAD.encode(self.pair.public_key());
-        json!({"keys": [{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": self.kid, "x": x}]})
+        let key = |one: &Self| {
+            let x = URL_SAFE_NO_PAD.encode(one.pair.public_key());
+            json!({"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": one.kid, "x": x})
+        };
+        json!({"keys": self.each().map(key).collect::<Vec<_>>()})
     }
 
     /// A token with these claims.
@@ -51,12 +67,15 @@ impl TokenSigner {
         format!("{signed}.{signature}")
     }
 
-    /// The id of a token that this key has signed.
+    /// The id of a token that one of these keys has signed.
     pub(crate) fn id_of(&self, token: &str) -> Option<String> {
         let (signed, signature) = token.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-        let key = UnparsedPublicKey::new(&ED25519, self.pair.public_key().as_ref());
-        key.verify(signed.as_bytes(), &signature).ok()?;
+        let verifies = |one: &Self| {
+            let key = UnparsedPublicKey::new(&ED25519, one.pair.public_key().as_ref());
+            key.verify(signed.as_bytes(), &signature).is_ok()
+        };
+        self.each().find(|one| verifies(one))?;
         let claims = URL_SAFE_NO_PAD.decode(signed.split_once('.')?.1).ok()?;
         let claims: Value = serde_json::from_slice(&claims).ok()?;
         claims.get("jti").and_then(Value::as_str).map(str::to_owned)

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_oauth::client_identity::is_client_metadata_url;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// How long a client's metadata document is good, in milliseconds.
 const DOCUMENT_LIFETIME: u64 = 5 * 60 * 1_000;
@@ -44,7 +44,7 @@ pub enum Authorize {
 #[derive(Debug)]
 pub struct AuthorizationServer {
     pub(crate) settings: Settings,
-    pub(crate) signer: TokenSigner,
+    signer: RwLock<Arc<TokenSigner>>,
     inner: Mutex<Inner>,
 }
 
@@ -77,7 +77,16 @@ impl AuthorizationServer {
             registrations: Attempts::new(20, 3_600),
             fetches: Attempts::new(30, 60),
         };
-        Ok(Self { settings, signer, inner: Mutex::new(inner) })
+        Ok(Self { settings, signer: RwLock::new(Arc::new(signer)), inner: Mutex::new(inner) })
+    }
+
+    pub(crate) fn signer(&self) -> Arc<TokenSigner> {
+        Arc::clone(&self.signer.read().unpoisoned())
+    }
+
+    /// Signs with another key from now on.
+    pub fn replace_signer(&self, signer: TokenSigner) {
+        *self.signer.write().unpoisoned() = Arc::new(signer);
     }
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -96,10 +105,10 @@ impl AuthorizationServer {
         metadata::document(&self.settings)
     }
 
-    /// The public key that verifies its tokens.
+    /// The public keys that verify its tokens.
     #[must_use]
     pub fn key_set(&self) -> Reply {
-        Reply::document(&self.signer.key_set())
+        Reply::document(&self.signer().key_set())
     }
 
     /// What is to be kept now, if that has changed since it was asked last.

@@ -147,7 +147,7 @@ impl AuthorizationServer {
         Ok(Reply::json(
             200,
             &json!({
-                "access_token": self.signer.sign(&claims),
+                "access_token": self.signer().sign(&claims),
                 "token_type": "Bearer",
                 "expires_in": seconds,
                 "refresh_token": refresh,
@@ -171,7 +171,7 @@ impl AuthorizationServer {
         if ours {
             inner.kept.end(id);
             inner.unsaved = true;
-        } else if let Some(id) = self.signer.id_of(token) {
+        } else if let Some(id) = self.signer().id_of(token) {
             let found = inner.kept.grants.values_mut().find_map(|grant| {
                 let at = grant.tokens.iter().position(|(known, _)| *known == id)?;
                 Some(grant.tokens.swap_remove(at))

@@ -22,6 +22,7 @@ mod pipe;
 mod places;
 mod plan;
 mod process;
+mod rates;
 mod record;
 mod replayed;
 mod report;
@@ -59,6 +60,7 @@ usage: signalbox-bench COMMAND
   report    FILE          lines of `NAME BACKEND ROUND JSON` as Markdown tables, and whether the aims are met
   flat      FILE [--no-time]
                           the same lines, and lines of `NAME instructions ERA COUNT`, as a table beside the set-up `base`
+  rates     FILE SHARE    the same lines: calls per second beside the set-up `base`, and whether each has that share of its rate
   record    FILE          the same lines: the set-up `recorded` beside `plain`, and whether S-65 is met
   replayed  FILE          the same lines: the set-up `tape` beside `live`, and whether it is as fast
   places    --url http://ADDR/mcp --command 'PROGRAM ARGUMENT...' --of CALLS [--calls 10000] [--tool echo]
@@ -104,6 +106,7 @@ fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCod
         "hold" => hold::run(&Args::parse(words, hold::FLAGS, hold::SWITCHES)?),
         "report" => report::run(words),
         "flat" => flat::run(words),
+        "rates" => rates::run(words),
         "record" => record::run(words),
         "replayed" => replayed::run(words),
         "places" => places::run(&Args::parse(words, places::FLAGS, &[])?),

@@ -123,6 +123,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key("auth.server.registration", KeyKind::Flag(true), "Let clients register themselves (RFC 7591)."),
     key("auth.server.access_lifetime", seconds(600.0, DAY), "How long an access token is good."),
     key(
+        "auth.server.key_lifetime",
+        KeyKind::Seconds { default: None, max: 3650.0 * DAY },
+        "How long a key signs tokens before another one does; not shorter than `access_lifetime`. By default for good.",
+    ),
+    key(
         "auth.server.openid.issuer",
         KeyKind::Text(""),
         "The exact issuer of an OpenID provider at which people may sign in. They call as `user:openid:SUBJECT`.",

@@ -19,6 +19,8 @@ pub struct AuthServer {
     pub registration: bool,
     /// How long an access token is good.
     pub access_lifetime: Duration,
+    /// After which time another key signs tokens, if ever.
+    pub key_lifetime: Option<Duration>,
     /// How long a refresh token is good that nobody uses.
     pub refresh_lifetime: Duration,
     /// The OpenID provider at which people may sign in.
@@ -58,9 +60,15 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<AuthServer>, ConfigError
         issuer: issuer.map(|text| text.value),
         registration: table.flag("registration")?,
         access_lifetime: table.duration("access_lifetime")?,
+        key_lifetime: table.seconds("key_lifetime")?,
         refresh_lifetime: table.duration("refresh_lifetime")?,
         openid: openid(&table.table("openid")?)?,
     };
+    if server.key_lifetime.is_some_and(|lifetime| lifetime < server.access_lifetime) {
+        return Err(
+            table.key_error("key_lifetime", Problem::BadHiddenValue("a time not shorter than `access_lifetime`"))
+        );
+    }
     Ok(table.flag("enabled")?.then_some(server))
 }
 

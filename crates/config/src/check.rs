@@ -5,7 +5,8 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
 use super::{
-    Gateway, LogLevel, Settings, auth, otel, outbound, permissions, rate_limits, record, rules, seal, tls, tool_labels,
+    Gateway, LogLevel, Settings, auth, otel, outbound, performance, permissions, rate_limits, record, rules, seal, tls,
+    tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth::oauth_desk::CALLBACK;
@@ -50,6 +51,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let section = |name: &str| !faults.within(&[name]);
     let (mcp, recorded, ruled) = (section("mcp"), section("record"), section("rules") && section("gateway"));
     let (sealed, proved) = (section("seal"), section("mcp") && section("auth"));
+    let metered = section("mcp") && section("gateway");
     let security = faults.take(protocol.table("security"))?;
     let auth = proved.then(|| faults.take(whole("auth").and_then(|table| auth::check(&table, &security)))).flatten();
     let required = auth.as_ref().is_some_and(|auth| auth.required);
@@ -67,6 +69,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let tool_labels = if faults.within(&["tools"]) { None } else { faults.take(tool_labels) };
     let permitted = [&["permissions"][..], &["roles"], &["kill_switch"]].iter().all(|path| !faults.within(path));
     let permissions = permitted.then(|| faults.take(permissions::check(root))).flatten();
+    let performance = metered.then(|| faults.take(performance::check(&protocol, &own))).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -79,6 +82,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         rate_limits: rate_limits?,
         tool_labels: tool_labels?,
         permissions: permissions?,
+        performance: performance?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

@@ -145,6 +145,16 @@ const OWN: &[ConfigKey] = &[
         "How often each caller may call each tool in a second. 0 is any number.",
     ),
     limit("mcp.protocol.rate_limits.user_tool_requests_per_minute", "The same in a minute."),
+    key(
+        "mcp.protocol.performance.execution_time_warning",
+        KeyKind::Seconds { default: None, max: DAY },
+        "Count a call of a tool that takes longer in `mcp_performance_warnings_total`; see docs/metrics.md.",
+    ),
+    key(
+        "mcp.protocol.performance.memory_usage_warning",
+        count(0, 0, 1024 * 1024 * MIB),
+        "Count a call there after which the server's processes hold more bytes than this. 0 is any number.",
+    ),
     key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log.").only_false(AUDIT),
     key("mcp.protocol.audit.log_tool_invocations", KeyKind::Flag(true), "Log every tool call.").not_yet(AUDIT),
     key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log refusals.").not_yet(AUDIT),
@@ -222,6 +232,11 @@ const OWN: &[ConfigKey] = &[
     ),
     otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "What the gateway is called in traces."),
     otel("gateway.otel.headers", KeyKind::TextTable, "Headers sent to the collector with every request."),
+    key(
+        "gateway.metrics.sentinel_names",
+        KeyKind::Flag(false),
+        "Show calls in `/metrics` under the names of Sentinel too: `sentinel_requests_total` and others.",
+    ),
     key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
     key("backends.NAME.command", KeyKind::Text(""), "The program of a local server; alone, without arguments."),
     key("backends.NAME.args", KeyKind::Texts, "Its arguments."),

@@ -29,6 +29,7 @@ pub mod locate;
 pub mod otel;
 mod outbound;
 pub mod path;
+pub mod performance;
 mod permission_keys;
 pub mod permissions;
 pub mod play;
@@ -67,6 +68,7 @@ pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
+pub use performance::Performance;
 pub use permissions::{KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule};
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
@@ -102,6 +104,8 @@ pub struct Config {
     pub tool_labels: Vec<ToolLabelRule>,
     /// Who may see and use what.
     pub permissions: PermissionRules,
+    /// What is warned about in metrics, and under which further names they are shown.
+    pub performance: Performance,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -219,6 +223,7 @@ struct Settings {
     rate_limits: RateLimits,
     tool_labels: Vec<ToolLabelRule>,
     permissions: PermissionRules,
+    performance: Performance,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -259,6 +264,7 @@ impl Config {
             rate_limits: settings.rate_limits,
             tool_labels: settings.tool_labels,
             permissions: settings.permissions,
+            performance: settings.performance,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -1,8 +1,13 @@
 //! `/metrics`: what is counted, in the Prometheus text format.
 //!
-//! Every label comes from a closed set: methods of MCP, configured backends, outcomes and reasons of this program.
+//! Every label comes from a closed set: methods of MCP, configured backends, tools that they list, outcomes and reasons of this program.
 
+mod calls;
+mod page;
+
+use page::{Family, Page, seconds_of};
 use signalbox_assembly::assemble::App;
+use signalbox_assembly::process_memory::resident;
 use signalbox_assembly::recording::AnchorStats;
 use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
@@ -11,7 +16,6 @@ use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The content type of the page.
@@ -25,7 +29,10 @@ pub fn render(app: &App) -> String {
     let status = app.gateway.status();
     process(&mut page, &app.gateway, &status);
     backends(&mut page, &status.backends);
+    memory(&mut page, &status.backends);
     requests(&mut page, &app.metrics.read());
+    calls::tools(&mut page, app, &status.backends);
+    calls::operations(&mut page, app);
     rules(&mut page, &app.gateway, app.rules.overflows());
     if let Some(recording) = &app.recording {
         tape(&mut page, &recording.stats());
@@ -223,6 +230,20 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     }
 }
 
+/// The memory of processes is looked at when somebody wants to know it.
+fn memory(page: &mut Page, backends: &[BackendStatus]) {
+    let mut family = page.family(
+        "signalbox_backend_memory_bytes",
+        "gauge",
+        "Resident memory of the backend's processes and of all that they have started.",
+    );
+    for backend in backends {
+        if let Some(bytes) = resident(&backend.pids) {
+            family.sample(&[("backend", &backend.name)], bytes);
+        }
+    }
+}
+
 fn addresses(page: &mut Page, backends: &[BackendStatus]) {
     let mut each = |name: &str, kind: &'static str, help: &str, value: fn(&AddressStatus) -> u64| {
         let mut family = page.family(name, kind, help);
@@ -270,57 +291,6 @@ fn requests(page: &mut Page, all: &[(SeriesKey, Series)]) {
         seconds.part("_sum", &labels, &seconds_of(series.total_us));
         seconds.part("_count", &labels, &count.to_string());
     }
-}
-
-/// Microseconds as seconds, exactly and without trailing zeros.
-fn seconds_of(us: u64) -> String {
-    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A page under construction.
-#[derive(Debug, Default)]
-struct Page(String);
-
-impl Page {
-    /// Begins a family of samples.
-    fn family(&mut self, name: &str, kind: &'static str, help: &str) -> Family<'_> {
-        // Writing to a string cannot fail, here and below.
-        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        Family { text: &mut self.0, name: name.to_owned() }
-    }
-
-    fn into_text(self) -> String {
-        self.0
-    }
-}
-
-/// A family to add samples to.
-struct Family<'a> {
-    text: &'a mut String,
-    name: String,
-}
-
-impl Family<'_> {
-    /// Adds a sample.
-    fn sample(&mut self, labels: &[(&str, &str)], value: u64) {
-        self.part("", labels, &value.to_string());
-    }
-
-    /// Adds a sample of a part of a histogram.
-    fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
-        let _ = write!(self.text, "{}{suffix}", self.name);
-        for (index, (label, value)) in labels.iter().enumerate() {
-            let before = if index == 0 { '{' } else { ',' };
-            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(value));
-        }
-        let after = if labels.is_empty() { "" } else { "}" };
-        let _ = writeln!(self.text, "{after} {value}");
-    }
-}
-
-fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]

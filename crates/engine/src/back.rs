@@ -37,9 +37,11 @@ pub use handshake::{ClientOffer, Wish};
 pub use outbound::{Account, BackCommand, Draft, Heard, Outbound, ToBackend, probe};
 
 use crate::bridge::{self, Offered, Reach};
-use crate::correlation::{Correlator, Strays, Unmatched};
+use crate::correlation::{Correlator, PendingRequest, Strays, Unmatched};
 use crate::exchange::{Call, MethodName};
+use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
+use crate::operation_metrics::{OperationTimer, error_type};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
 use handshake::{ConnectionState, Handshake, HandshakeRequest};
@@ -82,6 +84,8 @@ pub struct BackMachine<O> {
     calls: Correlator<Purpose<O>>,
     questions: Questions,
     keeps_calls: bool,
+    /// Where it is counted how long the backend takes.
+    timed: OperationTimer,
 }
 
 impl<O: Clone> BackMachine<O> {
@@ -100,6 +104,7 @@ impl<O: Clone> BackMachine<O> {
             calls: Correlator::default(),
             questions: Questions::default(),
             keeps_calls: false,
+            timed: OperationTimer::default(),
         }
     }
 
@@ -107,6 +112,12 @@ impl<O: Clone> BackMachine<O> {
     #[must_use]
     pub fn keeping_calls(self, keeps_calls: bool) -> Self {
         Self { keeps_calls, ..self }
+    }
+
+    /// Counts there how long the backend takes for each request.
+    #[must_use]
+    pub fn timed(self, timed: OperationTimer) -> Self {
+        Self { timed, ..self }
     }
 
     /// Numbers its requests from `first` on.
@@ -305,6 +316,7 @@ impl<O: Clone> BackMachine<O> {
                 self.shaken(word, &message, now, out);
             }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
+                self.timed.took(&method, error_type(Outcome::of(&message)), (pending.sent_at, now));
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
                 let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
@@ -381,7 +393,11 @@ impl<O: Clone> BackMachine<O> {
 
     /// The transport could not carry a request.
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        match self.calls.give_up(key).map(|pending| pending.origin) {
+        let given_up = self.calls.give_up(key);
+        if let Some(PendingRequest { origin: Purpose::Call { method, .. }, sent_at, .. }) = &given_up {
+            self.timed.took(method, fault.reason(), (*sent_at, now));
+        }
+        match given_up.map(|pending| pending.origin) {
             Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
             Some(Purpose::Call { origin, unsent: Some(call), .. }) if fault.kind == FaultKind::SignInNeeded => {
                 out.push(BackCommand::SignIn { to: origin, fault, call });
@@ -392,10 +408,11 @@ impl<O: Clone> BackMachine<O> {
     }
 
     /// The connection is lost: fails every call on it.
-    pub fn lost(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
+    pub fn lost(&mut self, why: &str, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.phase = ConnectionState::Dead;
         for (_, pending) in self.calls.drain() {
-            if let Purpose::Call { origin, .. } = pending.origin {
+            if let Purpose::Call { origin, method, .. } = pending.origin {
+                self.timed.took(&method, "backend_died", (pending.sent_at, now));
                 out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });
             }
         }
@@ -410,7 +427,8 @@ impl<O: Clone> BackMachine<O> {
                     let text = format!("backend `{}` did not answer the handshake in time", self.backend);
                     self.refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
                 }
-                Purpose::Call { origin, .. } => {
+                Purpose::Call { origin, method, .. } => {
+                    self.timed.took(&method, "timed_out", (pending.sent_at, now));
                     let text =
                         format!("backend `{}` did not answer within {} s", self.backend, pending.timeout.as_secs_f32());
                     let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend);

@@ -120,7 +120,7 @@ impl Cell {
 
 /// Counts by outcome, in the order in which the outcomes were first seen.
 #[derive(Debug)]
-struct Outcomes([(OnceLock<&'static str>, AtomicU64); MAX_OUTCOMES]);
+pub(crate) struct Outcomes([(OnceLock<&'static str>, AtomicU64); MAX_OUTCOMES]);
 
 impl Default for Outcomes {
     fn default() -> Self {
@@ -129,7 +129,7 @@ impl Default for Outcomes {
 }
 
 impl Outcomes {
-    fn add(&self, label: &'static str) {
+    pub(crate) fn add(&self, label: &'static str) {
         let (last, rest) = (&self.0[MAX_OUTCOMES - 1], &self.0[..MAX_OUTCOMES - 1]);
         let own = rest.iter().find(|(name, _)| *name.get_or_init(|| label) == label);
         let (_, count) = own.unwrap_or_else(|| {
@@ -139,7 +139,7 @@ impl Outcomes {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn read(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn read(&self) -> Vec<(&'static str, u64)> {
         self.0.iter().filter_map(|(name, count)| Some((*name.get()?, count.load(Ordering::Relaxed)))).collect()
     }
 }

@@ -141,7 +141,9 @@ impl Policies {
         let rules: Vec<&Rule> = self.slice(entry).collect();
         let set = |wanted: &dyn Fn(&Rule) -> bool| {
             let mut set = PolicySet::new();
-            rules.iter().filter(|rule| wanted(rule)).try_for_each(|rule| set.add(rule.policy.clone())).ok()?;
+            for rule in rules.iter().filter(|rule| wanted(rule)) {
+                set.add(rule.policy.clone()).ok()?;
+            }
             Some(set)
         };
         let mut mentions = Mentions::default();
@@ -193,11 +195,11 @@ impl Policies {
     fn verdict(&self, response: &Response) -> Verdict {
         if let Some(error) = response.diagnostics().errors().next() {
             let AuthorizationError::PolicyEvaluationError(error) = error;
-            let id = self.rule(&error.policy_id().to_string()).map(|rule| Arc::clone(&rule.id));
+            let id = self.rule(error.policy_id().as_ref()).map(|rule| Arc::clone(&rule.id));
             return forbid(id, format!("the policy cannot be evaluated: {}", error.inner()));
         }
         let mut deciding: Vec<&Rule> =
-            response.diagnostics().reason().filter_map(|id| self.rule(&id.to_string())).collect();
+            response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
         deciding.sort_by(|one, other| (one.ask.is_some(), &one.id).cmp(&(other.ask.is_some(), &other.id)));
         match (response.decision(), deciding.first()) {
             (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),

@@ -258,6 +258,53 @@ async fn t10_each_principal_has_its_own_token() {
     assert_eq!((form["audience"].as_str(), form["resource"].as_str()), ("tracker", "https://b.example/mcp"));
 }
 
+/// The example of RFC 8693, section 2.3: its client, its resource, its subject token, and its answer.
+#[tokio::test]
+async fn rfc_8693_2_3_the_example_of_the_standard_is_sent_and_its_answer_is_taken() {
+    const SUBJECT: &str = "accVkjcJyb4BWCxGsndESCJQbGFMogUC5PbRDqceLTC";
+    const ISSUED: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6IjllciJ9.eyJhdWQiOiJodHRwczovL2JhY2tlbmQuZXhhbXBsZS5jb20iLCJpc3MiOiJodHRwczovL2FzLmV4YW1wbGUuY29tIiwiZXhwIjoxNDQxOTE3NTkzLCJpYXQiOjE0NDE5MTc1MzMsInN1YiI6ImJkY0BleGFtcGxlLmNvbSIsInNjb3BlIjoiYXBpIn0.40y3ZgQedw6rxf59WlwHDD9jryFOr0_Wh3CGozQBihNBhnXEQgU85AI9x3KmsPottVMLPIWvmDCMy5-kdXjwhw";
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(|_, _, _| {
+        let kind = "urn:ietf:params:oauth:token-type:access_token";
+        (200, json!({"access_token": ISSUED, "issued_token_type": kind, "token_type": "Bearer", "expires_in": 60}))
+    })
+    .await;
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        SecretSource::File(path)
+    };
+    let secret = Some(file("secret", "long-secure-random-secret"));
+    let exchange = ExchangeSpec {
+        url: format!("{}/as/token.oauth2", server.base()),
+        client: Some(ClientSpec { id: "rs08".to_owned(), secret, key_file: None }),
+        from_caller: false,
+        shared: Some(file("subject", SUBJECT)),
+        users: BTreeMap::new(),
+        token_type: ACCESS_TOKEN.to_owned(),
+        audience: None,
+    };
+    let credentials = OauthCredentials::new(
+        "b",
+        "https://backend.example.com/api",
+        spec(Grant::TokenExchange(exchange)),
+        desk(folder.path()),
+    );
+    let given = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    assert_eq!(given.value, format!("Bearer {ISSUED}"));
+    let mut sent = server.forms("/as/token.oauth2").remove(0);
+    // We say which kind we want; the example leaves that to the server.
+    assert_eq!(sent.remove("requested_token_type").as_deref(), Some(ACCESS_TOKEN));
+    let example = form(
+        "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange\
+         &resource=https%3A%2F%2Fbackend.example.com%2Fapi\
+         &subject_token=accVkjcJyb4BWCxGsndESCJQbGFMogUC5PbRDqceLTC\
+         &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token\
+         &authorization=Basic%20cnMwODpsb25nLXNlY3VyZS1yYW5kb20tc2VjcmV0",
+    );
+    assert_eq!(sent, example);
+}
+
 /// An identity provider and a protected server with its authorization server.
 async fn enterprise(folder: &Path, issued: &'static str) -> (FakeServer, FakeServer, OauthCredentials) {
     let provider = FakeServer::start(move |_, _, _| {

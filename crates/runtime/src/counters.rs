@@ -2,7 +2,9 @@
 
 use signalbox_engine::Limit;
 use signalbox_engine::keys::TextMap;
+use signalbox_engine::labelled_durations::LabelledDurations;
 use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::operation_metrics::OperationMetrics;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -45,6 +47,12 @@ pub struct Counters {
     pub handshakes_done: AtomicU64,
     /// Signatures of messages that were verified.
     pub signatures_verified: AtomicU64,
+    /// How long backends take for requests.
+    pub client_operations: Arc<OperationMetrics>,
+    /// How long connections to backends last, by what carries them.
+    pub client_sessions: LabelledDurations,
+    /// How long sessions of clients last, by what carries them.
+    pub server_sessions: LabelledDurations,
     refused_signatures: Mutex<BTreeMap<&'static str, u64>>,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
     unknown_callers: Mutex<BTreeMap<Option<IpAddr>, u64>>,
@@ -137,6 +145,15 @@ impl Counters {
     /// Adds one to a counter.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What carries a transport of ours, in the words of OpenTelemetry.
+#[must_use]
+pub fn network_transport(via: &str) -> &'static str {
+    match via {
+        "stdio" | "built-in" | "tape" => "pipe",
+        _ => "tcp",
     }
 }
 

@@ -5,7 +5,7 @@ use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::clock::{self, Pulse};
-use crate::counters::Counters;
+use crate::counters::{Counters, network_transport};
 use crate::fact_buffer::FactBuffers;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
@@ -412,6 +412,10 @@ impl Gateway {
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
         self.unstore_session(session);
+        if session.is_kept() {
+            let lasted = crate::clock::now().saturating_duration_since(session.started);
+            self.counters.server_sessions.add(network_transport(session.via), lasted);
+        }
         if self.message_facts() && session.is_kept() {
             let caller = session.caller.clone();
             let ended = Fact::SessionEnded { at: crate::clock::now(), session: session.key, caller };

@@ -96,6 +96,8 @@ pub struct Peer {
     quiet: AtomicBool,
     /// How many calls it was given.
     calls: AtomicU64,
+    /// When it was begun.
+    opened: Instant,
     /// The number of calls when it was last checked, and since when that has not changed.
     unused: Mutex<(u64, Instant)>,
     backend: Weak<Backend>,
@@ -367,7 +369,7 @@ impl Peer {
         if let Some(backend) = backend.as_ref().filter(|_| !self.is_lost()) {
             backend.detach(self, fault);
         }
-        let mut out = Vec::new();
+        let (now, mut out) = (crate::clock::now(), Vec::new());
         let queue = {
             let mut inner = self.lock();
             if inner.lost {
@@ -375,7 +377,10 @@ impl Peer {
             }
             inner.lost = true;
             self.closed.store(fault.kind == FaultKind::Draining, Ordering::Relaxed);
-            inner.machine.lost(&fault.message, &mut out);
+            if let Some(backend) = backend.as_ref().filter(|_| inner.machine.profile().is_some()) {
+                self.count_session(backend, now);
+            }
+            inner.machine.lost(&fault.message, now, &mut out);
             std::mem::take(&mut inner.queue)
         };
         if let Some(link) = self.link.get() {

@@ -175,6 +175,12 @@ impl Backend {
         matches!(self.state().home, Home::Up(_))
     }
 
+    /// The processes behind its connections.
+    #[must_use]
+    pub fn pids(&self) -> Vec<u32> {
+        self.state().connections.all().iter().filter_map(|peer| peer.pid()).collect()
+    }
+
     fn status(&self, gateway: &Gateway) -> BackendStatus {
         let catalog = gateway.catalog.snapshot();
         let entry = catalog.backends().iter().find(|entry| entry.name == self.name);

@@ -26,6 +26,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/config/src/tests.rs",
     "crates/config/src/tests/",
     "crates/oauth/src/private_key.rs",
+    "crates/oauth/tests/grants.rs",
     "crates/seal/src/keys/",
     "crates/store/src/postgres/",
     "crates/store/tests/suite/",

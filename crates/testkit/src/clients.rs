@@ -9,6 +9,8 @@ use crate::ports::free_address;
 use crate::process::Spawned;
 use anyhow::Context as _;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::process::Command;
 
 /// How long one client may take, unless its calls are held for longer.
@@ -54,6 +56,22 @@ pub async fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow:
     let document: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{arguments:?} printed no document ({}):\n{}", output.status, errors()))?;
     Ok(Some(document))
+}
+
+/// A program on loopback that takes whatever a browser brings back from a sign-in, and returns where.
+///
+/// # Errors
+/// When there is no port for it.
+pub async fn listening_back() -> anyhow::Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let back = format!("http://{}/callback", listener.local_addr()?);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nback").await;
+        }
+    });
+    Ok(back)
 }
 
 /// Starts `server-everything` in one of its modes that listen, and waits until it does; `None` where it is not installed.

@@ -23,6 +23,8 @@ pub enum Demands {
     TokenForCalls,
     /// A token of its authorization server for everything.
     Token,
+    /// Any token.
+    AnyToken,
     /// Any token, and whoever has it is listed `common` and a tool of its own, `of_` and what the token ends with.
     AnyTokenOwnTools,
     /// The same with tokens of its authorization server alone.
@@ -176,7 +178,7 @@ impl Shared {
             Demands::Header(name, value) => headers.get(name).map(String::as_str) == Some(value),
             Demands::TokenForCalls => what != "tools/call" || known,
             Demands::Token | Demands::TokenOwnTools => known,
-            Demands::AnyTokenOwnTools => token.is_some(),
+            Demands::AnyToken | Demands::AnyTokenOwnTools => token.is_some(),
         };
         if !fine {
             let metadata = format!("http://{}/.well-known/oauth-protected-resource/mcp", self.address);

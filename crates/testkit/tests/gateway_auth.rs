@@ -97,6 +97,7 @@ async fn greet(client: &HttpClient) -> HttpAnswer {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_r1_a_r2_a_r3_a_client_without_a_good_token_is_told_where_to_get_one() {
     let gateway = gateway().await;
+    gateway.ready().await.unwrap();
     let nobody = HttpClient::new(gateway.address());
     let refused = greet(&nobody).await;
     assert_eq!((refused.status, refused.message().unwrap()["error"]["code"].clone()), (401, json!(-32001)));
@@ -187,25 +188,39 @@ async fn t9_a_r8_nobody_reaches_the_session_of_another_and_a_refreshed_token_kee
     assert_eq!(with_session(&token("ada", 62, "")).post(list).await.unwrap().status, 200);
 }
 
+/// `script/prove revocation` holds the second to it and prints the times, on a machine that has time for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_17_4_revoking_a_key_ends_its_stream_within_a_second() {
+    let proved: Option<usize> = std::env::var("MCP_TEST_REVOCATIONS").ok().and_then(|text| text.parse().ok());
     let gateway = gateway().await;
-    let key = key(&gateway, &["editor"]).await;
-    let client = bearer(&gateway, &key).initialize(VERSION, json!({})).await.unwrap();
-    let opened = client.with("accept", "text/event-stream").open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
-    assert_eq!(opened.status(), 200);
-    let mut body = opened.into_body();
-    signalbox(&gateway.data_dir(), &["keys", "revoke", "editor"]).await.unwrap();
-    let revoked = Instant::now();
-    let ended = tokio::time::timeout(Duration::from_secs(20), async {
-        while body.frame().await.is_some_and(|frame| frame.is_ok()) {}
-    });
-    ended.await.expect("the stream ends");
-    // The machine may be busy: the second itself is quoted from a run by hand.
-    assert!(revoked.elapsed() < Duration::from_secs(10), "{:?}", revoked.elapsed());
-    let refused = greet(&bearer(&gateway, &key)).await;
-    assert_eq!(refused.status, 401);
-    assert!(refused.message().unwrap()["error"]["message"].as_str().unwrap().contains("revoked"));
+    let mut times = Vec::new();
+    for number in 0..proved.unwrap_or(1) {
+        let name = format!("editor-{number}");
+        let key = key(&gateway, &[&name]).await;
+        let client = bearer(&gateway, &key).initialize(VERSION, json!({})).await.unwrap();
+        let opened = client.with("accept", "text/event-stream").open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
+        assert_eq!(opened.status(), 200);
+        let mut body = opened.into_body();
+        // Taken before the command starts: what is told is never too little.
+        let revoked = Instant::now();
+        signalbox(&gateway.data_dir(), &["keys", "revoke", &name]).await.unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(20), async {
+            while body.frame().await.is_some_and(|frame| frame.is_ok()) {}
+        });
+        ended.await.expect("the stream ends");
+        times.push(revoked.elapsed());
+        let refused = greet(&bearer(&gateway, &key)).await;
+        assert_eq!(refused.status, 401);
+        assert!(refused.message().unwrap()["error"]["message"].as_str().unwrap().contains("revoked"));
+    }
+    times.sort_unstable();
+    let (count, middle, most) = (times.len(), times[times.len() / 2], times[times.len() - 1]);
+    println!(
+        "revocation: {count} streams ended {middle:.0?} (median) and at most {most:.0?} after `keys revoke` began"
+    );
+    // A busy machine proves nothing about the second.
+    let bound = if proved.is_some() { 1 } else { 10 };
+    assert!(most < Duration::from_secs(bound), "{times:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

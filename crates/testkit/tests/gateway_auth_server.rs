@@ -207,19 +207,6 @@ fn pair(answer: &HttpAnswer) -> (String, String) {
     (text("access_token"), text("refresh_token"))
 }
 
-/// A program on loopback that takes whatever a browser brings, and returns where.
-async fn listening_back() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let back = format!("http://{}/callback", listener.local_addr().unwrap());
-    tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nback").await;
-        }
-    });
-    back
-}
-
 /// npm `oidc-provider` as the provider of people, in its own pages.
 async fn signs_in_by_the_provider(browser: bool) {
     let (address, provider) = (free_address().unwrap(), free_address().unwrap());
@@ -250,7 +237,7 @@ async fn signs_in_by_the_provider(browser: bool) {
     let up = async || http.get("/readyz").await.ok().filter(|answer| answer.status == 200);
     eventually("the gateway is ready", up).await.unwrap();
     let mut visitor = Visitor::register(http, format!("http://{address}/mcp")).await;
-    visitor.back = listening_back().await;
+    visitor.back = clients::listening_back().await.unwrap();
     let mut variables = vec![("MCP_TEST_PROVIDER", "1")];
     variables.extend(browser.then_some(("MCP_TEST_BROWSER", "1")));
     let url = format!("http://{address}{}", visitor.authorize_path());
@@ -455,6 +442,48 @@ async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     for secret in server.tokens() {
         assert!(!answer.to_string().contains(&secret) && !url.contains(&secret));
     }
+}
+
+/// The keys in use, the one that signs first.
+async fn kids(http: &HttpClient) -> Vec<String> {
+    let keys = document(&http.get("/auth/jwks").await.unwrap());
+    keys["keys"].as_array().unwrap().iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+}
+
+/// As if this file had been written an hour ago.
+fn age(path: &Path) {
+    let then = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    std::fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_17_signing_keys_are_rotated_and_tokens_of_the_former_key_are_good_to_their_end() {
+    let more = "access_lifetime = 1800\nkey_lifetime = 3000";
+    let gateway = gateway(more).await;
+    let visitor = Visitor::new(&gateway).await;
+    let (before, refresh) = visitor.tokens().await;
+    let first = kids(&visitor.http).await;
+    assert_eq!(first.len(), 1);
+    let folder = gateway.data_dir().join("auth");
+    age(&folder.join("server.key"));
+    let (after, _) = pair(&visitor.refresh(&refresh).await);
+    let both = kids(&visitor.http).await;
+    assert_eq!((both.len(), &both[1]), (2, &first[0]), "the former key is still published");
+    for token in [&before, &after] {
+        assert_eq!(visitor.greet(token).await.status, 200);
+    }
+    let former = folder.join("server.former.key");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&former).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // The next process knows both.
+    let address = gateway.address();
+    let again = GatewayProcess::serve_at(address, gateway.stop().await.unwrap(), &config(more)).await.unwrap();
+    again.ready().await.unwrap();
+    assert_eq!((kids(&visitor.http).await, visitor.greet(&before).await.status), (both.clone(), 200));
+    age(&again.data_dir().join("auth/server.former.key"));
+    assert_eq!(kids(&visitor.http).await, both[..1]);
+    assert_eq!((visitor.greet(&before).await.status, visitor.greet(&after).await.status), (401, 200));
+    assert!(!again.data_dir().join("auth/server.former.key").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,6 +46,7 @@ const LIVE: &[Live] = &[
     live!("mcp.protocol.rate_limits", rate_limits),
     live!("tools", tool_labels),
     live!("permissions", permissions),
+    live!("mcp.protocol.performance", performance),
 ];
 
 /// A setting that is fixed at the start.

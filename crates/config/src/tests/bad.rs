@@ -53,7 +53,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[gateway]\nx.y = 1\n",
-        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `instructions`, `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `memory`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel`, `log_level`, `rule_files` or `rule_seed`",
+        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `instructions`, `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `memory`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel`, `metrics`, `log_level`, `rule_files` or `rule_seed`",
     ),
     (
         "[backends.a]\ncommand = 'x'\ntools = { incldue = ['a'] }\n",
@@ -379,6 +379,10 @@ const TOML: &[(&str, &str)] = &[
     (
         "[mcp.protocol.rate_limits]\nuser_requests_per_second = -1\n",
         "signalbox.toml:2:28: mcp.protocol.rate_limits.user_requests_per_second: expected a whole number from 0 to 1000000000, found `-1`",
+    ),
+    (
+        "[mcp.protocol.performance]\nexecution_time_warning = 0\n",
+        "signalbox.toml:2:26: mcp.protocol.performance.execution_time_warning: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `0`",
     ),
     (
         "[mcp.protocol.audit]\nenabled = true\n",

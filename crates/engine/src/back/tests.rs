@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::Call;
+use crate::operation_metrics::OperationMetrics;
 use crate::profile::ClientProfile;
 
 struct Dialogue {
@@ -260,12 +261,31 @@ fn an_error_that_could_not_read_our_id_still_answers_its_stream() {
 }
 
 #[test]
+fn issue_18_how_long_the_backend_takes_is_counted_however_a_request_ends() {
+    let call = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t"}}}}"#);
+    let mut dialogue = Dialogue::legacy();
+    let timed = Arc::new(OperationMetrics::default());
+    dialogue.machine.timed = OperationTimer::new(Some(Arc::clone(&timed)));
+    for (client, id) in [("x", 1), ("y", 2), ("z", 3)] {
+        dialogue.calls(client, Era::Legacy, &call(id)).unwrap();
+    }
+    dialogue.now += Duration::from_millis(15);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#, None);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[],"isError":true}}"#, None);
+    dialogue.run(|machine, now, out| machine.lost("was killed by signal 9", now, out));
+    let read = timed.read();
+    let told: Vec<_> = read.iter().map(|(key, took)| (*key, took.count, took.total_us)).collect();
+    let one = |error| (("tools/call", error), 1, 15_000);
+    assert_eq!(told, [one(""), one("tool_error"), one("backend_died")]);
+}
+
+#[test]
 fn a_dead_backend_ends_its_calls_with_the_reason() {
     let mut dialogue = Dialogue::legacy();
     dialogue
         .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
         .unwrap();
-    let said = dialogue.run(|machine, _, out| machine.lost("was killed by signal 9", out));
+    let said = dialogue.run(|machine, now, out| machine.lost("was killed by signal 9", now, out));
     assert_eq!(said, ["x! backend_died: backend `a` ended while it worked on this call: was killed by signal 9"]);
 }
 

@@ -101,9 +101,15 @@ impl Rule {
         let form = policy.to_json().map_err(|error| unreadable(error.to_string()))?;
         let mentions = Mentions::of(&form);
         let listing = for_listing(&form, is_permit).filter(|_| ask.is_none());
-        let listing = listing.map(|form| Policy::from_json(Some(PolicyId::new(&id)), form)).transpose();
+        let listing = match listing {
+            Some(form) => {
+                let weaker = Policy::from_json(Some(PolicyId::new(&id)), form);
+                Some(weaker.map_err(|error| unreadable(error.to_string()))?)
+            }
+            None => None,
+        };
         Ok(Self {
-            listing: listing.map_err(|error| unreadable(error.to_string()))?,
+            listing,
             reason: policy.annotation("reason").map(Into::into),
             id: id.into(),
             file: file.into(),

@@ -5,14 +5,17 @@ use super::live_tasks::LiveTasks;
 use super::watching::Watching;
 use super::{Peer, PeerState};
 use crate::backend::{Backend, ConnectionRole, PoolKey};
+use crate::counters::network_transport;
 use crate::link::LinkEvents;
 use crate::session::Session;
 use signalbox_engine::back::{BackMachine, ClientOffer, Wish};
 use signalbox_engine::call_index::CallIndex;
+use signalbox_engine::operation_metrics::OperationTimer;
 use signalbox_engine::{CapSet, Fault, FaultKind, Principal};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
 
 impl Peer {
     /// The gateway's own connection, about to be opened.
@@ -44,9 +47,11 @@ impl Peer {
         offer: ClientOffer,
     ) -> Arc<Self> {
         let caps = CapSet::read(&offer.capabilities);
+        let timed = backend.gateway().map(|gateway| Arc::clone(&gateway.counters.client_operations));
         let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
             .numbered_from(first_id())
-            .keeping_calls(backend.connector.signs_in());
+            .keeping_calls(backend.connector.signs_in())
+            .timed(OperationTimer::new(timed));
         Arc::new(Self {
             id: backend.next_peer(),
             principal,
@@ -61,6 +66,7 @@ impl Peer {
             gave_way: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             calls: AtomicU64::new(0),
+            opened: crate::clock::now(),
             unused: Mutex::new((0, crate::clock::now())),
             backend: Arc::downgrade(backend),
             name: Arc::clone(&backend.name),
@@ -84,6 +90,14 @@ impl Peer {
                 lost: false,
             }),
         })
+    }
+
+    /// Counts how long a connection that was ready has lasted.
+    pub(super) fn count_session(&self, backend: &Backend, now: Instant) {
+        if let Some(gateway) = backend.gateway() {
+            let lasted = now.saturating_duration_since(self.opened);
+            gateway.counters.client_sessions.add(network_transport(backend.connector.kind()), lasted);
+        }
     }
 
     /// Opens the link and begins the handshake. The outcome arrives as `peer_ready` or `peer_lost` at the backend.

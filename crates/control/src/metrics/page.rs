@@ -1,0 +1,72 @@
+//! A page of metrics in the Prometheus text format, under construction.
+
+use signalbox_engine::labelled_durations::BucketReading;
+use std::fmt::Write as _;
+
+/// Microseconds as seconds, exactly and without trailing zeros.
+pub(super) fn seconds_of(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A page under construction.
+#[derive(Debug, Default)]
+pub(super) struct Page(String);
+
+impl Page {
+    /// Begins a family of samples.
+    pub(super) fn family(&mut self, name: &str, kind: &'static str, help: &str) -> Family<'_> {
+        // Writing to a string cannot fail, here and below.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        Family { text: &mut self.0, name: name.to_owned() }
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
+    }
+}
+
+/// A family to add samples to.
+pub(super) struct Family<'a> {
+    text: &'a mut String,
+    name: String,
+}
+
+impl Family<'_> {
+    /// Adds a sample.
+    pub(super) fn sample(&mut self, labels: &[(&str, &str)], value: u64) {
+        self.part("", labels, &value.to_string());
+    }
+
+    /// Adds a sample of a part of a histogram.
+    pub(super) fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: &str) {
+        let _ = write!(self.text, "{}{suffix}", self.name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            let before = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{before}{label}=\"{}\"", escaped(value));
+        }
+        let after = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{after} {value}");
+    }
+
+    /// Adds the samples of one histogram.
+    pub(super) fn histogram(&mut self, labels: &[(&str, &str)], took: &BucketReading) {
+        let mut with_bound = labels.to_vec();
+        with_bound.push(("le", ""));
+        let last = with_bound.len() - 1;
+        for (bound, count) in &took.within {
+            let bound = seconds_of(*bound);
+            let mut with_bound = with_bound.clone();
+            with_bound[last].1 = &bound;
+            self.part("_bucket", &with_bound, &count.to_string());
+        }
+        with_bound[last].1 = "+Inf";
+        self.part("_bucket", &with_bound, &took.count.to_string());
+        self.part("_sum", labels, &seconds_of(took.total_us));
+        self.part("_count", labels, &took.count.to_string());
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
