@@ -8,7 +8,10 @@ use crate::tape_backend;
 use crate::{backend_auth, baseline, builtin_backend, tool_labels};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
+use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::back::Wish;
+use signalbox_engine::dialect::ScopePermissions;
+use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
@@ -17,9 +20,10 @@ use signalbox_govern::{CallLimits, ScopeCheck, ToolLabels};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
+use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{
-    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
-    Settings,
+    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Governance,
+    Lifetime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
@@ -33,7 +37,7 @@ use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The name of the backend that exists while none is configured.
@@ -184,6 +188,7 @@ pub fn assemble(
         catalog_file,
     })?;
     signatures.attach(&gateway);
+    gateway.govern_by(Governance { labels: Arc::clone(&labels) as _, permissions: Arc::new(ScopePermissions) });
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
     if let Some(recording) = &recording {
@@ -273,8 +278,25 @@ pub(crate) fn settings(config: &Config) -> Settings {
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
         callers: callers(config),
+        audit_run: audit_run(),
+        error_detail: match config.auth.required {
+            true => config.auth.error_detail,
+            // Nobody had to prove anything to come here, so that everybody is the user of this machine.
+            false => ErrorDetail::Full,
+        },
         ..Settings::default()
     }
+}
+
+/// The run of this process, the same for as long as it runs.
+fn audit_run() -> AuditRun {
+    static RUN: OnceLock<AuditRun> = OnceLock::new();
+    *RUN.get_or_init(|| {
+        let mut random = [0; 2];
+        // Without randomness the time alone tells runs apart.
+        let _ = getrandom::fill(&mut random);
+        AuditRun::new(unix_millis(), u16::from_ne_bytes(random))
+    })
 }
 
 /// Who may use which backends, where not everybody may.

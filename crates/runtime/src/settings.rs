@@ -1,7 +1,9 @@
 //! The limits and durations of the runtime, with their defaults.
 
 use crate::parked_calls::MAX_PARKED_BYTES_EACH;
+use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::catalog::{Audience, Visibility};
+use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::{Caller, budget};
 use signalbox_wire::Limits;
 use signalbox_wire::glob::{self, Wildcards};
@@ -43,6 +45,10 @@ pub struct Settings {
     pub max_parked_bytes: usize,
     /// Who may use which backends.
     pub callers: BackendCallers,
+    /// The run of the process, which every audit id begins with.
+    pub audit_run: AuditRun,
+    /// What decides how much of a fault callers are told.
+    pub error_detail: ErrorDetail,
 }
 
 impl Default for Settings {
@@ -64,6 +70,8 @@ impl Default for Settings {
             park_timeout: Duration::from_secs(300),
             max_parked_bytes: MAX_PARKED_BYTES_EACH,
             callers: BackendCallers::default(),
+            audit_run: AuditRun::new(0, 0),
+            error_detail: ErrorDetail::Full,
         }
     }
 }

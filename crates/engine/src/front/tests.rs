@@ -277,6 +277,8 @@ fn s58_ten_thousand_pending_calls_fit() {
         max_in_flight: 20_000,
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),
+        dialect: None,
+        error_detail: crate::fault::ErrorDetail::Full,
         message_facts: false,
         trace: None,
         clock: &Instant::now,

@@ -97,6 +97,8 @@ impl Dialogue {
             max_in_flight: 4,
             round_timeout: Duration::from_secs(300),
             changes: &|_, _| Generation::default(),
+            dialect: None,
+            error_detail: crate::fault::ErrorDetail::Full,
             message_facts: false,
             trace: None,
             clock: &|| self.now + PACE,
