@@ -392,7 +392,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let passed = self.worded(exchange, passed, ctx);
+        let (passed, status) = self.worded(exchange, passed, status, ctx);
         self.finish_worded(id, passed, status, outcome, ctx, out);
     }
 

@@ -286,6 +286,14 @@ mod tests {
     }
 
     #[test]
+    fn g_9_the_text_of_a_tools_error_has_an_end() {
+        let long = "é".repeat(MAX_ERROR_TEXT + 1);
+        let body = format!(r#""result":{{"isError":true,"content":[{{"type":"text","text":"{long}"}}]}}"#);
+        let told = answered(&body)["error"]["data"]["error_message"].as_str().unwrap().chars().count();
+        assert_eq!(told, MAX_ERROR_TEXT);
+    }
+
+    #[test]
     fn g_9_other_failures_are_told_as_far_as_they_tell_anything() {
         for (body, kind, word, text) in [
             (

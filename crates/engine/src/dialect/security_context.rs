@@ -116,4 +116,11 @@ mod tests {
         }
         assert!(told(r#"{"session_id":"s1"}"#, None).unwrap().contains("stands alone"));
     }
+
+    #[test]
+    fn g_5_a_message_names_no_more_permissions_than_anybody_needs() {
+        let context = |count| format!(r#"{{"permissions":[{}]}}"#, vec![r#""read:filesystem""#; count].join(","));
+        assert_eq!(told(&context(MAX_PERMISSIONS), None), None);
+        assert!(told(&context(MAX_PERMISSIONS + 1), None).unwrap().contains("more than 256"));
+    }
 }

@@ -108,9 +108,11 @@ impl FrontMachine {
         if self.governed { self.exchanges.dialect(id) } else { None }
     }
 
-    /// An answer as its client reads it.
-    pub(super) fn worded(&self, exchange: &Exchange, passed: Passed, ctx: &Context<'_>) -> Passed {
-        let (Some(asked), Some(ports)) = (self.asked_in_dialect(exchange.id), ctx.dialect) else { return passed };
+    /// An answer as its client reads it, and its HTTP status: what the dialect has to say of errors stands in the body.
+    pub(super) fn worded(&self, exchange: &Exchange, passed: Passed, status: u16, ctx: &Context<'_>) -> (Passed, u16) {
+        let (Some(asked), Some(ports)) = (self.asked_in_dialect(exchange.id), ctx.dialect) else {
+            return (passed, status);
+        };
         let (execution_id, audit_id) = (ports.audit_run.execution(exchange.id), ports.audit_run.id(exchange.id));
         let label = |name: &str| listed_label(name, ports, ctx);
         let used = match asked {
@@ -128,7 +130,7 @@ impl FrontMachine {
             unix_ms: (ctx.unix_ms)(),
         };
         let bytes = answer::translate(passed.bytes(), &about);
-        passed.reworded(bytes)
+        (passed.reworded(bytes), 200)
     }
 
     /// A fault as its client reads it, and the HTTP status that goes with it.
