@@ -9,7 +9,9 @@ use crate::tape_backend;
 use crate::{backend_auth, baseline, builtin_backend, permissions, tool_labels};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, ToolLimits, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
+use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::back::Wish;
+use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
@@ -20,8 +22,9 @@ use signalbox_govern::{CallBudgets, CallLimits, Permissions, ScopeCheck, ToolLab
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
+use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{
-    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, Settings,
+    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Governance, Lifetime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
@@ -35,7 +38,7 @@ use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The name of the backend that exists while none is configured.
@@ -199,6 +202,7 @@ pub fn assemble(
     })?;
     gateway.show_by(Arc::clone(&permissions) as _);
     signatures.attach(&gateway);
+    gateway.govern_by(Governance { labels: Arc::clone(&labels) as _, permissions: Arc::clone(&permissions) as _ });
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
     calls.attach(&gateway);
@@ -291,8 +295,25 @@ pub(crate) fn settings(config: &Config) -> Settings {
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
+        audit_run: audit_run(),
+        error_detail: match config.auth.required {
+            true => config.auth.error_detail,
+            // Nobody had to prove anything to come here, so that everybody is the user of this machine.
+            false => ErrorDetail::Full,
+        },
         ..Settings::default()
     }
+}
+
+/// The run of this process, the same for as long as it runs.
+fn audit_run() -> AuditRun {
+    static RUN: OnceLock<AuditRun> = OnceLock::new();
+    *RUN.get_or_init(|| {
+        let mut random = [0; 2];
+        // Without randomness the time alone tells runs apart.
+        let _ = getrandom::fill(&mut random);
+        AuditRun::new(unix_millis(), u16::from_ne_bytes(random))
+    })
 }
 
 /// The server itself.

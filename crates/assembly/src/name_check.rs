@@ -3,6 +3,7 @@
 use crate::assemble::{self, DEMO};
 use signalbox_config::Config;
 use signalbox_engine::catalog::{BackendEntry, Catalog, Item, ListKind, Snapshot, read_saved};
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_govern::policy::{KnownTool, check};
 use signalbox_rules::KnownNames;
 use signalbox_runtime::Gateway;
@@ -47,7 +48,21 @@ pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
             }
         }
     }
+    out.extend(idle_labels(config, catalog));
     out
+}
+
+/// Labels that no tool gets, once all lists are known.
+fn idle_labels(config: &Config, catalog: &Snapshot) -> Vec<String> {
+    if !catalog.backends().iter().all(|entry| !entry.views.is_empty()) {
+        return Vec::new();
+    }
+    let fits = |pattern: &SubjectPattern| {
+        let has = |entry: &BackendEntry| own_tools(entry).any(|tool| pattern.fits_tool(&entry.name, tool));
+        catalog.backends().iter().any(has)
+    };
+    let idle = config.tool_labels.iter().filter(|rule| !fits(&SubjectPattern::new(&rule.pattern)));
+    idle.map(|rule| format!("tools.{:?}: no tool that is listed fits this pattern", rule.pattern)).collect()
 }
 
 fn known(config: &Config, catalog: &Snapshot) -> KnownNames {
@@ -138,4 +153,37 @@ pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
     all.extend(unknown_names(config, catalog));
     all.extend(policy_doubts(config, catalog));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_config::Overrides;
+    use signalbox_engine::catalog::{Item, View, ViewKey};
+    use signalbox_engine::{CapSet, ServerProfile};
+    use signalbox_wire::{Era, Revision};
+    use std::path::Path;
+
+    /// A permission on a tool that nobody has protects nothing.
+    #[test]
+    fn g_17_a_label_that_no_tool_gets_is_told_once_the_lists_are_known() {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let text = "[backends.files]\ncommand = 'x'\n[tools.'files/read']\n[tools.'files/raed']\n[tools.flies]\n";
+        let config = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config;
+        let mut catalog = Catalog::new([Arc::from("files")]);
+        assert!(unknown_names(&config, &catalog.snapshot()).is_empty());
+        let profile = ServerProfile {
+            revision: Revision::LATEST_LEGACY,
+            capabilities: r#"{"tools":{}}"#.into(),
+            info: r#"{"name":"t","version":"1"}"#.into(),
+            instructions: None,
+        };
+        let mut view = View::empty(Arc::new(profile));
+        view.set(ListKind::Tools, vec![Item::read(ListKind::Tools, r#"{"name":"read"}"#.into()).unwrap()]);
+        catalog.set_view("files", ViewKey::shared(Era::Legacy, CapSet::bare()), view);
+        let told = unknown_names(&config, &catalog.snapshot());
+        let expected =
+            ["files/raed", "flies"].map(|one| format!("tools.{one:?}: no tool that is listed fits this pattern"));
+        assert_eq!(told, expected);
+    }
 }

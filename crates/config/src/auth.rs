@@ -8,6 +8,7 @@ use super::read::{Table, Text};
 use super::secret::Secret;
 use super::tls::file;
 use http::Uri;
+use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::standing::TrustLevel;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Auth {
     pub required: bool,
     /// How long a client has to prove who it is.
     pub timeout: Duration,
+    /// What decides how much of an error callers are told.
+    pub error_detail: ErrorDetail,
     /// The ways that are tried, in this order: words of [`WAYS`].
     pub order: Vec<String>,
     /// Whether the file names them.
@@ -150,6 +153,10 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
     Ok(Auth {
         required: security.flag("require_authentication")?,
         timeout: security.duration("authentication_timeout")?,
+        error_detail: match security.choice("error_detail")?.as_str() {
+            "full" => ErrorDetail::Full,
+            _ => ErrorDetail::ByTrust,
+        },
         order,
         order_given: table.has("order"),
         resource: resource.map(|text| text.value),

@@ -125,6 +125,11 @@ const OWN: &[ConfigKey] = &[
         count(10_000, 1, 1_000_000),
         "How many sessions may be open; more are refused.",
     ),
+    key(
+        "mcp.protocol.security.error_detail",
+        one_of(&["by_trust", "full"], "by_trust"),
+        "How much the gateway's own errors tell callers who have to prove who they are: the more the further a caller is trusted, or everything. See docs/dialect.md.",
+    ),
     limit(
         "mcp.protocol.rate_limits.global_requests_per_second",
         "How many requests all callers together may make in a second; see docs/rate-limits.md. 0 is any number.",

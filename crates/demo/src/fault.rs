@@ -27,7 +27,7 @@ pub(super) enum ToolFault {
     #[error("the path contains {0}")]
     DangerousPathSequence(&'static str),
     /// The path is outside the root folder.
-    #[error("the path is not inside the folder that this tool may show")]
+    #[error("Path not in allowed list")]
     PathNotAllowed,
     /// The path is inside a system folder that is never shown.
     #[error("the path is inside a system folder that is never shown")]
@@ -95,7 +95,7 @@ impl ToolFault {
             ToolFault::DangerousPathSequence(_) => {
                 "Write the path plainly, downwards from the root folder, such as ./src."
             }
-            ToolFault::PathNotAllowed => "Use a path relative to the root folder; `.` lists the root itself.",
+            ToolFault::PathNotAllowed => "Request access to an allowed directory",
             ToolFault::PathBlocked | ToolFault::SensitivePathAccess => "Choose another folder.",
             ToolFault::SymlinksNotAllowed => "Use the real path that the link stands for, if it is inside the root.",
             ToolFault::DepthLimitExceeded { .. } => "Lower `max_depth`, then list the deeper folders one by one.",
@@ -108,12 +108,40 @@ impl ToolFault {
         }
     }
 
+    /// The family of errors that it belongs to (G-20).
+    fn family(&self) -> &'static str {
+        match self {
+            ToolFault::PathNotAllowed
+            | ToolFault::PathBlocked
+            | ToolFault::SensitivePathAccess
+            | ToolFault::SymlinksNotAllowed
+            | ToolFault::DangerousPathSequence(_)
+            | ToolFault::RateLimitExceeded(_) => "security_error",
+            ToolFault::InvalidArguments(_) | ToolFault::PathTooLong { .. } | ToolFault::DepthLimitExceeded { .. } => {
+                "validation_error"
+            }
+            ToolFault::ExecutionTimeout(_)
+            | ToolFault::PathNotFound
+            | ToolFault::NotADirectory
+            | ToolFault::Unreadable(_)
+            | ToolFault::Interrupted => "tool_error",
+        }
+    }
+
+    /// What happened, in one sentence.
+    fn sentence(&self) -> String {
+        match self {
+            ToolFault::PathNotAllowed => "Access to the specified path is not permitted".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether the arguments did not fit the schema, which older revisions want as an error of the protocol.
     pub(super) fn is_about_arguments(&self) -> bool {
         matches!(self, ToolFault::InvalidArguments(_))
     }
 
-    /// The error as data for programs: its code, and the details that document 001 gives.
+    /// The error as data for programs: its family, its code, and the details that document 001 gives.
     pub(super) fn to_json(&self, requested_path: Option<&str>) -> Value {
         let mut details = Map::new();
         if let Some(path) = requested_path {
@@ -122,7 +150,12 @@ impl ToolFault {
         }
         details.insert("reason".into(), self.to_string().into());
         details.insert("suggestion".into(), self.suggestion().into());
-        json!({"error_code": self.code(), "details": details})
+        json!({
+            "error_type": self.family(),
+            "error_code": self.code(),
+            "error_message": self.sentence(),
+            "details": details,
+        })
     }
 
     /// The error as one line for a model.
@@ -162,5 +195,20 @@ mod tests {
         assert_eq!(error["details"]["requested_path"].as_str().map(str::len), Some(MAX_SHOWN_PATH));
         assert!(error["details"]["reason"].is_string() && error["details"]["suggestion"].is_string());
         assert!(ToolFault::PathNotFound.to_json(None)["details"].get("requested_path").is_none());
+    }
+
+    #[test]
+    fn g_9_a_path_outside_is_refused_in_the_documents_words() {
+        let expected = json!({
+            "error_type": "security_error",
+            "error_code": "path_not_allowed",
+            "error_message": "Access to the specified path is not permitted",
+            "details": {
+                "requested_path": "/etc/passwd",
+                "reason": "Path not in allowed list",
+                "suggestion": "Request access to an allowed directory",
+            },
+        });
+        assert_eq!(ToolFault::PathNotAllowed.to_json(Some("/etc/passwd")), expected);
     }
 }

@@ -19,6 +19,12 @@ impl AuditRun {
     pub fn id(self, exchange: ExchangeId) -> String {
         format!("audit-{:x}-{:x}", self.0, exchange.0)
     }
+
+    /// The name of the one execution of a tool that an exchange is (G-7).
+    #[must_use]
+    pub fn execution(self, exchange: ExchangeId) -> String {
+        format!("exec-{:x}-{:x}", self.0, exchange.0)
+    }
 }
 
 #[cfg(test)]
@@ -31,5 +37,6 @@ mod tests {
         let ids = [one.id(ExchangeId(1)), one.id(ExchangeId(2)), other.id(ExchangeId(1))];
         assert_eq!(ids[0], "audit-18bcfe568000007-1");
         assert!(ids[0] != ids[1] && ids[0] != ids[2]);
+        assert_eq!(one.execution(ExchangeId(1)), "exec-18bcfe568000007-1");
     }
 }

@@ -1,5 +1,11 @@
 //! Faults: what went wrong, who caused it, and the one place where that becomes a reply on the wire.
 
+mod category;
+mod detail;
+
+pub use category::FaultCategory;
+pub use detail::ErrorDetail;
+
 use bytes::Bytes;
 use signalbox_wire::{Era, RawId, builder, codes, json};
 
@@ -25,6 +31,14 @@ pub enum FaultKind {
     MethodNotFound,
     /// The parameters do not fit the method.
     InvalidParams,
+    /// A message of the governed dialect lacks members; `data.fields` names them.
+    MissingFields,
+    /// What a message of the governed dialect says of its sender is not so.
+    InvalidSecurityContext,
+    /// The tool has another version than the one that was asked for.
+    WrongToolVersion,
+    /// The gateway knows the request, but does not serve it in this version.
+    NotServed,
     /// No tool of this name.
     UnknownTool,
     /// No prompt of this name.
@@ -141,6 +155,7 @@ impl Fault {
             | K::Draining
             | K::NotRecorded
             | K::Internal
+            | K::NotServed
             | K::NotBridged => Owner::Us,
             _ => Owner::Client,
         }
@@ -160,10 +175,9 @@ impl Fault {
         match (self.kind, era) {
             (K::Parse, _) => codes::PARSE_ERROR,
             (K::InvalidRequest | K::DuplicateId, _) => codes::INVALID_REQUEST,
-            (K::MethodNotFound | K::NotBridged, _) => codes::METHOD_NOT_FOUND,
-            (K::InvalidParams | K::UnknownTool | K::UnknownPrompt, _) | (K::ResourceNotFound, Era::Modern) => {
-                codes::INVALID_PARAMS
-            }
+            (K::MethodNotFound | K::NotBridged | K::NotServed, _) => codes::METHOD_NOT_FOUND,
+            (K::InvalidParams | K::MissingFields | K::WrongToolVersion | K::UnknownTool | K::UnknownPrompt, _)
+            | (K::ResourceNotFound, Era::Modern) => codes::INVALID_PARAMS,
             (K::ResourceNotFound, Era::Legacy) => codes::RESOURCE_NOT_FOUND,
             (K::NotInitialized, Era::Legacy) => codes::NOT_INITIALIZED,
             (K::NotInitialized | K::SessionClosed, Era::Modern) => codes::INVALID_REQUEST,
@@ -178,10 +192,13 @@ impl Fault {
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded | K::RateLimited, Era::Modern) => codes::LIMITED,
             (K::RateLimited, Era::Legacy) => codes::LEGACY_LIMITED,
-            (K::Refused | K::Signature(_) | K::InsufficientScope | K::Denied, Era::Modern) => codes::DENIED,
+            (
+                K::Refused | K::Signature(_) | K::InsufficientScope | K::InvalidSecurityContext | K::Denied,
+                Era::Modern,
+            ) => codes::DENIED,
             (K::Unauthenticated, Era::Modern) => codes::UNAUTHENTICATED,
             (K::Unauthenticated, Era::Legacy) => codes::LEGACY_UNAUTHENTICATED,
-            (K::InsufficientScope | K::Denied, Era::Legacy) => codes::LEGACY_DENIED,
+            (K::InsufficientScope | K::InvalidSecurityContext | K::Denied, Era::Legacy) => codes::LEGACY_DENIED,
             (K::Killed, Era::Modern) => codes::KILLED,
             (K::Quarantined, Era::Modern) => codes::QUARANTINED,
             (K::Killed | K::Quarantined, Era::Legacy) => codes::LEGACY_KILLED,
@@ -201,6 +218,10 @@ impl Fault {
             K::InvalidRequest => "invalid_request",
             K::MethodNotFound => "method_not_found",
             K::InvalidParams => "invalid_params",
+            K::MissingFields => "missing_fields",
+            K::InvalidSecurityContext => "invalid_security_context",
+            K::WrongToolVersion => "wrong_tool_version",
+            K::NotServed => "not_served",
             K::UnknownTool => "unknown_tool",
             K::UnknownPrompt => "unknown_prompt",
             K::ResourceNotFound => "resource_not_found",

@@ -39,6 +39,7 @@
 
 mod answers;
 mod context;
+mod dialect;
 mod effects;
 mod exchanges;
 mod facts;
@@ -86,7 +87,7 @@ use exchanges::{Exchanges, OpenExchange, Stage};
 use judging::Passed;
 use questions::PendingQuestion;
 use sending::Delivery;
-use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
+use signalbox_wire::{Envelope, Era, RawId, Revision};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -128,6 +129,8 @@ pub struct FrontMachine {
     /// Renamed resources that the client subscribed to: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
+    /// True once the client speaks the governed dialect.
+    governed: bool,
 }
 
 impl FrontMachine {
@@ -149,6 +152,7 @@ impl FrontMachine {
             task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
+            governed: false,
         }
     }
 
@@ -278,6 +282,9 @@ impl FrontMachine {
         if message.id_span().is_none() {
             return self.client_notified(&message, ctx, out);
         }
+        if self.speaks_dialect(&message, ctx) {
+            return self.dialect_request(stream, &message, ctx, out);
+        }
         let era = self.era_of(&message);
         let id = message.id().unwrap_or_else(RawId::null);
         if let Err(fault) = self.admit(era, name, &id, ctx) {
@@ -385,6 +392,21 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (passed, status) = self.worded(exchange, passed, status, ctx);
+        self.finish_worded(id, passed, status, outcome, ctx, out);
+    }
+
+    /// The same for an answer that is in the client's words already.
+    fn finish_worded(
+        &mut self,
+        id: ExchangeId,
+        passed: Passed,
+        status: u16,
+        outcome: Outcome,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
         let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
         let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
         match way {
@@ -412,14 +434,13 @@ impl FrontMachine {
 
     fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let (era, client_id) = (exchange.era, exchange.client_id.clone());
         if ctx.message_facts {
             let detail = fault.message.clone();
             let ruling = Ruling::of(fault.reason(), detail);
             self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
         }
-        let passed = Passed::own(fault.reply(Some(&client_id), era));
-        self.finish(id, passed, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);
+        let (reply, status) = self.refusal(Some(exchange), Some(&exchange.client_id), exchange.era, fault, ctx);
+        self.finish_worded(id, Passed::own(reply), status, Outcome::Fault(fault.reason()), ctx, out);
     }
 
     /// Ends an exchange without an answer and tells the backend to stop.
@@ -465,12 +486,6 @@ impl FrontMachine {
         }
         self.asked.clear();
     }
-}
-
-/// The version that a message of the new era names, if any.
-fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
-    let span = message.param_meta(meta::PROTOCOL_VERSION)?;
-    signalbox_wire::json::string(span.of(message.bytes()))
 }
 
 /// The revision the gateway answers an `initialize` with.

@@ -18,6 +18,7 @@ pub mod catalog;
 pub mod chain;
 pub mod command;
 pub mod correlation;
+pub mod dialect;
 pub mod event;
 pub mod exchange;
 pub mod fact;

@@ -39,6 +39,7 @@ use crate::policy::{Circumstances, Grounds, Known, Policies, Prepared, Verdict};
 use crate::tool_labels::ToolLabels;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Visibility};
+use signalbox_engine::dialect::{PermissionSource, ScopePermissions};
 use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::subject_names::{SubjectNames, normalise};
@@ -403,6 +404,21 @@ impl Visibility for Permissions {
         let set = self.set.load();
         let entitlement = self.entitlement(&set, caller, entry);
         entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
+    }
+}
+
+/// Where roles are configured, permissions come from them and from scopes; else everybody has those that its scopes do not
+/// leave out.
+impl PermissionSource for Permissions {
+    fn has(&self, caller: &Caller, permission: &str) -> bool {
+        let set = self.set.load();
+        if set.roles.is_empty() {
+            return ScopePermissions.has(caller, permission);
+        }
+        let standing = caller.identity().standing.as_deref();
+        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+        let in_scopes = scopes.iter().any(|scope| **scope == *permission);
+        in_scopes || set.roles.lacks(set.roles_of(caller), &[permission.into()]).is_none()
     }
 }
 

@@ -188,6 +188,8 @@ impl Gateway {
             max_in_flight: 64,
             round_timeout: TIMEOUT,
             changes: &|_, _| Generation::default(),
+            dialect: None,
+            error_detail: signalbox_engine::fault::ErrorDetail::Full,
             message_facts: false,
             trace: None,
             task_home: &|_| None,

@@ -78,6 +78,8 @@ fn reaches(
         max_in_flight: 4,
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),
+        dialect: None,
+        error_detail: signalbox_engine::fault::ErrorDetail::Full,
         message_facts: false,
         trace: None,
         clock: &Instant::now,

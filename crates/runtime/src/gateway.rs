@@ -7,6 +7,7 @@ use crate::catalog_keeper::CatalogKeeper;
 use crate::clock::{self, Pulse};
 use crate::counters::{Counters, network_transport};
 use crate::fact_buffer::FactBuffers;
+use crate::governance::Governance;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
@@ -91,6 +92,7 @@ pub struct Gateway {
     pub(crate) visibility: OnceLock<Arc<dyn Visibility>>,
     /// What looks at the proofs that messages carry, where anything does.
     pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
+    pub(crate) governance: OnceLock<Governance>,
     /// Nobody whom the connection does not prove may call without a signature.
     pub(crate) demands_signatures: AtomicBool,
     message_facts: AtomicBool,
@@ -159,6 +161,7 @@ impl Gateway {
             chain: parts.chain,
             visibility: OnceLock::new(),
             proof: OnceLock::new(),
+            governance: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),

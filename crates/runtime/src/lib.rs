@@ -12,6 +12,7 @@ pub mod clock;
 pub mod counters;
 mod fact_buffer;
 pub mod gateway;
+pub mod governance;
 pub mod holds;
 pub mod hosted_task;
 #[cfg(feature = "testing")]
@@ -45,6 +46,7 @@ pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
 pub use gateway::{Gateway, GatewayParts};
+pub use governance::Governance;
 pub use holds::{HeldMessage, HoldError, Holds};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};

@@ -480,6 +480,11 @@ impl Session {
         }
     }
 
+    /// Tells the machine something that no event says.
+    pub(crate) fn with_machine(&self, tell: impl FnOnce(&mut FrontMachine)) {
+        tell(&mut self.lock().machine);
+    }
+
     fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.inner.lock().unpoisoned()
     }

@@ -361,6 +361,10 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:27: mcp.protocol.security.max_concurrent_sessions: expected a whole number from 1 to 1000000, found `0`",
     ),
     (
+        "[mcp.protocol.security]\nerror_detail = 'some'\n",
+        "signalbox.toml:2:16: mcp.protocol.security.error_detail: expected `by_trust` or `full`, found `some`",
+    ),
+    (
         "[tools.'files/']\nversion = '1'\n",
         "signalbox.toml:1:8: tools.\"files/\": expected a pattern `BACKEND` or `BACKEND/NAME`, with `*` and `?`",
     ),

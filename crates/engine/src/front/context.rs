@@ -3,7 +3,8 @@
 use crate::caller::{Caller, Principal};
 use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot, Style};
 use crate::chain::Chain;
-use crate::fault::Fault;
+use crate::dialect::DialectPorts;
+use crate::fault::{ErrorDetail, Fault};
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
@@ -48,6 +49,10 @@ pub struct Context<'a> {
     pub round_timeout: Duration,
     /// The generation of a resource, by backend and its URI.
     pub changes: &'a dyn Fn(&str, &str) -> Generation,
+    /// What the governed dialect needs; `None` where it is not served.
+    pub dialect: Option<&'a DialectPorts<'a>>,
+    /// What decides how much of a fault the client is told.
+    pub error_detail: ErrorDetail,
     /// True if message facts are wanted.
     pub message_facts: bool,
     /// Starts the trace of a request, if tracing is on.

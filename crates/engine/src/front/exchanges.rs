@@ -8,6 +8,7 @@ use super::listen::Listener;
 use super::polling::TaskPoll;
 use super::rounds::InputRound;
 use super::task_results::TaskSubject;
+use crate::dialect::Asked;
 use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, KeyMap};
 use crate::profile::ClientProfile;
@@ -50,6 +51,8 @@ pub(super) struct OpenExchange {
     task: Option<Box<TaskSubject>>,
     /// What its backend has asked the client so far.
     input: Option<Box<InputHistory>>,
+    /// What it asked, if its client speaks the governed dialect.
+    pub dialect: Option<Box<Asked>>,
 }
 
 /// All open exchanges of one session.
@@ -63,7 +66,15 @@ pub(super) struct Exchanges {
 impl Exchanges {
     pub fn insert(&mut self, exchange: Exchange) {
         let id = exchange.id;
-        self.open.insert(id, OpenExchange { exchange, stage: Stage::InFlight, task: None, input: None });
+        self.open.insert(id, OpenExchange { exchange, stage: Stage::InFlight, task: None, input: None, dialect: None });
+    }
+
+    pub fn open(&self, id: ExchangeId) -> Option<&OpenExchange> {
+        self.open.get(&id)
+    }
+
+    pub fn open_mut(&mut self, id: ExchangeId) -> Option<&mut OpenExchange> {
+        self.open.get_mut(&id)
     }
 
     pub fn remove(&mut self, id: ExchangeId) -> Option<OpenExchange> {

@@ -44,6 +44,11 @@ impl Passed {
         Self { bytes: edits.apply(&self.bytes), own: self.own }
     }
 
+    /// The same message in the words of the governed dialect.
+    pub fn reworded(self, bytes: Bytes) -> Self {
+        Self { bytes, own: self.own }
+    }
+
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }

@@ -2,7 +2,7 @@
 
 use super::holding::Continuation;
 use super::params::Params;
-use super::{Context, FrontMachine, named_revision};
+use super::{Context, FrontMachine};
 use crate::catalog::ListKind;
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
@@ -10,7 +10,14 @@ use crate::keys::ExchangeId;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, Revision, Span, json, meta, method};
+use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The version that a message of the new era names, if any.
+pub(super) fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
+    let span = message.param_meta(meta::PROTOCOL_VERSION)?;
+    json::string(span.of(message.bytes()))
+}
 
 /// True if the message names a protocol version in `_meta`, whatever it is.
 pub(super) fn describes_itself(message: &Envelope) -> bool {

@@ -10,6 +10,7 @@ use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, list_result};
 use crate::chain::{Ruling, Rulings};
 use crate::command::{Command, Watch};
+use crate::dialect::{self, registration};
 use crate::exchange::Call;
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
@@ -90,6 +91,7 @@ impl FrontMachine {
             method::LOGGING_SET_LEVEL => self.set_level(id, message, ctx, out),
             method::SERVER_DISCOVER => self.discover(id, ctx, out),
             method::SUBSCRIPTIONS_LISTEN => self.listen(id, message, ctx, out),
+            dialect::REGISTER => self.fail(id, &registration::not_served(), ctx, out),
             name => {
                 let fault = no_method(name);
                 self.fail(id, &fault, ctx, out);
@@ -335,6 +337,7 @@ impl FrontMachine {
             method::TOOLS_CALL => {
                 let (span, tool) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Tools, &tool, ctx).ok_or_else(|| unknown_tool(&tool, ctx))?;
+                self.check_tool_version(id, &route, ctx)?;
                 Ok((route, Some(span)))
             }
             method::PROMPTS_GET => {

@@ -4,6 +4,8 @@
 use super::judging::Passed;
 use super::{Context, FrontMachine};
 use crate::command::Command;
+use crate::dialect::Asked;
+use crate::dialect::error::{DialectError, Stamp};
 use crate::fact::{Fact, MessageFact, Point};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, StreamId};
@@ -19,6 +21,8 @@ pub struct ToClient {
     droppable: bool,
     status: u16,
     number: u64,
+    /// True if its client speaks the governed dialect.
+    governed: bool,
 }
 
 impl ToClient {
@@ -62,16 +66,23 @@ impl ToClient {
     #[must_use]
     pub fn refusal(id: Option<&RawId>, era: Era, fault: &Fault, status: u16) -> Self {
         let bytes = fault.reply(id, era);
-        Self { stream: StreamId(0), bytes, last: true, droppable: false, status, number: 0 }
+        Self { stream: StreamId(0), bytes, last: true, droppable: false, status, number: 0, governed: false }
     }
 
-    /// The refusal that is sent instead of an answer that could not be recorded.
+    /// The refusal that is sent instead of an answer that could not be recorded, at this time in milliseconds since 1970.
     #[must_use]
-    pub fn not_recorded(self) -> Self {
+    pub fn not_recorded(self, unix_ms: u64) -> Self {
         let id = Envelope::parse(self.bytes).ok().and_then(|message| message.id());
         let text = "the answer could not be recorded and is withheld; the call may have been carried out";
         let fault = Fault::new(FaultKind::NotRecorded, text);
-        Self { bytes: fault.reply(id.as_ref(), Era::Legacy), ..self }
+        let bytes = match self.governed {
+            false => fault.reply(id.as_ref(), Era::Legacy),
+            true => {
+                let asked = Asked::Invoke { tool_id: "".into(), version: None };
+                DialectError::of(&fault, &asked).reply(id.as_ref(), Stamp { audit_id: None, unix_ms })
+            }
+        };
+        Self { bytes, ..self }
     }
 
     /// Its number in its fact; 0 if facts are not recorded.
@@ -119,7 +130,8 @@ impl FrontMachine {
     ) {
         let number = self.leaves(exchange, &passed, None, ctx, out);
         let Delivery { stream, last, droppable, status } = way;
-        out.push(Command::Send(ToClient { stream, bytes: passed.into_bytes(), last, droppable, status, number }));
+        let (bytes, governed) = (passed.into_bytes(), self.governed);
+        out.push(Command::Send(ToClient { stream, bytes, last, droppable, status, number, governed }));
     }
 
     /// Records and counts a message that cannot reach the client.
@@ -145,8 +157,8 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let way = Delivery::last(stream, fault.http_status(era));
-        self.send(None, way, Passed::own(fault.reply(id, era)), ctx, out);
+        let (reply, status) = self.refusal(None, id, era, fault, ctx);
+        self.send(None, Delivery::last(stream, status), Passed::own(reply), ctx, out);
     }
 
     fn leaves(

@@ -11,6 +11,7 @@ use dialogue::*;
 use signalbox_wire::Edits;
 use std::time::{Duration, Instant};
 
+mod dialect;
 mod dialogue;
 mod holding;
 mod judging;
@@ -277,6 +278,8 @@ fn s58_ten_thousand_pending_calls_fit() {
         max_in_flight: 20_000,
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),
+        dialect: None,
+        error_detail: crate::fault::ErrorDetail::Full,
         message_facts: false,
         trace: None,
         clock: &Instant::now,

@@ -42,6 +42,7 @@ impl Session {
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
+        let dialect = self.dialect(settings.audit_run);
         let caller = carrier.caller.unwrap_or(&self.caller);
         let visibility = self.gateway.visibility();
         let sight = visibility.map(|visibility| Sight::of(visibility, caller));
@@ -63,6 +64,8 @@ impl Session {
             max_in_flight: settings.max_in_flight,
             round_timeout: settings.park_timeout,
             changes: &changes,
+            dialect: dialect.as_ref(),
+            error_detail: settings.error_detail,
             message_facts: self.gateway.message_facts(),
             trace: tracer.map(|_| &begin as _),
             task_home: &task_home,

@@ -94,7 +94,7 @@ impl Session {
                     answer
                 } else {
                     session.gateway.counters.dropped("not_recorded");
-                    answer.not_recorded()
+                    answer.not_recorded(crate::clock::unix_millis())
                 };
                 session.send(&mut inner, answer, &mut facts);
             }

@@ -4,6 +4,8 @@ use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
 use signalbox_assembly::live;
 use signalbox_assembly::recording::MAX_WAITING_ANCHORS;
+use signalbox_engine::dialect::answer::MAX_ERROR_TEXT;
+use signalbox_engine::dialect::security_context::MAX_PERMISSIONS;
 use signalbox_govern::call_limits::MAX_BUCKETS;
 use signalbox_rules::limits;
 use signalbox_runtime::gateway::MAX_REFUSALS;
@@ -55,6 +57,18 @@ pub(super) fn of_rules() -> Vec<Row> {
             .answer("further keys share one bucket")
             .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
             .shown(&["beyond_the_bound_all_keys_share_a_bucket_and_free_buckets_make_room"]),
+        row(
+            "permissions that a message of the governed dialect names",
+            vec![Count(MAX_PERMISSIONS, "permissions")],
+            None,
+        )
+        .answer("the error `invalid_security_context`")
+        .metric(super::BY_OUTCOME)
+        .shown(&["g_5_a_message_names_no_more_permissions_than_anybody_needs"]),
+        row("the text of a tool's error in the governed dialect", vec![Count(MAX_ERROR_TEXT, "characters")], None)
+            .answer("its beginning is told")
+            .metric(super::BY_OUTCOME)
+            .shown(&["g_9_the_text_of_a_tools_error_has_an_end"]),
         row("callers and tools with rate limits", vec![Count(MAX_BUCKETS, "of each kind")], None)
             .answer("further ones share one limit")
             .metric(super::BY_OUTCOME)

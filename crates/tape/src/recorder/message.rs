@@ -1,6 +1,7 @@
 //! What a tape says about a message besides its bytes.
 
 use bytes::Bytes;
+use signalbox_engine::dialect::INVOKE;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, MessageKind};
 use signalbox_wire::{Envelope, Kind, json, method};
@@ -40,6 +41,7 @@ pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
 fn subject(message: &Envelope) -> Option<Arc<str>> {
     let name = match message.method()? {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
+        INVOKE => "tool_id",
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => "uri",
         _ => return None,
     };

@@ -17,7 +17,7 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
+use signalbox_engine::{Carrier, Fault, FaultKind, Limit, dialect};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
@@ -72,6 +72,9 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
             }
             Err(answer) => *answer,
         },
+        Era::Legacy if speaks_dialect(front, &heads, &message) => {
+            Box::pin(dialect(connection, headers, message, accepts)).await
+        }
         Era::Legacy if opens_session(&message) => Box::pin(initialize(connection, &headers, message, accepts)).await,
         Era::Legacy => match find_session(connection, &heads) {
             Ok(session) => legacy(connection, session, headers, message, accepts).await,
@@ -142,6 +145,39 @@ pub(super) fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
         Some(_) => Era::Modern,
         None => Era::Legacy,
     }
+}
+
+/// True for a request of the governed dialect, which names neither a session nor a revision.
+fn speaks_dialect(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> bool {
+    heads.session == HeaderValues::Missing
+        && heads.version.is_none()
+        && dialect::is_spoken(message)
+        && front.gateway.speaks_dialect()
+}
+
+/// Answers a request of the governed dialect, which stands alone, by its caller.
+async fn dialect(
+    connection: &Arc<ClientConnection>,
+    headers: HeaderMap,
+    message: Envelope,
+    accepts: Accepts,
+) -> FrontAnswer {
+    let front = &connection.front;
+    let caller = connection.caller();
+    let proof = Proved(front.gateway.confirm(&caller, &message));
+    let opened = front.gateway.open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http");
+    let session = match opened {
+        Ok(session) => session,
+        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, message.id().as_ref(), Era::Legacy, &fault),
+    };
+    session.speak_dialect();
+    let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
+    let expects_answer = message.kind() == Kind::Request;
+    session.receive_with(&reader, message, proof.carried(trace_of(front, &headers)));
+    if !expects_answer {
+        return plain(StatusCode::ACCEPTED);
+    }
+    answer::of_stream(connection, reader, accepts, || None, headers).await
 }
 
 async fn initialize(

@@ -132,10 +132,13 @@ fn challenge(connection: &ClientConnection, answer: &mut FrontAnswer) {
         let found = json::path(body, path).and_then(|span| json::string(span.of(body)));
         found.map(std::borrow::Cow::into_owned)
     };
-    let (error, scopes) = match text(&["error", "data", "reason"]).as_deref() {
-        Some("unauthenticated") => (text(&["error", "data", "error"]), String::new()),
-        Some(word @ "insufficient_scope") => {
-            (Some(word.to_owned()), text(&["error", "data", "scope"]).unwrap_or_default())
+    // The governed dialect has words of its own, and what else there is to say in `details`.
+    let word = text(&["error", "data", "reason"]).or_else(|| text(&["error", "data", "error_code"]));
+    let said = |name: &str| text(&["error", "data", name]).or_else(|| text(&["error", "data", "details", name]));
+    let (error, scopes) = match word.as_deref() {
+        Some("unauthenticated" | "authentication_failed") => (said("error"), String::new()),
+        Some("insufficient_scope" | "permission_denied") => {
+            (Some("insufficient_scope".to_owned()), said("scope").unwrap_or_default())
         }
         _ => return,
     };

@@ -3,7 +3,7 @@
 //! While the client does not read, nothing more is read of it.
 
 use super::client_connection::{ClientConnection, WatchedSocket};
-use super::upgrade::{PendingUpgrade, UpgradedSocket};
+use super::upgrade::{PendingUpgrade, Spoken, UpgradedSocket};
 use crate::batch;
 use crate::protobuf;
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
@@ -64,13 +64,13 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
             limit = unknown_caller::limit(gateway, caller, most, socket.protobuf);
             Arc::clone(socket.session.share())
         }
-        UpgradedSocket::Unproved { .. } => connection.share(),
+        UpgradedSocket::Unproved(_) => connection.share(),
     };
     let raw = parts.io.into_inner().socket;
     let mut duplex = Duplex::new(raw, &parts.read_buf, Role::Server, (limit, Some(share)), PATIENCE).await;
     let socket = match socket {
         UpgradedSocket::Session(socket) => socket,
-        UpgradedSocket::Unproved { protobuf } => match admit(connection, &mut duplex, protobuf).await {
+        UpgradedSocket::Unproved(spoken) => match admit(connection, &mut duplex, spoken).await {
             Ok(socket) => socket,
             Err(reason) => return duplex.close(CloseCode::Policy, reason).await,
         },
@@ -82,7 +82,7 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
 async fn admit(
     connection: &ClientConnection,
     duplex: &mut Duplex<MaybeTlsStream>,
-    protobuf: bool,
+    spoken: Spoken,
 ) -> Result<Socket, &'static str> {
     const REFUSED: &str = "the first message did not prove who calls";
     let front = &connection.front;
@@ -97,7 +97,7 @@ async fn admit(
     };
     let proved = connection.newcomer("websocket").prove(&front.gateway, message);
     let (opened, answer) = match proved {
-        Ok((caller, answer)) => (Socket::open(connection, caller, protobuf), answer),
+        Ok((caller, answer)) => (Socket::open(connection, caller, spoken), answer),
         Err(refused) => {
             let reply = refused.reply();
             front.gateway.refused(&connection.caller(), None, &refused.fault, Some(&reply));
@@ -135,14 +135,17 @@ impl Socket {
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open(connection: &ClientConnection, caller: Caller, protobuf: bool) -> Result<Self, Fault> {
+    pub fn open(connection: &ClientConnection, caller: Caller, spoken: Spoken) -> Result<Self, Fault> {
         let gateway = Arc::clone(&connection.front.gateway);
         let session = gateway.open_session(caller, Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
         };
-        Ok(Self { gateway, session, stream, protobuf })
+        if spoken == Spoken::Governed {
+            session.speak_dialect();
+        }
+        Ok(Self { gateway, session, stream, protobuf: spoken == Spoken::Protobuf })
     }
 
     async fn run(self, connection: &ClientConnection, mut duplex: Duplex<MaybeTlsStream>) {

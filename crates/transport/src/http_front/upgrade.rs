@@ -12,7 +12,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
-use signalbox_engine::FaultKind;
+use signalbox_engine::{FaultKind, dialect};
 use signalbox_wire::Era;
 use std::sync::Arc;
 
@@ -31,8 +31,25 @@ pub struct PendingUpgrade {
 pub enum UpgradedSocket {
     /// A session of a caller that is known.
     Session(Socket),
-    /// Nobody yet: the first message has to prove who calls. Whether it is protobuf.
-    Unproved { protobuf: bool },
+    /// Nobody yet: the first message has to prove who calls.
+    Unproved(Spoken),
+}
+
+/// What is spoken in the frames of a WebSocket.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Spoken {
+    /// MCP as JSON, or whatever the first message shows.
+    Json,
+    /// MCP as protobuf in binary frames.
+    Protobuf,
+    /// The governed dialect.
+    Governed,
+}
+
+impl Spoken {
+    /// What each subprotocol stands for.
+    const ALL: [(&str, Self); 3] =
+        [(SUBPROTOCOL, Self::Json), (protobuf::SUBPROTOCOL, Self::Protobuf), (dialect::SUBPROTOCOL, Self::Governed)];
 }
 
 /// True where the client asks for a WebSocket.
@@ -50,19 +67,19 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, "this connection cannot be upgraded");
     };
     let offered = || names(request.headers(), &SEC_WEBSOCKET_PROTOCOL);
-    let protocol = offered().find_map(|name| [SUBPROTOCOL, protobuf::SUBPROTOCOL].into_iter().find(|one| *one == name));
-    let protobuf = protocol == Some(protobuf::SUBPROTOCOL);
-    let socket = match known.then(|| Socket::open(connection, connection.caller_by("websocket"), protobuf)) {
+    let protocol = offered().find_map(|name| Spoken::ALL.into_iter().find(|(one, _)| *one == name));
+    let spoken = protocol.map_or(Spoken::Json, |(_, spoken)| spoken);
+    let socket = match known.then(|| Socket::open(connection, connection.caller_by("websocket"), spoken)) {
         Some(Ok(socket)) => UpgradedSocket::Session(socket),
         Some(Err(fault)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
-        None => UpgradedSocket::Unproved { protobuf },
+        None => UpgradedSocket::Unproved(spoken),
     };
     let mut answer = plain(StatusCode::SWITCHING_PROTOCOLS);
     let headers = answer.headers_mut();
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
-    if let Some(protocol) = protocol {
+    if let Some((protocol, _)) = protocol {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
     connection.upgrade(PendingUpgrade { upgrade, socket });

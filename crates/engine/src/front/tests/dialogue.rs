@@ -78,6 +78,12 @@ impl Dialogue {
         let visibility = self.visibility.clone();
         let caller = crate::Caller::anonymous("http");
         let sight = visibility.as_deref().map(|visibility| crate::catalog::Sight::of(visibility, &caller));
+        let ports = crate::dialect::DialectPorts {
+            labels: &crate::tool_label::NoLabels,
+            permissions: &crate::dialect::ScopePermissions,
+            audit_run: crate::audit_id::AuditRun::new(0, 0),
+            session: Some("s1"),
+        };
         let ctx = Context {
             now: self.now,
             unix_ms: &|| 0,
@@ -97,6 +103,8 @@ impl Dialogue {
             max_in_flight: 4,
             round_timeout: Duration::from_secs(300),
             changes: &|_, _| Generation::default(),
+            dialect: Some(&ports),
+            error_detail: crate::fault::ErrorDetail::Full,
             message_facts: false,
             trace: None,
             clock: &|| self.now + PACE,

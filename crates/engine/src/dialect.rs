@@ -1,0 +1,155 @@
+//! The governed dialect: the tool protocol of clients that know `tools/invoke` and no `initialize`.
+//!
+//! Its messages are translated at both ends of the front machine, and everything between sees plain MCP: the same catalog, the same
+//! interceptors, the same limits, the same records.
+//!
+//! ```text
+//! tools/list {category, trust_level} ──► request ──► tools/list ──► … ──► list of tools ──► listing ──► tools with their labels
+//! tools/invoke {tool_id, …}          ──► request ──► tools/call ──► … ──► its result    ──► answer  ──► {status, data, …}
+//! tools/register {…}                 ──► registration: checked, and refused
+//!                                                        … ──► a fault or an error      ──► error   ──► -32601 with its data
+//! ```
+//!
+//! Invariants:
+//!
+//! - Nothing that a client says of itself is believed: [`security_context`] compares it with what is known and refuses lies.
+//! - Translations are pure functions of bytes. Parameters and data pass as the bytes they are.
+//! - What went wrong is a [`Fault`](crate::Fault) or an error of the tool; [`error`] is the only place where it gets the dialect's shape.
+
+pub mod answer;
+pub mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod listing;
+pub mod registration;
+pub mod request;
+pub mod security_context;
+
+use crate::audit_id::AuditRun;
+use crate::caller::Caller;
+use crate::standing::TrustLevel;
+use crate::tool_label::LabelSource;
+use signalbox_wire::{Envelope, meta, method};
+
+/// The WebSocket subprotocol of the dialect.
+pub const SUBPROTOCOL: &str = "signalbox.governed";
+/// Calls a tool.
+pub const INVOKE: &str = "tools/invoke";
+/// Registers a tool.
+pub const REGISTER: &str = "tools/register";
+/// The version of the dialect, which its clients are known by toward backends.
+pub const VERSION: &str = "1.0.0";
+
+/// What a client of the dialect asked, as far as its answer needs it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// Which tools there are.
+    List {
+        /// Only those of this category.
+        category: Option<Box<str>>,
+        /// Only those of this trust level.
+        trust: Option<TrustLevel>,
+    },
+    /// To call a tool.
+    Invoke {
+        /// Which.
+        tool_id: Box<str>,
+        /// The version that it must have.
+        version: Option<Box<str>>,
+    },
+    /// To register a tool.
+    Register,
+    /// Something that the dialect does not have.
+    Other,
+}
+
+impl Asked {
+    /// The `message` of an error.
+    #[must_use]
+    pub fn failed(&self) -> &'static str {
+        match self {
+            Self::List { .. } => "Tool discovery failed",
+            Self::Invoke { .. } => "Tool execution failed",
+            Self::Register => "Tool registration failed",
+            Self::Other => "Request failed",
+        }
+    }
+}
+
+/// True if a message can only be of the dialect: by its method, or by members of its params that MCP does not have. What describes
+/// itself as MCP is MCP.
+#[must_use]
+pub fn is_spoken(message: &Envelope) -> bool {
+    match message.method() {
+        Some(INVOKE | REGISTER) => message.param_meta(meta::PROTOCOL_VERSION).is_none(),
+        Some(method::TOOLS_LIST) => {
+            let filters = message.param("category").is_some() || message.param("trust_level").is_some();
+            filters && message.param_meta(meta::PROTOCOL_VERSION).is_none()
+        }
+        _ => false,
+    }
+}
+
+/// Who knows what callers are permitted to do.
+pub trait PermissionSource: Send + Sync {
+    /// True if the caller has this permission, such as `read:filesystem`.
+    fn has(&self, caller: &Caller, permission: &str) -> bool;
+}
+
+/// A credential that is limited by scopes has the permissions that are among them; any other has all.
+#[derive(Copy, Clone, Debug, Default)]
+pub struct ScopePermissions;
+
+impl PermissionSource for ScopePermissions {
+    fn has(&self, caller: &Caller, permission: &str) -> bool {
+        let scopes = caller.identity().standing.as_ref().and_then(|standing| standing.scopes.as_ref());
+        scopes.is_none_or(|scopes| scopes.iter().any(|scope| **scope == *permission))
+    }
+}
+
+/// What the translation of one session looks at.
+#[derive(Copy, Clone)]
+pub struct DialectPorts<'a> {
+    /// The labels of tools.
+    pub labels: &'a dyn LabelSource,
+    /// What callers may do.
+    pub permissions: &'a dyn PermissionSource,
+    /// The run of the process, for audit ids.
+    pub audit_run: AuditRun,
+    /// The id of the session; a request over HTTP has none.
+    pub session: Option<&'a str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::{Identity, Principal, Proof};
+    use crate::standing::Standing;
+    use std::sync::Arc;
+
+    #[test]
+    fn g_4_g_5_g_6_the_dialect_is_told_by_its_methods_and_members() {
+        let spoken = |method: &str, params: &str| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"{method}","params":{params}}}"#);
+            is_spoken(&Envelope::parse(text.into()).unwrap())
+        };
+        assert!(spoken("tools/invoke", "{}") && spoken("tools/register", "{}"));
+        assert!(spoken("tools/list", r#"{"category":"x"}"#) && spoken("tools/list", r#"{"trust_level":"verified"}"#));
+        assert!(!spoken("tools/list", r#"{"cursor":"x"}"#) && !spoken("tools/call", r#"{"category":"x"}"#));
+        let described = r#"{"category":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;
+        assert!(!spoken("tools/list", described) && !spoken("tools/invoke", described));
+    }
+
+    #[test]
+    fn g_17_scopes_are_permissions_where_there_are_any() {
+        let caller = |scopes: Option<Vec<Box<str>>>| {
+            let anonymous = Caller::of(Principal::named("ada"), Proof::ApiKey, "http");
+            let standing = Some(Arc::new(Standing { scopes, ..Standing::default() }));
+            Caller::new(Identity { standing, ..anonymous.identity().clone() })
+        };
+        let has = |caller: &Caller| ScopePermissions.has(caller, "read:filesystem");
+        assert!(has(&Caller::anonymous("http")) && has(&caller(None)));
+        assert!(has(&caller(Some(vec!["read:filesystem".into()]))) && !has(&caller(Some(vec!["read".into()]))));
+    }
+}

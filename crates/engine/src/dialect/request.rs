@@ -1,0 +1,188 @@
+//! From a request of the dialect to the MCP request that it stands for.
+//!
+//! The MCP request describes itself, as those of 2026-07-28 do, so that it needs no session to be understood. It has the client's id, and its
+//! client declares no capability: a client of the dialect cannot be asked anything.
+
+use super::registration;
+use super::security_context::{self, Known};
+use super::{Asked, INVOKE, REGISTER, VERSION};
+use crate::fault::{Fault, FaultKind};
+use crate::standing::TrustLevel;
+use signalbox_wire::{Envelope, RawId, Revision, builder, json, meta, method};
+
+/// What is to be done about a request.
+#[derive(Debug)]
+pub enum Inner {
+    /// It goes on as this MCP request.
+    Mcp(Envelope),
+    /// The gateway answers it itself.
+    Here,
+}
+
+/// Reads a request. What was asked is known as far as it could be read, whether or not the request can be served.
+#[must_use]
+pub fn read(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+    match message.method() {
+        Some(INVOKE) => invoke(message, known),
+        Some(method::TOOLS_LIST) => list(message, known),
+        Some(REGISTER) => {
+            let checked = context(message, known).and_then(|()| registration::check(message.params().unwrap_or(b"{}")));
+            (Asked::Register, checked.map(|()| Inner::Here))
+        }
+        other => {
+            let shown: String = other.unwrap_or_default().chars().take(64).collect();
+            let text =
+                format!("the governed dialect has no method `{shown}`; it has tools/list, {INVOKE} and {REGISTER}");
+            (Asked::Other, Err(Fault::new(FaultKind::MethodNotFound, text)))
+        }
+    }
+}
+
+fn invoke(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+    let tool_id = text(message, "tool_id");
+    let version = text(message, "tool_version");
+    let asked = Asked::Invoke {
+        tool_id: tool_id.as_ref().ok().and_then(Option::as_deref).unwrap_or_default().into(),
+        version: version.as_ref().ok().and_then(Option::as_deref).map(Into::into),
+    };
+    let inner = || {
+        let tool = tool_id?.ok_or_else(|| registration::missing_fields(&["tool_id".to_owned()]))?;
+        version?;
+        context(message, known)?;
+        let parameters = raw(message, "parameters").unwrap_or(b"{}");
+        if !parameters.starts_with(b"{") {
+            return Err(invalid("`params.parameters` must be an object"));
+        }
+        let request = described(message, method::TOOLS_CALL).param_str("name", &tool);
+        mcp(&request.param_raw("arguments", parameters))
+    };
+    let inner = inner();
+    (asked, inner)
+}
+
+fn list(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
+    let category = text(message, "category");
+    let trust = text(message, "trust_level").and_then(|word| {
+        let level = |word: String| TrustLevel::of(&word).ok_or_else(|| invalid(&unknown_level(&word)));
+        word.map(level).transpose()
+    });
+    let asked = Asked::List {
+        category: category.as_ref().ok().and_then(Option::as_deref).map(Into::into),
+        trust: trust.as_ref().ok().copied().flatten(),
+    };
+    let inner = || {
+        category?;
+        trust?;
+        context(message, known)?;
+        let request = described(message, method::TOOLS_LIST);
+        mcp(&match text(message, "cursor")? {
+            Some(cursor) => request.param_str("cursor", &cursor),
+            None => request,
+        })
+    };
+    let inner = inner();
+    (asked, inner)
+}
+
+fn unknown_level(word: &str) -> String {
+    let shown: String = word.chars().take(64).collect();
+    let words = TrustLevel::ALL.map(TrustLevel::word).join(", ");
+    format!("`params.trust_level` is `{shown}`; it must be one of {words}")
+}
+
+/// An MCP request of the same id that describes itself.
+fn described(message: &Envelope, method: &str) -> builder::Request {
+    builder::Request::new(method)
+        .id(message.id().unwrap_or_else(RawId::null))
+        .meta_str(meta::PROTOCOL_VERSION, Revision::LATEST.as_str())
+        .meta_raw(meta::CLIENT_CAPABILITIES, "{}")
+        .meta_raw(meta::CLIENT_INFO, format!(r#"{{"name":"governed-dialect","version":"{VERSION}"}}"#))
+}
+
+fn mcp(request: &builder::Request) -> Result<Inner, Fault> {
+    let unreadable = |_| Fault::new(FaultKind::Internal, "the request cannot be put into the words of MCP");
+    Envelope::parse(request.build()).map(Inner::Mcp).map_err(unreadable)
+}
+
+fn context(message: &Envelope, known: &Known<'_>) -> Result<(), Fault> {
+    raw(message, "security_context").map_or(Ok(()), |context| security_context::check(context, known))
+}
+
+/// A member of `params`; null is none.
+fn raw<'a>(message: &'a Envelope, name: &str) -> Option<&'a [u8]> {
+    message.param(name).map(|span| span.of(message.bytes())).filter(|value| *value != b"null")
+}
+
+/// A member of `params` that must be a string, if it is there.
+fn text(message: &Envelope, name: &str) -> Result<Option<String>, Fault> {
+    let wrong = || invalid(&format!("`params.{name}` must be a string"));
+    raw(message, name).map(|value| Ok(json::string(value).ok_or_else(wrong)?.into_owned())).transpose()
+}
+
+fn invalid(text: &str) -> Fault {
+    Fault::new(FaultKind::InvalidParams, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn ask(method: &str, params: &str) -> (Asked, Result<Value, Fault>) {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":"2","method":"{method}","params":{params}}}"#);
+        let known = Known { user: "user123", session: Some("session456"), has: &|name| name == "read:filesystem" };
+        let (asked, inner) = read(&Envelope::parse(text.into()).unwrap(), &known);
+        let inner = inner.map(|inner| match inner {
+            Inner::Mcp(message) => serde_json::from_slice(message.bytes()).unwrap(),
+            Inner::Here => Value::Null,
+        });
+        (asked, inner)
+    }
+
+    #[test]
+    fn g_5_g_10_the_documents_invocation_becomes_a_call() {
+        let params = r#"{"tool_id":"directory_list","tool_version":"1.0.0","parameters":{"path":"./src","recursive":true,"max_depth":3.0},"security_context":{"user_id":"user123","session_id":"session456","permissions":["read:filesystem"]}}"#;
+        let (asked, call) = ask("tools/invoke", params);
+        assert_eq!(asked, Asked::Invoke { tool_id: "directory_list".into(), version: Some("1.0.0".into()) });
+        let call = call.unwrap();
+        assert_eq!((&call["id"], &call["method"]), (&json!("2"), &json!("tools/call")));
+        assert_eq!(call["params"]["name"], "directory_list");
+        assert_eq!(call["params"]["arguments"], json!({"path": "./src", "recursive": true, "max_depth": 3.0}));
+        assert_eq!(call["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert!(call["params"].get("security_context").is_none());
+    }
+
+    #[test]
+    fn g_4_the_documents_discovery_becomes_a_list() {
+        let (asked, list) = ask("tools/list", r#"{"category":"filesystem","trust_level":"verified","cursor":"c"}"#);
+        assert_eq!(asked, Asked::List { category: Some("filesystem".into()), trust: Some(TrustLevel::Verified) });
+        assert_eq!(list.unwrap()["params"]["cursor"], "c");
+        let (asked, list) = ask("tools/list", "{}");
+        assert_eq!((asked, list.is_ok()), (Asked::List { category: None, trust: None }, true));
+    }
+
+    #[test]
+    fn g_21_what_is_wrong_is_named() {
+        for (method, params, kind, part) in [
+            ("tools/invoke", "{}", FaultKind::MissingFields, "tool_id"),
+            ("tools/invoke", r#"{"tool_id":7}"#, FaultKind::InvalidParams, "`params.tool_id` must be a string"),
+            ("tools/invoke", r#"{"tool_id":"a","parameters":[]}"#, FaultKind::InvalidParams, "must be an object"),
+            ("tools/invoke", r#"{"tool_id":"a","tool_version":1}"#, FaultKind::InvalidParams, "tool_version"),
+            (
+                "tools/invoke",
+                r#"{"tool_id":"a","security_context":{"user_id":"eve"}}"#,
+                FaultKind::InvalidSecurityContext,
+                "user_id",
+            ),
+            ("tools/list", r#"{"trust_level":"full"}"#, FaultKind::InvalidParams, "system, verified"),
+            ("tools/list", r#"{"category":[]}"#, FaultKind::InvalidParams, "category"),
+            ("tools/register", "{}", FaultKind::MissingFields, "tool_metadata.name"),
+            ("initialize", "{}", FaultKind::MethodNotFound, "no method `initialize`"),
+        ] {
+            let fault = ask(method, params).1.unwrap_err();
+            assert_eq!(fault.kind, kind, "{method} {params}");
+            assert!(fault.message.contains(part), "{}", fault.message);
+        }
+        assert!(matches!(ask("tools/invoke", r#"{"tool_id":"a","parameters":null}"#).1, Ok(Value::Object(_))));
+    }
+}

@@ -1,0 +1,189 @@
+//! Requests of the governed dialect: translated when they come, and their answers when they leave. Between the two they are requests of the
+//! new era like any other.
+
+use super::exchanges::Exchanges;
+use super::holding::Continuation;
+use super::judging::Passed;
+use super::modern::describes_itself;
+use super::{Context, FrontMachine, Lifecycle, Mode};
+use crate::catalog::Route;
+use crate::command::Command;
+use crate::dialect::answer::{self, About};
+use crate::dialect::error::{DialectError, Stamp};
+use crate::dialect::request::{self, Inner};
+use crate::dialect::security_context::Known;
+use crate::dialect::{Asked, DialectPorts, is_spoken};
+use crate::exchange::Exchange;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::{ExchangeId, StreamId};
+use crate::limit::Limit;
+use crate::tool_label::ToolLabel;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Era, RawId};
+use std::borrow::Cow;
+
+impl FrontMachine {
+    /// From now on every request is one of the governed dialect.
+    pub fn speak_dialect(&mut self) {
+        self.governed = true;
+    }
+
+    /// True if a request is of the dialect: the connection speaks it, or this first request shows that it does. Whoever has introduced itself
+    /// as a client of MCP is one.
+    pub(super) fn speaks_dialect(&self, message: &Envelope, ctx: &Context<'_>) -> bool {
+        let first = || self.mode == Mode::Pipe && self.state == Lifecycle::Created && is_spoken(message);
+        ctx.dialect.is_some() && (self.governed && !describes_itself(message) || first())
+    }
+
+    pub(super) fn dialect_request(
+        &mut self,
+        stream: StreamId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        self.governed = true;
+        let id = message.id().unwrap_or_else(RawId::null);
+        let name = message.method().unwrap_or_default();
+        if let Err(fault) = self.admit(Era::Modern, name, &id, ctx) {
+            if fault.kind == FaultKind::Overloaded {
+                out.push(Command::Refused(Limit::InFlight));
+            }
+            self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
+            return self.send_fault(stream, Some(&id), Era::Modern, &fault, ctx, out);
+        }
+        let exchange = self.open(stream, id, Era::Modern, name, message, ctx, out);
+        let (asked, inner) = match ctx.dialect {
+            Some(ports) => self.read_dialect(exchange, message, ports),
+            None => (Asked::Other, Err(super::requests::no_method(name))),
+        };
+        self.exchanges.set_dialect(exchange, asked);
+        if let Some(fault) = ctx.refusal {
+            return self.fail(exchange, fault, ctx, out);
+        }
+        match inner {
+            Ok(Inner::Mcp(inner)) => {
+                if let (Some(exchange), Some(method)) = (self.exchanges.get_mut(&exchange), inner.known_method()) {
+                    exchange.method = Cow::Borrowed(method);
+                }
+                self.modern_request(exchange, inner, ctx, out);
+            }
+            Ok(Inner::Here) => self.judge_request(exchange, message.clone(), Continuation::Here, None, ctx, out),
+            Err(fault) => self.fail(exchange, &fault, ctx, out),
+        }
+    }
+
+    fn read_dialect(
+        &self,
+        exchange: ExchangeId,
+        message: &Envelope,
+        ports: &DialectPorts<'_>,
+    ) -> (Asked, Result<Inner, Fault>) {
+        let caller = self.caller_of(Some(exchange));
+        let has = |permission: &str| ports.permissions.has(caller, permission);
+        let known = Known { user: caller.principal().as_str(), session: ports.session, has: &has };
+        request::read(message, &known)
+    }
+
+    /// Refuses a call whose client wants another version of the tool than the one there is.
+    pub(super) fn check_tool_version(&self, id: ExchangeId, route: &Route, ctx: &Context<'_>) -> Result<(), Fault> {
+        let (Some(Asked::Invoke { version: Some(wanted), tool_id }), Some(ports)) =
+            (self.asked_in_dialect(id), ctx.dialect)
+        else {
+            return Ok(());
+        };
+        match ports.labels.label(&route.backend, &route.name).version {
+            Some(version) if version != *wanted => {
+                let shown: String = wanted.chars().take(64).collect();
+                let text = format!("tool `{tool_id}` has the version `{version}`, not `{shown}`");
+                let fault = Fault::new(FaultKind::WrongToolVersion, text);
+                Err(fault.with_str("requested_version", &shown).with_str("version", &version))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What an exchange asked in the dialect, if it did.
+    fn asked_in_dialect(&self, id: ExchangeId) -> Option<&Asked> {
+        if self.governed { self.exchanges.dialect(id) } else { None }
+    }
+
+    /// An answer as its client reads it, and its HTTP status: what the dialect has to say of errors stands in the body.
+    pub(super) fn worded(&self, exchange: &Exchange, passed: Passed, status: u16, ctx: &Context<'_>) -> (Passed, u16) {
+        let (Some(asked), Some(ports)) = (self.asked_in_dialect(exchange.id), ctx.dialect) else {
+            return (passed, status);
+        };
+        let (execution_id, audit_id) = (ports.audit_run.execution(exchange.id), ports.audit_run.id(exchange.id));
+        let label = |name: &str| listed_label(name, ports, ctx);
+        let used = match asked {
+            Asked::Invoke { .. } => called_label(exchange, ports, ctx).permissions,
+            _ => Vec::new(),
+        };
+        let about = About {
+            asked,
+            id: &exchange.client_id,
+            execution_id: &execution_id,
+            audit_id: &audit_id,
+            used: &used,
+            label: &label,
+            session: ports.session,
+            unix_ms: (ctx.unix_ms)(),
+        };
+        let bytes = answer::translate(passed.bytes(), &about);
+        (passed.reworded(bytes), 200)
+    }
+
+    /// A fault as its client reads it, and the HTTP status that goes with it.
+    pub(super) fn refusal(
+        &self,
+        exchange: Option<&Exchange>,
+        client_id: Option<&RawId>,
+        era: Era,
+        fault: &Fault,
+        ctx: &Context<'_>,
+    ) -> (Bytes, u16) {
+        let caller = exchange.map_or(ctx.caller.unwrap_or(&self.caller), |exchange| &exchange.caller);
+        let told = fault.told(ctx.error_detail, caller.identity().trust());
+        let asked = match (self.governed, exchange) {
+            (false, _) => return (told.reply(client_id, era), fault.http_status(era)),
+            (true, None) => &Asked::Other,
+            (true, Some(exchange)) => match self.exchanges.dialect(exchange.id) {
+                Some(asked) => asked,
+                None => return (told.reply(client_id, era), fault.http_status(era)),
+            },
+        };
+        let audit_id = exchange.zip(ctx.dialect).map(|(exchange, ports)| ports.audit_run.id(exchange.id));
+        let stamp = Stamp { audit_id: audit_id.as_deref(), unix_ms: (ctx.unix_ms)() };
+        // Old and new eras differ in the statuses of faults that the dialect tells in the body; those that HTTP itself knows stay.
+        (DialectError::of(&told, asked).reply(client_id, stamp), fault.http_status(Era::Legacy))
+    }
+}
+
+/// The label of a tool by the name under which it is listed.
+fn listed_label(name: &str, ports: &DialectPorts<'_>, ctx: &Context<'_>) -> ToolLabel {
+    let route = ctx.catalog.tool(name);
+    route.map_or_else(ToolLabel::default, |route| ports.labels.label(&route.backend, &route.name))
+}
+
+/// The label of the tool that an exchange called.
+fn called_label(exchange: &Exchange, ports: &DialectPorts<'_>, ctx: &Context<'_>) -> ToolLabel {
+    match (exchange.backend.as_deref(), exchange.own_name.as_deref(), exchange.subject.as_deref()) {
+        (Some(backend), Some(own), _) => ports.labels.label(backend, own),
+        (_, _, Some(listed)) => listed_label(listed, ports, ctx),
+        _ => ToolLabel::default(),
+    }
+}
+
+impl Exchanges {
+    /// Notes what was asked in the dialect.
+    fn set_dialect(&mut self, id: ExchangeId, asked: Asked) {
+        if let Some(one) = self.open_mut(id) {
+            one.dialect = Some(Box::new(asked));
+        }
+    }
+
+    /// What was asked in the dialect, if it was.
+    fn dialect(&self, id: ExchangeId) -> Option<&Asked> {
+        self.open(id)?.dialect.as_deref()
+    }
+}

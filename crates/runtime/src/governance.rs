@@ -1,0 +1,48 @@
+//! What the gateway knows of tools and callers besides MCP, for the governed dialect and for errors.
+
+use crate::gateway::Gateway;
+use crate::session::Session;
+use signalbox_engine::audit_id::AuditRun;
+use signalbox_engine::dialect::{DialectPorts, PermissionSource};
+use signalbox_engine::front::Mode;
+use signalbox_engine::tool_label::LabelSource;
+use std::sync::Arc;
+
+/// Who knows it.
+pub struct Governance {
+    /// What tools are labelled with.
+    pub labels: Arc<dyn LabelSource>,
+    /// What callers are permitted to do.
+    pub permissions: Arc<dyn PermissionSource>,
+}
+
+impl Gateway {
+    /// From now on serves the governed dialect, with what these know. Only the first ones count.
+    pub fn govern_by(&self, governance: Governance) {
+        let _ = self.governance.set(governance);
+    }
+
+    /// True if the governed dialect is served.
+    #[must_use]
+    pub fn speaks_dialect(&self) -> bool {
+        self.governance.get().is_some()
+    }
+}
+
+impl Session {
+    /// The client speaks the governed dialect, whatever its first message looks like.
+    pub fn speak_dialect(&self) {
+        self.with_machine(|machine| machine.speak_dialect());
+    }
+
+    /// What the dialect of this session looks at, where it is served.
+    pub(crate) fn dialect(&self, audit_run: AuditRun) -> Option<DialectPorts<'_>> {
+        let governance = self.gateway.governance.get()?;
+        Some(DialectPorts {
+            labels: &*governance.labels,
+            permissions: &*governance.permissions,
+            audit_run,
+            session: Some(&*self.external).filter(|_| self.mode() == Mode::Pipe),
+        })
+    }
+}
