@@ -152,7 +152,8 @@ fn pair(one: &str, other: &str) -> (String, String) {
 async fn discovers(client: &mut Client) -> Option<String> {
     let answer = client.ask(&discovery()).await;
     assert_eq!(answer["id"], "1");
-    let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+    assert!(answer["result"]["tools"].is_array(), "{answer}");
+    let tools = answer["result"]["tools"].as_array().unwrap();
     assert_eq!(tools.len(), 1, "{answer}");
     let tool = &tools[0];
     assert_eq!((&tool["tool_id"], &tool["name"]), (&json!("directory_list"), &json!("directory_list")));

@@ -20,7 +20,6 @@ pub enum Inner {
 }
 
 /// Reads a request. What was asked is known as far as it could be read, whether or not the request can be served.
-#[must_use]
 pub fn read(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
     match message.method() {
         Some(INVOKE) => invoke(message, known),
