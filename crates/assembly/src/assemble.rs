@@ -1,30 +1,28 @@
 //! From a configuration to a gateway that is ready to start.
 
 use crate::call_metrics::CallMetrics;
+use crate::govern_parts::GovernParts;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend, permissions, tool_labels};
-use signalbox_config::{BackendConfig, BackendTarget, Config, Era, RateLimits, RequestRates, ToolLimits, UrlTransport};
+use crate::{backend_auth, baseline, builtin_backend, permissions};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::back::Wish;
+use signalbox_engine::chain::Interceptor;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
-use signalbox_govern::call_budgets::{Budgets, ToolBounds};
-use signalbox_govern::call_limits::{Rates, ScopeRates};
-use signalbox_govern::permissions::{CallCheck, EntryPattern, SwitchCheck};
-use signalbox_govern::{CallBudgets, CallLimits, Permissions, ScopeCheck, ToolLabels};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{
-    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Governance, Lifetime, Settings,
+    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
@@ -107,14 +105,8 @@ pub struct App {
     pub baseline: Option<Arc<Baseline>>,
     /// Signs in at backends.
     pub desk: Arc<OauthDesk>,
-    /// How often callers may call.
-    pub limits: Arc<CallLimits>,
-    /// What calls of tools may use.
-    pub budgets: Arc<CallBudgets>,
-    /// Who may see and use what.
-    pub permissions: Arc<Permissions>,
-    /// What tools are labelled with.
-    pub labels: Arc<ToolLabels>,
+    /// What decides about calls by itself.
+    pub govern: GovernParts,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -183,26 +175,21 @@ pub fn assemble(
     // After the recorder, which must know a call before it hears what differs in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
     let signatures = Signatures::new(config);
-    let limits = Arc::new(CallLimits::new(rates(config)));
-    let budgets = Arc::new(CallBudgets::new(budgets(config)));
-    let labels = Arc::new(tool_labels::of(config));
-    let permissions = Arc::new(permissions::of(config, &labels)?);
-    let scopes = Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes));
+    let govern = GovernParts::new(config)?;
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
     let catalog_file = catalog_file.filter(|_| is_live);
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptor_chain(&signatures, &permissions, (&limits, &budgets), &scopes, &breakpoints, &rules),
+        chain: interceptor_chain(&signatures, &govern, &breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
-    gateway.show_by(Arc::clone(&permissions) as _);
+    govern.attach(&gateway);
     signatures.attach(&gateway);
-    gateway.govern_by(Governance { labels: Arc::clone(&labels) as _, permissions: Arc::clone(&permissions) as _ });
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
     calls.attach(&gateway);
@@ -222,10 +209,7 @@ pub fn assemble(
         recording,
         baseline,
         desk,
-        limits,
-        budgets,
-        permissions,
-        labels,
+        govern,
         #[cfg(feature = "otel")]
         telemetry,
     })
@@ -466,51 +450,22 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
     }
 }
 
-/// How often callers may call.
-pub(crate) fn rates(config: &Config) -> Rates {
-    let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
-    let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
-    [global, user, tool, user_tool].map(scope)
-}
-
-/// What calls of tools may use.
-pub(crate) fn budgets(config: &Config) -> Budgets {
-    let bounds = |limits: &ToolLimits| ToolBounds {
-        pattern: EntryPattern::new(&limits.pattern),
-        max_concurrent: limits.max_concurrent,
-        max_result: limits.max_result,
-        max_repeats: limits.max_repeats,
-        calls_per_day: limits.calls_per_day,
-        price: limits.price,
-    };
-    let limits = &config.rate_limits;
-    Budgets { tools: limits.tools.iter().map(bounds).collect(), user_per_day: limits.user_budget_per_day }
-}
-
 /// The chain, asked from top to bottom for requests and from bottom to top for answers.
 #[must_use]
 pub fn interceptor_chain(
     signatures: &Signatures,
-    permissions: &Arc<Permissions>,
-    (limits, budgets): (&Arc<CallLimits>, &Arc<CallBudgets>),
-    scopes: &Arc<ScopeCheck>,
+    govern: &GovernParts,
     breakpoints: &Arc<Breakpoints>,
     rules: &Arc<Rules>,
 ) -> Chain {
-    Chain::new(vec![
-        // Sees requests as they came, and signs answers as they leave.
-        Arc::clone(&signatures.calls) as _,
-        // NO-14: what is off is off for everybody, and whoever asks too often is told so before anything else is looked at.
-        Arc::new(SwitchCheck::new(permissions)) as _,
-        Arc::clone(limits) as _,
-        Arc::clone(budgets) as _,
-        // Nobody is asked about a request that its caller may not make.
-        Arc::clone(scopes) as _,
-        Arc::new(CallCheck::new(permissions)) as _,
-        // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
-        Arc::clone(breakpoints) as _,
-        Arc::clone(rules) as _,
-        // Signs what the others made of a request, for gateways behind this one.
-        Arc::clone(&signatures.forwards) as _,
-    ])
+    let mut all: Vec<Arc<dyn Interceptor>> = Vec::new();
+    // Sees requests as they came, and signs answers as they leave.
+    all.push(Arc::clone(&signatures.calls) as _);
+    all.extend(govern.interceptors());
+    // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
+    all.push(Arc::clone(breakpoints) as _);
+    all.push(Arc::clone(rules) as _);
+    // Signs what the others made of a request, for gateways behind this one.
+    all.push(Arc::clone(&signatures.forwards) as _);
+    Chain::new(all)
 }

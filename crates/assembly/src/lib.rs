@@ -11,6 +11,7 @@ mod baseline;
 mod builtin_backend;
 pub mod call_metrics;
 pub mod data_dir;
+pub mod govern_parts;
 pub mod key_file;
 pub mod live;
 pub mod live_line;

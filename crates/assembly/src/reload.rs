@@ -15,7 +15,6 @@ use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
 use crate::signals::{Hangup, Hangups};
-use crate::{permissions, tool_labels};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
@@ -189,10 +188,7 @@ impl Reloader {
         if let Some(recording) = &self.app.recording {
             recording.withhold(builtin_backend::withheld(&next));
         }
-        self.app.limits.replace(assemble::rates(&next));
-        self.app.budgets.replace(assemble::budgets(&next));
-        tool_labels::take_over(&self.app.labels, &next);
-        permissions::take_over(&self.app.permissions, &before, &next, &self.app.gateway);
+        self.app.govern.take_over(&before, &next, &self.app.gateway);
         self.app.calls.follow(&next);
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));

@@ -76,7 +76,7 @@ async fn change(
 ) -> Result<(), Problem> {
     let file = SwitchFile::of(&served.reloader.current().data_dir);
     let all = file.change(change).map_err(|fault| failed(&fault))?;
-    permissions::apply(&served.app().permissions, &all, &served.app().gateway);
+    permissions::apply(&served.app().govern.permissions, &all, &served.app().gateway);
     Ok(())
 }
 

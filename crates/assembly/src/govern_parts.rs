@@ -1,0 +1,89 @@
+//! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets, scopes.
+
+use crate::permissions::{self, SwitchFileFault};
+use crate::tool_labels;
+use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
+use signalbox_engine::chain::Interceptor;
+use signalbox_govern::call_budgets::{Budgets, ToolBounds};
+use signalbox_govern::call_limits::{Rates, ScopeRates};
+use signalbox_govern::permissions::{CallCheck, EntryPattern, SwitchCheck};
+use signalbox_govern::{CallBudgets, CallLimits, Permissions, ScopeCheck, ToolLabels};
+use signalbox_runtime::{Gateway, Governance};
+use std::sync::Arc;
+
+/// What decides about calls. Clones are the same.
+#[derive(Clone)]
+pub struct GovernParts {
+    /// What tools are labelled with.
+    pub labels: Arc<ToolLabels>,
+    /// Who may see and use what.
+    pub permissions: Arc<Permissions>,
+    limits: Arc<CallLimits>,
+    budgets: Arc<CallBudgets>,
+    scopes: Arc<ScopeCheck>,
+}
+
+impl GovernParts {
+    /// Those of a configuration.
+    ///
+    /// # Errors
+    /// If it is not known what is switched off.
+    pub(crate) fn new(config: &Config) -> Result<Self, SwitchFileFault> {
+        let labels = Arc::new(tool_labels::of(config));
+        Ok(Self {
+            permissions: Arc::new(permissions::of(config, &labels)?),
+            labels,
+            limits: Arc::new(CallLimits::new(rates(config))),
+            budgets: Arc::new(CallBudgets::new(budgets(config))),
+            scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
+        })
+    }
+
+    /// Has the gateway ask them.
+    pub(crate) fn attach(&self, gateway: &Gateway) {
+        gateway.show_by(Arc::clone(&self.permissions) as _);
+        let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
+        gateway.govern_by(Governance { labels, permissions });
+    }
+
+    /// Takes over what another configuration says.
+    pub(crate) fn take_over(&self, before: &Config, next: &Config, gateway: &Gateway) {
+        self.limits.replace(rates(next));
+        self.budgets.replace(budgets(next));
+        tool_labels::take_over(&self.labels, next);
+        permissions::take_over(&self.permissions, before, next, gateway);
+    }
+
+    /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before
+    /// anything else is looked at. Nobody is asked about a request that its caller may not make.
+    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 5] {
+        [
+            Arc::new(SwitchCheck::new(&self.permissions)),
+            Arc::clone(&self.limits) as _,
+            Arc::clone(&self.budgets) as _,
+            Arc::clone(&self.scopes) as _,
+            Arc::new(CallCheck::new(&self.permissions)),
+        ]
+    }
+}
+
+/// How often callers may call.
+fn rates(config: &Config) -> Rates {
+    let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
+    let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
+    [global, user, tool, user_tool].map(scope)
+}
+
+/// What calls of tools may use.
+fn budgets(config: &Config) -> Budgets {
+    let bounds = |limits: &ToolLimits| ToolBounds {
+        pattern: EntryPattern::new(&limits.pattern),
+        max_concurrent: limits.max_concurrent,
+        max_result: limits.max_result,
+        max_repeats: limits.max_repeats,
+        calls_per_day: limits.calls_per_day,
+        price: limits.price,
+    };
+    let limits = &config.rate_limits;
+    Budgets { tools: limits.tools.iter().map(bounds).collect(), user_per_day: limits.user_budget_per_day }
+}
