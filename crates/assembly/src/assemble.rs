@@ -1,5 +1,6 @@
 //! From a configuration to a gateway that is ready to start.
 
+use crate::auditing::{Auditing, AuditingError};
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
@@ -61,6 +62,9 @@ pub enum AssembleError {
     /// The tape with which calls are compared cannot be used.
     #[error("`record.baseline` cannot be used: {0}")]
     Baseline(#[from] BaselineError),
+    /// There is no audit log.
+    #[error(transparent)]
+    Audit(#[from] AuditingError),
     /// The exporter of traces has no thread.
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
@@ -93,6 +97,8 @@ pub struct App {
     pub rules: Arc<Rules>,
     /// The tape being written, where one is.
     pub recording: Option<Arc<Recording>>,
+    /// The audit log, where one is kept.
+    pub audit: Option<Arc<Auditing>>,
     /// Compares calls with a recorded tape, where it is asked to.
     pub baseline: Option<Arc<Baseline>>,
     /// Signs in at backends.
@@ -116,6 +122,9 @@ impl App {
         }
         if let Some(recording) = &self.recording {
             recording.stop().await;
+        }
+        if let Some(audit) = &self.audit {
+            audit.stop().await;
         }
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
@@ -159,6 +168,8 @@ pub fn assemble(
         recording.withhold(builtin_backend::withheld(config));
         facts.push(recording.sink());
     }
+    let audit = Auditing::open(config)?.map(Arc::new);
+    facts.extend(audit.iter().map(|audit| audit.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
@@ -180,6 +191,7 @@ pub fn assemble(
         principal,
         catalog_file,
     })?;
+    audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
@@ -196,6 +208,7 @@ pub fn assemble(
         live,
         rules,
         recording,
+        audit,
         baseline,
         desk,
         limits,

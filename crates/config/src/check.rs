@@ -4,7 +4,7 @@ use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
-use super::{Gateway, LogLevel, Settings, auth, otel, outbound, rate_limits, record, rules, seal, tls};
+use super::{Gateway, LogLevel, Settings, audit, auth, otel, outbound, rate_limits, record, rules, seal, tls};
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth::oauth_desk::CALLBACK;
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
@@ -60,6 +60,8 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     });
     let rate_limits = protocol.table("rate_limits").and_then(|table| rate_limits::check(&table));
     let rate_limits = mcp.then(|| faults.take(rate_limits)).flatten();
+    let audit = protocol.table("audit").and_then(|table| audit::check(&table));
+    let audit = mcp.then(|| faults.take(audit)).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -70,6 +72,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         seal: seal?,
         auth: auth?,
         rate_limits: rate_limits?,
+        audit: audit?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

@@ -3,7 +3,7 @@
 use crate::auth_keys::AUTH_KEYS;
 use crate::backend_auth_keys::{BACKEND_AUTH_KEYS, OUTBOUND_KEYS};
 use crate::key_parts::{
-    AUDIT, CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
+    CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
 };
 use crate::keys::{ConfigKey, KeyKind};
 use crate::record_keys::RECORD_KEYS;
@@ -138,19 +138,69 @@ const OWN: &[ConfigKey] = &[
         "How often each caller may call each tool in a second. 0 is any number.",
     ),
     limit("mcp.protocol.rate_limits.user_tool_requests_per_minute", "The same in a minute."),
-    key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log.").only_false(AUDIT),
-    key("mcp.protocol.audit.log_tool_invocations", KeyKind::Flag(true), "Log every tool call.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log refusals.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log slow calls.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log bad messages.").not_yet(AUDIT),
-    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "How long to keep it.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks", KeyKind::Table, "Where the audit log goes.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "To a file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_path", KeyKind::Text(""), "Which file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_sink", KeyKind::Flag(true), "To a database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_url", KeyKind::Text(""), "Which database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_sink", KeyKind::Flag(false), "To a remote service.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which service.").not_yet(AUDIT),
+    key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log; see docs/audit.md."),
+    key(
+        "mcp.protocol.audit.log_tool_invocations",
+        KeyKind::Flag(true),
+        "Log every call: its intent before it leaves for the backend, and its outcome.",
+    ),
+    key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log violations: callers who are refused."),
+    key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log calls that take `slow_call` or longer."),
+    key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log messages that cannot be served."),
+    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "For how many days records are kept."),
+    key(
+        "mcp.protocol.audit.sync",
+        one_of(&["write", "fsync"], "write"),
+        "When an intent counts as written: once the system has it, so that it survives the end of the process, or once it is on the disk, so that it survives the end of the machine.",
+    ),
+    key(
+        "mcp.protocol.audit.required",
+        KeyKind::Texts,
+        "Sinks without which no call leaves: `file`, `database`, `remote`, `syslog`. Others get what they missed later.",
+    ),
+    key(
+        "mcp.protocol.audit.spool_max",
+        count(256 * MIB, 65_536, 1024 * 1024 * MIB),
+        "Most bytes of records that wait in the data folder for sinks; a sink that is further behind gets a signed gap in place of the oldest.",
+    ),
+    key(
+        "mcp.protocol.audit.payloads",
+        KeyKind::Flag(false),
+        "Write the arguments of calls too, without the secrets that `record.redact` takes out.",
+    ),
+    key("mcp.protocol.audit.slow_call", seconds(10.0, DAY), "How long a call takes that is logged as slow."),
+    key(
+        "mcp.protocol.audit.alert_webhook",
+        KeyKind::Text(""),
+        "An address that every critical violation is posted to at once.",
+    ),
+    key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "Write records to a file, a new one each day."),
+    key(
+        "mcp.protocol.audit.sinks.file_path",
+        KeyKind::Text(""),
+        "Which file, relative to this one. By default `audit/audit.log` in the data folder.",
+    ),
+    key(
+        "mcp.protocol.audit.sinks.database_sink",
+        KeyKind::Flag(true),
+        "Keep records in the database of `database_url`, where that is set.",
+    ),
+    key(
+        "mcp.protocol.audit.sinks.database_url",
+        KeyKind::Text(""),
+        "Which database: `postgresql://user:password@host/database`, or `sqlite:PATH`.",
+    ),
+    key(
+        "mcp.protocol.audit.sinks.remote_sink",
+        KeyKind::Flag(false),
+        "Post records to `remote_endpoint`, in batches, each a JSON array.",
+    ),
+    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which address takes them."),
+    key(
+        "mcp.protocol.audit.sinks.syslog",
+        KeyKind::Text(""),
+        "Send records to syslog (RFC 5424): `udp://host:514`, `tcp://host:514` or `unix:///dev/log`.",
+    ),
     key(
         "gateway.instructions",
         KeyKind::Text(""),

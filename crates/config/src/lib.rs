@@ -5,6 +5,7 @@
 //! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
 mod addresses;
+pub mod audit;
 pub mod auth;
 mod auth_keys;
 pub mod auth_server;
@@ -54,6 +55,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
+pub use audit::Audit;
 pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
@@ -92,6 +94,8 @@ pub struct Config {
     pub auth: Auth,
     /// How often callers may call.
     pub rate_limits: RateLimits,
+    /// The audit log, if one is kept.
+    pub audit: Option<Audit>,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -207,6 +211,7 @@ struct Settings {
     seal: Seal,
     auth: Auth,
     rate_limits: RateLimits,
+    audit: Option<Audit>,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -245,6 +250,7 @@ impl Config {
             seal: settings.seal,
             auth: settings.auth,
             rate_limits: settings.rate_limits,
+            audit: settings.audit,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -14,7 +14,7 @@ use crate::peer::Peer;
 use crate::presence::{self, Presence};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
-use crate::session::Session;
+use crate::session::{AuditDoor, Session};
 use crate::session_store::SessionStore;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -87,6 +87,7 @@ pub struct Gateway {
     /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
+    pub(crate) audit: AuditDoor,
     /// What looks at the proofs that messages carry, where anything does.
     pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
     /// Nobody whom the connection does not prove may call without a signature.
@@ -155,6 +156,7 @@ impl Gateway {
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
+            audit: AuditDoor::new()?,
             proof: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod api_key_args;
+mod audit_args;
 mod backtest_args;
 mod hold;
 mod replay_args;
@@ -19,6 +20,8 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
 use api_key_args::API_KEYS_HELP;
 pub use api_key_args::{ApiKeysCommand, NewApiKeyArgs, TrustWord};
+use audit_args::AUDIT_HELP;
+pub use audit_args::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use replay_args::REPLAY_HELP;
@@ -176,6 +179,13 @@ pub enum Command {
     /// Try rules on recorded tapes: what they would now block, change, hold, answer or let through
     #[command(after_help = BACKTEST_HELP)]
     Backtest(BacktestArgs),
+    /// Search, verify and export the audit log
+    #[command(after_help = AUDIT_HELP)]
+    Audit {
+        /// What to do.
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
     /// Make, list and revoke API keys, by which callers prove who they are
     #[command(after_help = API_KEYS_HELP)]
     Keys {

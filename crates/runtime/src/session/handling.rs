@@ -101,6 +101,7 @@ impl Session {
             }
         }
         inner.buffer = commands;
+        let intended = self.intended(&facts, &after, ctx);
         if !late.is_empty() {
             Owed::note(self, &mut inner, late.len());
         }
@@ -114,9 +115,14 @@ impl Session {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
             self.gateway.pulse.quicken();
         }
-        match durable {
-            true => self.perform_once_written(after),
-            false => after.drain(..).for_each(|command| self.perform(command)),
+        match (durable, intended) {
+            (false, None) => after.drain(..).for_each(|command| self.perform(command)),
+            (false, Some(intended)) => self.perform_once(intended, after),
+            (true, None) => self.perform_once(self.gateway.written(), after),
+            (true, Some(intended)) => {
+                let written = self.gateway.written();
+                self.perform_once(async move { intended.await && written.await }, after);
+            }
         }
         // Effects come last, so that logging and counting do not delay messages.
         self.gateway.run_effects(effects);
