@@ -187,6 +187,9 @@ fn what_had_no_room_is_told_by_a_record() {
         |_| Fact::SessionEnded { at: Instant::now(), session: SessionKey(1), caller: Caller::anonymous("http") };
     log.intake.push_facts((0..crate::intake::MAX_WAITING + 5).map(ended));
     log.begin(AuditRun::new(1, 1)).unwrap();
+    while log.stats().lost == 0 {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
     assert!(intend(&log, 1));
     log.stop(Duration::from_secs(30));
     let records = whole(&lines_of(&folder.path().join("audit.log")));

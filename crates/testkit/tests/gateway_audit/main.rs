@@ -9,13 +9,15 @@ mod receiver;
 use postgres_server::PostgresServer;
 use receiver::Receiver;
 use serde_json::{Value, json};
+use signalbox_seal::SigningKey;
+use signalbox_seal::signed_json::{Terms, sign_request};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{ask, call, child, eventually, signalbox};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const VERSION: &str = "2025-06-18";
 
@@ -395,4 +397,48 @@ async fn payloads_are_shown_only_to_those_who_may_read_them() {
     // What a stranger tried is a violation.
     let found = search(&gateway, &["--type", "security_violation"], 1).await;
     assert_eq!(found[0]["details"]["violation"], "authentication_failed", "{found:?}");
+}
+
+/// G-27: a forged message is a critical violation, in every sink, and somebody is told at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_27_a_forged_message_is_critical_and_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = tokio::net::UnixDatagram::bind(folder.path().join("log")).unwrap();
+    let alerts = Receiver::start().await;
+    let audit = format!("alert_webhook = \"{}\"\n", alerts.url);
+    let sinks = format!("syslog = \"unix://{}\"\n", folder.path().join("log").display());
+    let text = format!("{}[seal]\nrequire = [\"one\"]\n", config(&audit, &sinks).replace(RULES, ""));
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    let client = session(&gateway).await;
+    let key = SigningKey::from_seed(&[9; 32]).unwrap();
+    let now = u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap();
+    let message = call(7, "greet", &json!({"name": "Ada"})).to_string();
+    let signed =
+        sign_request(message.as_bytes(), &key, &Terms::new("0123456789abcdef0123456789abcdef", now, now + 60_000));
+    let forged = String::from_utf8(signed.unwrap().to_vec()).unwrap();
+    let forged = forged.replace(r#""domain":"request""#, r#""domain":"audit""#);
+    let answer = client.post(&forged).await.unwrap().message().unwrap();
+    assert_eq!(answer["error"]["data"]["reason"], "wrong_domain", "{answer}");
+    let found = search(&gateway, &["--risk", "critical"], 1).await;
+    assert_eq!((&found[0]["source"], &found[0]["event_type"]), (&json!("mcp_security"), &json!("security_violation")));
+    let told = async || alerts.bodies.lock().unwrap().first().cloned();
+    let alert = eventually("somebody is told", told).await.unwrap();
+    assert_eq!((&alert["alert"], &alert["event"]["hash"]), (&json!("security_violation"), &found[0]["hash"]));
+    let heard = async || {
+        let mut buffer = vec![0; 65_536];
+        let length = socket.recv(&mut buffer).await.ok()?;
+        let text = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        (text.starts_with("<106>1 ") && text.contains(" security_violation - {") && text.contains("wrong_domain"))
+            .then_some(())
+    };
+    eventually("syslog has it", heard).await.unwrap();
+    let page = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    for family in [
+        "signalbox_audit_lost_total 0",
+        "signalbox_audit_waiting{sink=\"syslog\"}",
+        "signalbox_audit_skipped_total{sink=\"alert\"} 0",
+    ] {
+        assert!(page.contains(family), "{family}: {page}");
+    }
 }
