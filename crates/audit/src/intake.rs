@@ -38,18 +38,19 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Adds what there is room for. Facts that have none are counted; intents are given back.
-    pub fn push(&self, input: Input) -> Result<(), Input> {
+    /// Adds something. False if there is no room for it, which is counted.
+    #[must_use]
+    pub fn push(&self, input: Input) -> bool {
         let mut state = self.state.lock().unpoisoned();
         if state.closed || state.inputs.len() >= MAX_WAITING {
             state.lost += 1;
-            return Err(input);
+            return false;
         }
         state.inputs.push(input);
         if state.inputs.len() == 1 {
             self.changed.notify_one();
         }
-        Ok(())
+        true
     }
 
     /// Adds facts under one lock.

@@ -68,14 +68,15 @@ impl AuditLog {
             let acked = last.unwrap_or(oldest.saturating_sub(1)).min(place.seq);
             let (name, required) = (sink.name().to_owned(), settings.required.iter().any(|one| one == sink.name()));
             stats.push(SinkStats { name, required, acked, ..SinkStats::default() });
-            cursors.push((sink, cursor, acked));
+            cursors.push((sink, cursor, (acked, required)));
         }
         let progress = Arc::new(Progress::new(place.seq, stats));
-        let runner = |(index, (sink, cursor, acked))| Runner {
+        let runner = |(index, (sink, cursor, (acked, required)))| Runner {
             index,
             sink,
             cursor,
             acked,
+            required,
             progress: Arc::clone(&progress),
             folder: folder.clone(),
             key: settings.key.clone(),
@@ -148,7 +149,7 @@ impl IntentLog for AuditLog {
             intents.iter_mut().for_each(|intent| intent.message = Bytes::new());
         }
         let (written, told) = oneshot::channel();
-        if self.intake.push(Input::Intents(intents, unix_ms(), written)).is_err() {
+        if !self.intake.push(Input::Intents(intents, unix_ms(), written)) {
             let may_leave = self.progress.requires_nothing();
             return Box::pin(std::future::ready(may_leave));
         }

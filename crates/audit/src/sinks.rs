@@ -29,6 +29,8 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 /// The pause after the first failure. It doubles each time, up to the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause of a sink that calls wait for.
+const LONGEST_REQUIRED_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a sink did not take records.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,7 @@ pub(crate) struct Runner {
     pub sink: Box<dyn Sink>,
     pub cursor: Cursor,
     pub acked: u64,
+    pub required: bool,
     pub progress: Arc<Progress>,
     pub folder: PathBuf,
     pub key: SigningKey,
@@ -85,7 +88,7 @@ impl Runner {
                     if !self.progress.pause(pause) {
                         break;
                     }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(if self.required { LONGEST_REQUIRED_PAUSE } else { LONGEST_PAUSE });
                 }
             }
         }

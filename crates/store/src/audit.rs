@@ -59,7 +59,7 @@ pub struct AuditDatabase(Kind);
 #[derive(Debug)]
 enum Kind {
     Sqlite(SqliteAudit),
-    Postgres(PostgresAudit),
+    Postgres(Box<PostgresAudit>),
 }
 
 impl AuditDatabase {
@@ -70,7 +70,7 @@ impl AuditDatabase {
     pub fn at(url: &str) -> Result<Self, StoreError> {
         match url.strip_prefix("sqlite:") {
             Some(path) => Ok(Self(Kind::Sqlite(SqliteAudit::new(path.strip_prefix("//").unwrap_or(path))))),
-            None => PostgresAudit::new(url).map(|database| Self(Kind::Postgres(database))),
+            None => PostgresAudit::new(url).map(|database| Self(Kind::Postgres(Box::new(database)))),
         }
     }
 
