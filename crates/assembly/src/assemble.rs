@@ -1,5 +1,6 @@
 //! From a configuration to a gateway that is ready to start.
 
+use crate::auditing::{Auditing, AuditingError};
 use crate::call_metrics::CallMetrics;
 use crate::govern_parts::GovernParts;
 use crate::live::Live;
@@ -10,7 +11,6 @@ use crate::tape_backend;
 use crate::{backend_auth, baseline, builtin_backend, permissions};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
-use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::fault::ErrorDetail;
@@ -20,7 +20,6 @@ use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_oauth::OauthDesk;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
-use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{
     Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, Settings,
 };
@@ -36,7 +35,7 @@ use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The name of the backend that exists while none is configured.
@@ -67,6 +66,9 @@ pub enum AssembleError {
     /// What is switched off is not known.
     #[error(transparent)]
     Switches(#[from] permissions::SwitchFileFault),
+    /// There is no audit log.
+    #[error(transparent)]
+    Audit(#[from] AuditingError),
     /// The exporter of traces has no thread.
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
@@ -101,6 +103,8 @@ pub struct App {
     pub rules: Arc<Rules>,
     /// The tape being written, where one is.
     pub recording: Option<Arc<Recording>>,
+    /// The audit log, where one is kept.
+    pub audit: Option<Arc<Auditing>>,
     /// Compares calls with a recorded tape, where it is asked to.
     pub baseline: Option<Arc<Baseline>>,
     /// Signs in at backends.
@@ -124,6 +128,9 @@ impl App {
         }
         if let Some(recording) = &self.recording {
             recording.stop().await;
+        }
+        if let Some(audit) = &self.audit {
+            audit.stop().await;
         }
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
@@ -168,6 +175,8 @@ pub fn assemble(
         recording.withhold(builtin_backend::withheld(config));
         facts.push(recording.sink());
     }
+    let audit = Auditing::open(config)?.map(Arc::new);
+    facts.extend(audit.iter().map(|audit| audit.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed(config)?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
@@ -189,6 +198,7 @@ pub fn assemble(
         catalog_file,
     })?;
     govern.attach(&gateway);
+    audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
@@ -207,6 +217,7 @@ pub fn assemble(
         live,
         rules,
         recording,
+        audit,
         baseline,
         desk,
         govern,
@@ -279,7 +290,6 @@ pub(crate) fn settings(config: &Config) -> Settings {
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
-        audit_run: audit_run(),
         error_detail: match config.auth.required {
             true => config.auth.error_detail,
             // Nobody had to prove anything to come here, so that everybody is the user of this machine.
@@ -287,17 +297,6 @@ pub(crate) fn settings(config: &Config) -> Settings {
         },
         ..Settings::default()
     }
-}
-
-/// The run of this process, the same for as long as it runs.
-fn audit_run() -> AuditRun {
-    static RUN: OnceLock<AuditRun> = OnceLock::new();
-    *RUN.get_or_init(|| {
-        let mut random = [0; 2];
-        // Without randomness the time alone tells runs apart.
-        let _ = getrandom::fill(&mut random);
-        AuditRun::new(unix_millis(), u16::from_ne_bytes(random))
-    })
 }
 
 /// The server itself.

@@ -3,6 +3,7 @@
 
 pub mod anchor_book;
 pub mod assemble;
+pub mod auditing;
 pub mod auth_file;
 pub mod authentication;
 pub mod authorization;

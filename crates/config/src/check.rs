@@ -5,8 +5,8 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
 use super::{
-    Gateway, LogLevel, Settings, auth, otel, outbound, performance, permissions, rate_limits, record, rules, seal, tls,
-    tool_labels,
+    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, rules,
+    seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth::oauth_desk::CALLBACK;
@@ -70,6 +70,8 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let permitted = [&["permissions"][..], &["roles"], &["kill_switch"]].iter().all(|path| !faults.within(path));
     let permissions = permitted.then(|| faults.take(permissions::check(root))).flatten();
     let performance = metered.then(|| faults.take(performance::check(&protocol, &own))).flatten();
+    let audit = protocol.table("audit").and_then(|table| audit::check(&table));
+    let audit = mcp.then(|| faults.take(audit)).flatten();
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -83,6 +85,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         tool_labels: tool_labels?,
         permissions: permissions?,
         performance: performance?,
+        audit: audit?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,

@@ -199,7 +199,7 @@ pub enum Problem {
     /// A feature that this version does not have.
     #[error("{feature} not in this version yet; {remedy}")]
     NotBuilt {
-        /// The feature and its verb: `the audit log is`.
+        /// The feature and its verb: `a collector behind `https://` is`.
         feature: &'static str,
         /// What to do instead.
         remedy: String,

@@ -18,8 +18,6 @@ pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untruste
 /// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
 pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
 
-pub(crate) const AUDIT: &str = "the audit log is";
-
 pub(crate) const fn key(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
     ConfigKey { path, kind, state: KeyState::Built, meaning }
 }

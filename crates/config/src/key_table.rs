@@ -1,9 +1,10 @@
 //! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
+use crate::audit_keys::AUDIT_KEYS;
 use crate::auth_keys::AUTH_KEYS;
 use crate::backend_auth_keys::{BACKEND_AUTH_KEYS, OUTBOUND_KEYS};
 use crate::key_parts::{
-    AUDIT, CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
+    CLIENT_AUTH, LOG_LEVELS, TLS_VERSIONS, TRANSPORTS, TRUST_LEVELS, count, key, limit, one_of, otel, seconds,
 };
 use crate::keys::{ConfigKey, KeyKind};
 use crate::permission_keys::PERMISSION_KEYS;
@@ -32,12 +33,14 @@ const ELSEWHERE: usize = PERMISSION_KEYS.len()
 static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     let mut all = [OWN[0]; OWN.len() + ELSEWHERE];
     let (own, rest) = all.split_at_mut(OWN.len());
+    let (audit, rest) = rest.split_at_mut(AUDIT_KEYS.len());
     let (permissions, rest) = rest.split_at_mut(PERMISSION_KEYS.len());
     let (backend_auth, rest) = rest.split_at_mut(BACKEND_AUTH_KEYS.len());
     let (record, rest) = rest.split_at_mut(RECORD_KEYS.len());
     let (seal, rest) = rest.split_at_mut(SEAL_KEYS.len());
     let (auth, outbound) = rest.split_at_mut(AUTH_KEYS.len());
     own.copy_from_slice(OWN);
+    audit.copy_from_slice(AUDIT_KEYS);
     permissions.copy_from_slice(PERMISSION_KEYS);
     backend_auth.copy_from_slice(BACKEND_AUTH_KEYS);
     record.copy_from_slice(RECORD_KEYS);
@@ -160,19 +163,6 @@ const OWN: &[ConfigKey] = &[
         count(0, 0, 1024 * 1024 * MIB),
         "Count a call there after which the server's processes hold more bytes than this. 0 is any number.",
     ),
-    key("mcp.protocol.audit.enabled", KeyKind::Flag(false), "Write an audit log.").only_false(AUDIT),
-    key("mcp.protocol.audit.log_tool_invocations", KeyKind::Flag(true), "Log every tool call.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log refusals.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log slow calls.").not_yet(AUDIT),
-    key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log bad messages.").not_yet(AUDIT),
-    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "How long to keep it.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks", KeyKind::Table, "Where the audit log goes.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "To a file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.file_path", KeyKind::Text(""), "Which file.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_sink", KeyKind::Flag(true), "To a database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.database_url", KeyKind::Text(""), "Which database.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_sink", KeyKind::Flag(false), "To a remote service.").not_yet(AUDIT),
-    key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which service.").not_yet(AUDIT),
     key(
         "gateway.instructions",
         KeyKind::Text(""),

@@ -5,6 +5,8 @@
 //! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
 mod addresses;
+pub mod audit;
+mod audit_keys;
 pub mod auth;
 mod auth_keys;
 pub mod auth_server;
@@ -59,6 +61,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
+pub use audit::Audit;
 pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
@@ -106,6 +109,8 @@ pub struct Config {
     pub permissions: PermissionRules,
     /// What is warned about in metrics, and under which further names they are shown.
     pub performance: Performance,
+    /// The audit log, if one is kept.
+    pub audit: Option<Audit>,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -224,6 +229,7 @@ struct Settings {
     tool_labels: Vec<ToolLabelRule>,
     permissions: PermissionRules,
     performance: Performance,
+    audit: Option<Audit>,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -265,6 +271,7 @@ impl Config {
             tool_labels: settings.tool_labels,
             permissions: settings.permissions,
             performance: settings.performance,
+            audit: settings.audit,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

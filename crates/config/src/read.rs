@@ -325,27 +325,13 @@ impl<'a> Table<'a> {
     }
 
     fn check_key(&self, entry: &'a RawEntry, known: &ConfigKey) -> Result<(), ConfigError> {
-        let not_built =
-            |feature, remedy: String| Err(self.key_error(&entry.key, Problem::NotBuilt { feature, remedy }));
-        if let KeyState::NotYet(feature) = known.state {
-            // A key inside is a better name for what is asked for than its table.
-            if matches!(entry.node.value, Value::Table(_)) {
-                self.inside(entry)?.check_keys()?;
-            }
-            return not_built(feature, "remove the key".to_owned());
-        }
         if let KeyState::Feature { name: feature, what, built: false } = known.state {
             return Err(self.key_error(&entry.key, Problem::OtherBuild { what, feature }));
         }
         if !fits(&known.kind, &entry.node.value) {
             return Err(self.wrong_type(&entry.key, &entry.node, known.kind));
         }
-        match known.state {
-            KeyState::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
-                not_built(feature, "remove the key or set it to false".to_owned())
-            }
-            _ => self.check_value(&entry.key, known.kind),
-        }
+        self.check_value(&entry.key, known.kind)
     }
 
     /// Refuses a value out of the bounds that the table of keys gives it.

@@ -53,8 +53,6 @@ fn meaning(key: &ConfigKey) -> String {
     let state = match key.state {
         KeyState::Feature { name, .. } => &*format!(" Only in a build with the cargo feature `{name}`."),
         KeyState::Built => "",
-        KeyState::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
-        KeyState::NotYet(_) => " Not in this version yet; refused.",
     };
     format!("{}{later}{state}", key.meaning)
 }

@@ -1,6 +1,7 @@
 //! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
 mod anchors;
+mod audit;
 mod authorization;
 mod breakpoints;
 mod holds;

@@ -9,6 +9,7 @@ use page::{Family, Page, seconds_of};
 use signalbox_assembly::assemble::App;
 use signalbox_assembly::process_memory::resident;
 use signalbox_assembly::recording::AnchorStats;
+use signalbox_audit::AuditStats;
 use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
 use signalbox_replay::BaselineStats;
@@ -40,10 +41,32 @@ pub fn render(app: &App) -> String {
             anchored(&mut page, &stats);
         }
     }
+    if let Some(audit) = &app.audit {
+        audited(&mut page, &audit.stats());
+    }
     if let Some(baseline) = &app.baseline {
         compared(&mut page, baseline.stats());
     }
     page.into_text()
+}
+
+/// How the audit log goes.
+fn audited(page: &mut Page, stats: &AuditStats) {
+    page.family("signalbox_audit_lost_total", "counter", "What could not be written to the audit log.")
+        .sample(&[], stats.lost);
+    let mut waiting = page.family("signalbox_audit_waiting", "gauge", "Records that wait for a sink of the audit log.");
+    for sink in &stats.sinks {
+        waiting.sample(&[("sink", &sink.name)], stats.written.saturating_sub(sink.acked));
+    }
+    let mut failed = page.family("signalbox_audit_failures_total", "counter", "Tries of a sink that failed.");
+    for sink in &stats.sinks {
+        failed.sample(&[("sink", &sink.name)], sink.failed);
+    }
+    let mut skipped =
+        page.family("signalbox_audit_skipped_total", "counter", "Records in whose place a sink got a signed gap.");
+    for sink in &stats.sinks {
+        skipped.sample(&[("sink", &sink.name)], sink.skipped);
+    }
 }
 
 /// What rules counted, and what became of held messages.

@@ -15,7 +15,7 @@ use crate::peer::Peer;
 use crate::presence::{self, Presence};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
-use crate::session::Session;
+use crate::session::{AuditDoor, Session};
 use crate::session_store::SessionStore;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -90,6 +90,7 @@ pub struct Gateway {
     pub(crate) chain: Chain,
     /// What decides which entries callers see, where anything does.
     pub(crate) visibility: OnceLock<Arc<dyn Visibility>>,
+    pub(crate) audit: AuditDoor,
     /// What looks at the proofs that messages carry, where anything does.
     pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
     pub(crate) governance: OnceLock<Governance>,
@@ -160,6 +161,7 @@ impl Gateway {
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
             visibility: OnceLock::new(),
+            audit: AuditDoor::new()?,
             proof: OnceLock::new(),
             governance: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),

@@ -42,6 +42,7 @@
 mod batches;
 mod commands;
 mod handling;
+mod intending;
 mod recording;
 mod stream_reader;
 
@@ -50,6 +51,7 @@ use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 use commands::RoundTimers;
+pub(crate) use intending::AuditDoor;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
 use signalbox_engine::exchange::{Exchange, MethodName};

@@ -1,7 +1,6 @@
 //! The limits and durations of the runtime, with their defaults.
 
 use crate::parked_calls::MAX_PARKED_BYTES_EACH;
-use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::budget;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_wire::Limits;
@@ -40,8 +39,6 @@ pub struct Settings {
     pub park_timeout: Duration,
     /// Most bytes of one principal's parked calls.
     pub max_parked_bytes: usize,
-    /// The run of the process, which every audit id begins with.
-    pub audit_run: AuditRun,
     /// What decides how much of a fault callers are told.
     pub error_detail: ErrorDetail,
 }
@@ -64,7 +61,6 @@ impl Default for Settings {
             max_streams: 64,
             park_timeout: Duration::from_secs(300),
             max_parked_bytes: MAX_PARKED_BYTES_EACH,
-            audit_run: AuditRun::new(0, 0),
             error_detail: ErrorDetail::Full,
         }
     }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod api_key_args;
+mod audit_args;
 mod backtest_args;
 mod hold;
 mod permission_args;
@@ -20,6 +21,8 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
 use api_key_args::API_KEYS_HELP;
 pub use api_key_args::{ApiKeysCommand, NewApiKeyArgs, TrustWord};
+use audit_args::AUDIT_HELP;
+pub use audit_args::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 pub use permission_args::{EntryKind, ExplainArgs, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs};
@@ -192,6 +195,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: PolicyCommand,
+    },
+    /// Search, verify and export the audit log
+    #[command(after_help = AUDIT_HELP)]
+    Audit {
+        /// What to do.
+        #[command(subcommand)]
+        command: AuditCommand,
     },
     /// Make, list and revoke API keys, by which callers prove who they are
     #[command(after_help = API_KEYS_HELP)]

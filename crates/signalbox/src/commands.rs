@@ -1,6 +1,7 @@
 //! Runs each command. A command is a file of its own; what several of them need is here.
 
 mod api_keys;
+mod audit;
 mod backtest;
 mod check;
 mod completions;
@@ -103,6 +104,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rules { command } => rules::run(&global, command),
         Command::Switch { command } => quietly(&global, switch::run(&global, command)),
         Command::Policy { command } => policy::run(&global, command),
+        Command::Audit { command } => audit::run(&global, command),
         Command::Keys { command } => api_keys::run(&global, command),
         Command::Users { command } => users::run(&global, command),
         Command::Seal { command } => seal::run(&global, command),

@@ -2,6 +2,7 @@
 
 use crate::commands::seal::SealFailure;
 use signalbox_assembly::assemble::AssembleError;
+use signalbox_assembly::auditing::AuditReadError;
 use signalbox_assembly::authentication::AuthError;
 use signalbox_assembly::data_dir::DataDirError;
 use signalbox_assembly::key_file::KeyFileFault;
@@ -122,6 +123,9 @@ pub enum Failure {
     /// A file that can be imported is not a tape yet.
     #[error("{path} is not a tape file; import it first: signalbox tape import {path}", path = .0.display())]
     ImportFirst(PathBuf),
+    /// The audit log cannot be read.
+    #[error(transparent)]
+    Audit(#[from] AuditReadError),
     /// Rules that cannot be used.
     #[error(transparent)]
     Rules(#[from] RulesError),

@@ -33,6 +33,7 @@
 //! rows (it reports them as damaged), and never be called from an async runtime's thread: all its calls block.
 
 mod around;
+pub mod audit;
 mod body_codec;
 mod checkpoint;
 mod content;

@@ -21,7 +21,7 @@ mod writer;
 
 use crate::room::Room;
 use ::postgres::Client;
-use address::PostgresAddress;
+pub(crate) use address::PostgresAddress;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
@@ -36,7 +36,7 @@ const IMPORT_BATCH: usize = 500;
 
 /// What can go wrong inside, before the address of the database is added.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(crate) enum Failure {
     /// The database said so.
     #[error(transparent)]
     Postgres(#[from] ::postgres::Error),

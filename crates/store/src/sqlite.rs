@@ -17,7 +17,8 @@ mod writer;
 
 use crate::pack::Torn;
 use crate::room::Room;
-use connection::{Reader, SqliteFile};
+use connection::Reader;
+pub(crate) use connection::{SqliteFile, create_if};
 use rusqlite::{ErrorCode, ffi};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{

@@ -23,6 +23,7 @@ mod verify;
 
 pub use anchored::{Anchors, NoAnchors};
 pub use body::{MAX_LEAVES, leaves};
+pub use chain::join;
 pub use inclusion_proof::{BadProof, InclusionProof, MAX_PROOF, NoProof, ProofFault, ProvedEntry};
 pub use redaction::{NoRedaction, SealedRedaction};
 pub use report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};

@@ -44,7 +44,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tape_tools", &["wire", "engine", "embedded", "tape", "replay"]),
     ("authorization", &["engine", "oauth"]),
     ("oauth", &["wire", "engine", "runtime", "transport", "seal"]),
-    ("config", &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay"]),
+    ("audit", &["wire", "engine", "seal", "store", "tape"]),
+    (
+        "config",
+        &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay", "audit"],
+    ),
     (
         "assembly",
         &[
@@ -63,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tape_tools",
             "govern",
             "authorization",
+            "audit",
         ],
     ),
     (
@@ -78,6 +83,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "replay",
             "govern",
             "authorization",
+            "audit",
             "config",
             "assembly",
         ],
@@ -97,6 +103,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "replay",
             "govern",
             "authorization",
+            "audit",
             "config",
             "assembly",
             "control",

@@ -389,16 +389,40 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:26: mcp.protocol.performance.execution_time_warning: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `0`",
     ),
     (
-        "[mcp.protocol.audit]\nenabled = true\n",
-        "signalbox.toml:2:1: mcp.protocol.audit.enabled: the audit log is not in this version yet; remove the key or set it to false",
+        "[mcp.protocol.audit]\nretention_days = 0\n",
+        "signalbox.toml:2:18: mcp.protocol.audit.retention_days: expected a whole number from 1 to 36500, found `0`",
     ),
     (
-        "[mcp.protocol.audit]\nenabled = false\nretention_days = 90\n",
-        "signalbox.toml:3:1: mcp.protocol.audit.retention_days: the audit log is not in this version yet; remove the key",
+        "[mcp.protocol.audit]\nenabled = true\n[mcp.protocol.audit.sinks]\nfile_sink = false\n",
+        "signalbox.toml:2:1: mcp.protocol.audit.enabled: needs a sink: see `mcp.protocol.audit.sinks`",
     ),
     (
-        "[mcp.protocol.audit.sinks]\nfile_sink = true\n",
-        "signalbox.toml:2:1: mcp.protocol.audit.sinks.file_sink: the audit log is not in this version yet; remove the key",
+        "[mcp.protocol.audit]\nrequired = [\"disk\"]\n",
+        "signalbox.toml:2:13: mcp.protocol.audit.required[0]: expected `file`, `database`, `remote` or `syslog`, found `disk`",
+    ),
+    (
+        "[mcp.protocol.audit]\nrequired = [\"remote\"]\n",
+        "signalbox.toml:2:13: mcp.protocol.audit.required[0]: expected a sink that is used, found `remote`",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\nremote_sink = true\n",
+        "signalbox.toml:2:1: mcp.protocol.audit.sinks.remote_sink: needs `remote_endpoint`",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\ndatabase_sink = true\n",
+        "signalbox.toml:2:1: mcp.protocol.audit.sinks.database_sink: needs `database_url`",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\ndatabase_url = \"mysql://a:b@c\"\n",
+        "signalbox.toml:2:16: mcp.protocol.audit.sinks.database_url: expected an address like `postgresql://user@host/database`, or `sqlite:PATH`",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\nsyslog = \"log\"\n",
+        "signalbox.toml:2:10: mcp.protocol.audit.sinks.syslog: expected `udp://host:514`, `tcp://host:514` or `unix:///dev/log`, found `log`",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\nremote_endpoint = \"ftp://a\"\n",
+        "signalbox.toml:2:19: mcp.protocol.audit.sinks.remote_endpoint: expected an address like `https://audit.example.com/api/events`, found `ftp://a`",
     ),
     (
         "[gateway]\nmax_message = 10\n",

@@ -1,7 +1,9 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
 use super::sign_in::SignInPages;
-use super::{Served, anchors, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in, switches};
+use super::{
+    Served, anchors, audit, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in, switches,
+};
 use http::Method;
 use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::authorization::Authorization;
@@ -38,6 +40,8 @@ pub const TOOLS: &str = "/api/v1/tools";
 pub const KEEP: &str = "/api/v1/tape/keep";
 /// MCP, one message per line.
 pub const MCP: &str = "/api/v1/mcp";
+/// The records of the audit log.
+pub const AUDIT: &str = "/api/v1/audit";
 /// A run of a tape that somebody controls.
 pub const REPLAY: &str = "/api/v1/replay";
 
@@ -86,6 +90,11 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         // Whoever posts there proves itself by the signature of what it posts.
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),
     ];
+    // Auditors need not be administrators: the handlers look at the roles themselves.
+    all.extend([
+        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller),
+        to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(Access::Caller),
+    ]);
     all.extend(guarded);
     all.extend(decided);
     all

@@ -210,8 +210,14 @@ impl Snapshot {
     #[must_use]
     pub fn definition(&self, exposed: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
         let route = self.tool(exposed).filter(|route| *route.backend == *backend)?;
+        self.own_definition(&route.name, backend, whose)
+    }
+
+    /// The same for a tool by the name that its backend knows it under.
+    #[must_use]
+    pub fn own_definition(&self, own: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
         let mut views = self.entry(backend)?.views_for(Some(whose));
-        views.find_map(|(_, view)| view.tools.named(&route.name)).map(|item| &item.raw)
+        views.find_map(|(_, view)| view.tools.named(own)).map(|item| &item.raw)
     }
 
     /// The entry that a route leads to, as this principal is shown it.

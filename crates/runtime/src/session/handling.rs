@@ -42,7 +42,7 @@ impl Session {
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
-        let dialect = self.dialect(settings.audit_run);
+        let dialect = self.dialect(self.gateway.audit_run());
         let caller = carrier.caller.unwrap_or(&self.caller);
         let visibility = self.gateway.visibility();
         let sight = visibility.map(|visibility| Sight::of(visibility, caller));
@@ -105,6 +105,7 @@ impl Session {
             }
         }
         inner.buffer = commands;
+        let intended = self.intended(&facts, &after, ctx);
         if !late.is_empty() {
             Owed::note(self, &mut inner, late.len());
         }
@@ -118,9 +119,14 @@ impl Session {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
             self.gateway.pulse.quicken();
         }
-        match durable {
-            true => self.perform_once_written(after),
-            false => after.drain(..).for_each(|command| self.perform(command)),
+        match (durable, intended) {
+            (false, None) => after.drain(..).for_each(|command| self.perform(command)),
+            (false, Some(intended)) => self.perform_once(intended, after),
+            (true, None) => self.perform_once(self.gateway.written(), after),
+            (true, Some(intended)) => {
+                let written = self.gateway.written();
+                self.perform_once(async move { intended.await && written.await }, after);
+            }
         }
         // Effects come last, so that logging and counting do not delay messages.
         self.gateway.run_effects(effects);

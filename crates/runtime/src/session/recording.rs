@@ -106,9 +106,13 @@ impl Session {
         });
     }
 
-    /// Carries out the commands that send something to a backend once everything before them is recorded. If that fails, they
-    /// are not carried out. All other commands are carried out at once.
-    pub(super) fn perform_once_written(self: &Arc<Self>, commands: impl IntoIterator<Item = Command>) {
+    /// Carries out the commands that send something to a backend once `written` says that what must be on disk before them is
+    /// there. If it is not, they are not carried out. All other commands are carried out at once.
+    pub(super) fn perform_once(
+        self: &Arc<Self>,
+        written: impl Future<Output = bool> + Send + 'static,
+        commands: impl IntoIterator<Item = Command>,
+    ) {
         let reaches = |command: &Command| {
             matches!(
                 command,
@@ -120,7 +124,7 @@ impl Session {
         if waiting.is_empty() {
             return;
         }
-        let (session, written) = (Arc::clone(self), self.gateway.unwritten.in_time(self.gateway.written()));
+        let (session, written) = (Arc::clone(self), self.gateway.unwritten.in_time(written));
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {

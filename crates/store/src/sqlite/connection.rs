@@ -38,21 +38,30 @@ impl SqliteFile {
         result.map_err(|failure| failure.told(&self.shown))
     }
 
-    fn cannot(&self, why: impl ToString) -> Failure {
+    pub fn cannot(&self, why: impl ToString) -> Failure {
         StoreError::Open { place: self.shown.to_string(), why: why.to_string() }.into()
     }
 }
 
 /// Opens the file, makes it if it is missing, and brings it to the version of this program.
 pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
+    let mut connection = create_if(place, |found| schema::refuse_foreign(found, &place.shown))?;
+    schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
+    Ok(connection)
+}
+
+/// Opens the file, and makes it if it is missing, unless `accepts` refuses what is in it. Makes no table.
+pub fn create_if(
+    place: &SqliteFile,
+    accepts: impl FnOnce(&Connection) -> Result<(), Failure>,
+) -> Result<Connection, Failure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
     let file = file.map_err(|error| place.cannot(error))?;
-    let mut connection = open(place)?;
-    schema::refuse_foreign(&connection, &place.shown)?;
+    let connection = open(place)?;
+    accepts(&connection)?;
     // SQLite gives the files beside it the same mode. The mode of a file that was there already is put right.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| place.cannot(error))?;
     log_ahead(&connection, place.wait)?;
-    schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
     Ok(connection)
 }
 

@@ -39,8 +39,9 @@ pub(super) fn digest(entry: &Entry, body: Option<&ChainHash>, scratch: &mut Vec<
     Ok(sha256(scratch))
 }
 
-/// The hash of the chain after an entry of this digest.
-pub(super) fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
+/// The hash of a chain after an entry of this digest.
+#[must_use]
+pub fn join(before: &ChainHash, digest: &ChainHash) -> ChainHash {
     let mut bytes = [LINK; 1 + 2 * HASH_BYTES];
     let (_, rest) = bytes.split_at_mut(1);
     let (first, second) = rest.split_at_mut(HASH_BYTES);

@@ -1,0 +1,307 @@
+//! The audit log of this process: which sinks it has, and how its records are read again.
+
+use crate::recording::{RecordingError, redactor};
+use crate::seal_folder::{SealFolder, SealFolderError};
+use bytes::Bytes;
+use signalbox_audit::search::AuditQuery;
+use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
+use signalbox_audit::{
+    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, Record, StartError, ends, files,
+};
+use signalbox_config::{Audit, Config, Secret};
+use signalbox_engine::FactSink;
+use signalbox_engine::record::StoreError;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_runtime::{Gateway, Post as _};
+use signalbox_seal::hex;
+use signalbox_seal::keys::files::FileError;
+use signalbox_store::audit::AuditDatabase;
+use signalbox_transport::web_post::WebPost;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+
+/// The folder of the journals in the data folder, and the log beside them.
+const FOLDER: &str = "audit";
+const LOG_FILE: &str = "audit.log";
+/// The folder of the journals.
+const JOURNALS: &str = "journal";
+/// How long a web address may take to answer.
+const POST_WITHIN: Duration = Duration::from_secs(10);
+/// How long the end of the process waits for sinks. What they do not have by then waits in the journal.
+const STOP_WITHIN: Duration = Duration::from_secs(5);
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// Why there is no audit log.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditingError {
+    /// It cannot be begun.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// There is no key to sign with.
+    #[error("the audit log cannot be signed: {0}")]
+    Key(#[from] SealFolderError),
+    /// Secrets cannot be taken out of arguments.
+    #[error(transparent)]
+    Redaction(#[from] RecordingError),
+    /// The database makes no sense.
+    #[error(transparent)]
+    Database(#[from] StoreError),
+    /// The system gives no thread or no randomness.
+    #[error("the audit log cannot be started: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Why records cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditReadError {
+    /// A file cannot be read.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The database says so.
+    #[error(transparent)]
+    Database(#[from] StoreError),
+    /// The trusted keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] FileError),
+    /// Records go only to places that cannot be asked.
+    #[error("no audit log can be read here: set `mcp.protocol.audit.enabled` with a file or a database as its sink")]
+    Nowhere,
+}
+
+/// An audit log being written.
+pub struct Auditing {
+    log: Arc<AuditLog>,
+    /// Calls wait for their intents.
+    intends: bool,
+}
+
+impl Auditing {
+    /// Opens the log that this configuration wants; nothing where it wants none.
+    ///
+    /// # Errors
+    /// If it cannot be opened. A sink that cannot be reached is none of these: it is tried again.
+    pub fn open(config: &Config) -> Result<Option<Self>, AuditingError> {
+        let Some(audit) = &config.audit else { return Ok(None) };
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let settings = AuditSettings {
+            folder: journals(&config.data_dir),
+            logged: audit.logged,
+            payloads: audit.payloads.then(|| redactor(&config.record.redaction)).transpose()?,
+            slow: audit.slow_call,
+            fsync: audit.fsync,
+            required: audit.required.clone(),
+            spool_max: audit.spool_max,
+            key: SealFolder::of(&config.data_dir).signing_key()?,
+            head_every: config.seal.head_every,
+            head_interval: config.seal.head_interval,
+        };
+        let log = AuditLog::open(settings, sinks(audit, &config.data_dir)?, &hex(&random))?;
+        Ok(Some(Self { log: Arc::new(log), intends: audit.logged.tool_invocations }))
+    }
+
+    /// What facts go to.
+    #[must_use]
+    pub fn sink(&self) -> Arc<dyn FactSink> {
+        self.log.clone()
+    }
+
+    /// Begins to write down what this gateway does.
+    ///
+    /// # Errors
+    /// If there is no thread.
+    pub fn attach(&self, gateway: &Gateway) -> Result<(), AuditingError> {
+        self.log.begin(gateway.audit_run())?;
+        if self.intends {
+            gateway.write_intents_to(self.log.clone());
+        }
+        Ok(())
+    }
+
+    /// How it goes.
+    #[must_use]
+    pub fn stats(&self) -> AuditStats {
+        self.log.stats()
+    }
+
+    /// Writes what there is, and gives sinks a moment to take it.
+    pub async fn stop(&self) {
+        let log = Arc::clone(&self.log);
+        let _ = tokio::task::spawn_blocking(move || log.stop(STOP_WITHIN)).await;
+        let stats = self.stats();
+        if stats.lost > 0 {
+            tracing::warn!(lost = stats.lost, "not everything could be written to the audit log");
+        }
+        for sink in stats.sinks.iter().filter(|sink| sink.acked < stats.written) {
+            let waiting = stats.written - sink.acked;
+            tracing::warn!(sink = sink.name, waiting, "records wait for this sink until the next start");
+        }
+    }
+}
+
+fn journals(data_dir: &Path) -> PathBuf {
+    data_dir.join(FOLDER).join(JOURNALS)
+}
+
+/// The file of the log.
+fn log_file(path: &Path, data_dir: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { data_dir.join(FOLDER).join(LOG_FILE) } else { path.to_owned() }
+}
+
+fn sinks(audit: &Audit, data_dir: &Path) -> Result<Vec<Box<dyn Sink>>, AuditingError> {
+    let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+    if let Some(path) = &audit.file {
+        sinks.push(Box::new(FileSink::new(log_file(path, data_dir), audit.retention_days, audit.fsync)));
+    }
+    if let Some(url) = &audit.database {
+        sinks.push(Box::new(DatabaseSink::new(url.expose(), audit.retention_days)?));
+    }
+    if let Some(url) = &audit.remote {
+        sinks.push(Box::new(RemoteSink::new(url.clone(), Arc::new(WebPoster::new()?))));
+    }
+    if let Some(address) = &audit.syslog {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        sinks.push(Box::new(SyslogSink::new(address.clone(), host.trim())));
+    }
+    if let Some(url) = &audit.alert_webhook {
+        sinks.push(Box::new(AlertSink::new(url.clone(), Arc::new(WebPoster::new()?))));
+    }
+    Ok(sinks)
+}
+
+/// Posts from the thread of one sink.
+struct WebPoster {
+    runtime: Runtime,
+    post: WebPost,
+}
+
+impl WebPoster {
+    fn new() -> io::Result<Self> {
+        Ok(Self { runtime: Builder::new_current_thread().enable_all().build()?, post: WebPost::default() })
+    }
+}
+
+impl Poster for WebPoster {
+    fn post(&self, url: &str, body: Bytes) -> Result<(), SinkError> {
+        let posted =
+            self.runtime.block_on(async { tokio::time::timeout(POST_WITHIN, self.post.post(url, body)).await });
+        match posted {
+            Ok(Ok((200..=299, _))) => Ok(()),
+            Ok(Ok((status, _))) => Err(SinkError::Refused(format!("it answered with status {status}"))),
+            Ok(Err(error)) => Err(SinkError::Refused(error.to_string())),
+            Err(_) => Err(SinkError::Refused(format!("it took longer than {} s", POST_WITHIN.as_secs()))),
+        }
+    }
+}
+
+/// Where records are read.
+#[derive(Debug, Clone)]
+pub enum AuditPlace {
+    /// The files of the file sink.
+    Files(PathBuf),
+    /// The database.
+    Database(Secret),
+}
+
+impl AuditPlace {
+    /// Where the records of this configuration are: in files, if it has any.
+    #[must_use]
+    pub fn of(config: &Config) -> Option<Self> {
+        let audit = config.audit.as_ref()?;
+        match (&audit.file, &audit.database) {
+            (Some(path), _) => Some(Self::Files(log_file(path, &config.data_dir))),
+            (None, Some(url)) => Some(Self::Database(url.clone())),
+            (None, None) => None,
+        }
+    }
+
+    /// The database of this configuration.
+    #[must_use]
+    pub fn database(config: &Config) -> Option<Self> {
+        config.audit.as_ref()?.database.clone().map(Self::Database)
+    }
+
+    fn sink(&self) -> &'static str {
+        match self {
+            Self::Files(_) => "file",
+            Self::Database(_) => "database",
+        }
+    }
+
+    /// Hands every line of the log to `each`, with its place, until that says false. Blocks.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn lines(&self, each: &mut dyn FnMut(&str, &str) -> bool) -> Result<(), AuditReadError> {
+        match self {
+            Self::Files(path) => {
+                let failed = |path: &Path| {
+                    let path = path.to_owned();
+                    move |error| AuditReadError::File { path, error }
+                };
+                let mut going = true;
+                for file in files::all(path).map_err(failed(path))? {
+                    let shown = file.display().to_string();
+                    let mut line = |number: u64, line: &str| {
+                        going = each(&format!("{shown}:{number}"), line);
+                        going
+                    };
+                    files::lines(&file, &mut line).map_err(failed(&file))?;
+                    if !going {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+            Self::Database(url) => {
+                let mut row = 0_u64;
+                let mut database = AuditDatabase::at(url.expose())?;
+                Ok(database.records(None, None, &mut |line| {
+                    row += 1;
+                    each(&format!("row {row}"), line)
+                })?)
+            }
+        }
+    }
+
+    /// Hands every record that fits to `each`, until that says false. Lines that are no records are passed over. Blocks.
+    ///
+    /// # Errors
+    /// If the log cannot be read.
+    pub fn search(
+        &self,
+        query: &AuditQuery,
+        each: &mut dyn FnMut(&Record, &str) -> bool,
+    ) -> Result<(), AuditReadError> {
+        self.lines(&mut |_, line| match Record::read(line) {
+            Ok(record) if query.fits(&record) => each(&record, line),
+            _ => true,
+        })
+    }
+
+    /// Does all chains again. Blocks.
+    ///
+    /// # Errors
+    /// If the log or the keys cannot be read.
+    pub fn verify(&self, config: &Config) -> Result<AuditReport, AuditReadError> {
+        let keys = SealFolder::of(&config.data_dir).key_set()?;
+        let mut verifier = AuditVerifier::new(&keys);
+        self.lines(&mut |place, line| {
+            verifier.line(place, line);
+            true
+        })?;
+        let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
+        let folder = journals(&config.data_dir);
+        let compared = ends::compare(&mut verifier, &folder, self.sink(), unix_millis().saturating_sub(days * DAY_MS));
+        compared.map_err(|error| AuditReadError::File { path: folder, error })?;
+        Ok(verifier.finish())
+    }
+}

@@ -1,0 +1,78 @@
+//! How far the chains of a data folder came, told beside the records: what is missing at the end of a log shows in nothing else.
+
+use crate::journal::{Cursor, HEAD_FILE, chains, segments};
+use crate::signed::{HEAD, SignedPlace};
+use crate::verify::AuditVerifier;
+use std::io;
+use std::path::Path;
+
+/// What is known of one chain.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct End {
+    chain: String,
+    /// The last signed head.
+    head: SignedPlace,
+    /// The last record that the sink has taken.
+    acked: u64,
+    /// The first record that still waits in the journal, or may.
+    waiting_from: u64,
+}
+
+/// Compares the ends of all chains of a folder of journals with what a verifier has seen of the records of one sink. Chains that
+/// nobody has written to since this time, in milliseconds since 1970, may be gone.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &str, since: u64) -> io::Result<()> {
+    let known = match chains(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        known => known?,
+    };
+    for chain in known {
+        let own = folder.join(&chain);
+        let Ok(text) = std::fs::read_to_string(own.join(HEAD_FILE)) else { continue };
+        let place = own.join(HEAD_FILE).display().to_string();
+        let read = serde_json::from_str(&text).ok().and_then(|value| SignedPlace::read(&value));
+        let Some((head, key)) = read.filter(|(head, _)| head.kind == HEAD && head.chain == chain) else {
+            verifier.bad_head(&place, &chain);
+            continue;
+        };
+        if head.at < since {
+            continue;
+        }
+        verifier.signer(&place, &chain, head.to, &key, head.at);
+        let (_, acked) = Cursor::read(&own, sink);
+        let waiting_from = segments(&own)?.first().copied().unwrap_or(u64::MAX);
+        let end = End { chain, head, acked, waiting_from };
+        if let Some(missing) = missing(&end, verifier.reached(&end.chain)) {
+            verifier.came_to(&place, &end.chain, missing);
+        }
+    }
+    Ok(())
+}
+
+/// The last record that should be there and is not.
+fn missing(end: &End, reached: u64) -> Option<u64> {
+    let taken = end.head.to.min(end.acked);
+    if reached < taken {
+        return Some(taken);
+    }
+    // What the sink has not taken yet waits in the journal.
+    (reached < end.head.to && reached + 1 < end.waiting_from).then_some(end.head.to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T29: what was taken and is gone is missing; what still waits is not.
+    #[test]
+    fn t_29_only_what_the_sink_had_or_nobody_has_is_missing() {
+        let head = SignedPlace { kind: HEAD, chain: "c".into(), from: 9, to: 9, hash: [0; 32], at: 1 };
+        let end = |acked, waiting_from| End { chain: "c".into(), head: head.clone(), acked, waiting_from };
+        assert_eq!(missing(&end(10, 5), 10), None);
+        assert_eq!(missing(&end(10, 5), 7), Some(9));
+        assert_eq!(missing(&end(7, 5), 7), None);
+        assert_eq!(missing(&end(7, 9), 7), Some(9));
+    }
+}

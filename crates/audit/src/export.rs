@@ -1,0 +1,83 @@
+//! Records in forms that other programs read.
+
+use crate::record::Record;
+use serde_json::Value;
+
+/// The columns of a table of records, in their order.
+pub const COLUMNS: [&str; 17] = [
+    "chain",
+    "seq",
+    "timestamp",
+    "event_type",
+    "source",
+    "risk_level",
+    "correlation_id",
+    "principal",
+    "trust_level",
+    "phase",
+    "method",
+    "tool",
+    "backend",
+    "decision",
+    "policy",
+    "status",
+    "latency_ms",
+];
+
+/// The head of a table.
+#[must_use]
+pub fn csv_head() -> String {
+    COLUMNS.join(",") + "\r\n"
+}
+
+/// A record as a row of a table (RFC 4180).
+#[must_use]
+pub fn csv_row(record: &Record) -> String {
+    let value = |name: &&str| {
+        let own = match *name {
+            "principal" | "trust_level" => &record.value["user_context"][*name],
+            "phase" | "method" | "tool" | "backend" | "decision" | "policy" | "status" | "latency_ms" => {
+                &record.value["details"][*name]
+            }
+            name => &record.value[name],
+        };
+        match own {
+            Value::Null => String::new(),
+            Value::String(text) => quoted(text),
+            other => quoted(&other.to_string()),
+        }
+    };
+    COLUMNS.iter().map(value).collect::<Vec<_>>().join(",") + "\r\n"
+}
+
+/// A cell. What a spreadsheet would take for a formula is led by a quote, as others may have chosen it.
+fn quoted(text: &str) -> String {
+    let led = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
+    match led.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", led.replace('"', "\"\"")),
+        false => led,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_quoted_and_never_a_formula() {
+        for (text, cell) in [("a", "a"), ("a,b", "\"a,b\""), ("say \"x\"", "\"say \"\"x\"\"\""), ("=1+1", "'=1+1")] {
+            assert_eq!(quoted(text), cell);
+        }
+    }
+
+    #[test]
+    fn a_row_has_every_column() {
+        let line = r#"{"chain":"c","seq":1,"timestamp":"2026-11-17T10:00:00.000Z","event_type":"tool_invocation","source":"mcp_protocol","user_context":{"principal":"user:ada","trust_level":"verified"},"details":{"phase":"outcome","method":"tools/call","tool":"a,b","backend":"files","decision":"allow","status":"success","latency_ms":3},"risk_level":"high","correlation_id":"audit-1-2","prev":"","hash":""}"#;
+        let row = csv_row(&Record::read(line).unwrap());
+        assert_eq!(
+            row,
+            "c,1,2026-11-17T10:00:00.000Z,tool_invocation,mcp_protocol,high,audit-1-2,user:ada,verified,outcome,tools/call,\"a,b\",files,allow,,success,3\r\n"
+        );
+        assert_eq!(csv_head().split(',').count(), COLUMNS.len());
+    }
+}

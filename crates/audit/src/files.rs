@@ -1,0 +1,109 @@
+//! The files of the file sink: one of today, and those of earlier days beside it.
+
+use signalbox_wire::timestamp;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+const DAY_SECONDS: i64 = 24 * 3600;
+/// Most bytes of a line; a longer one is no record.
+const MAX_LINE: u64 = 8 << 20;
+
+/// The file of a day, in days since 1970: the name with a date behind it.
+#[must_use]
+pub fn of_day(path: &Path, day: u64) -> PathBuf {
+    let (year, month, day) = timestamp::date_of_day(i64::try_from(day).unwrap_or(i64::MAX));
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{year:04}-{month:02}-{day:02}"));
+    name.into()
+}
+
+/// The day of a file that is called so; none if it is not one of an earlier day.
+fn day_of(path: &Path, other: &Path) -> Option<i64> {
+    let name = path.file_name()?.to_str()?;
+    let date = other.file_name()?.to_str()?.strip_prefix(name)?.strip_prefix('.')?;
+    let [year, month, day] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
+    let seconds = timestamp::unix_seconds((year.parse().ok()?, month.parse().ok()?, day.parse().ok()?), (0, 0, 0))?;
+    Some(seconds / DAY_SECONDS)
+}
+
+/// Sets the file aside if it was last written to on an earlier day.
+pub(crate) fn rotate(path: &Path, today: u64) -> io::Result<()> {
+    let Ok(there) = std::fs::metadata(path) else { return Ok(()) };
+    if !there.is_file() || there.len() == 0 {
+        return Ok(());
+    }
+    let day = u64::try_from(there.mtime() / DAY_SECONDS).unwrap_or(0);
+    if day >= today {
+        return Ok(());
+    }
+    let lock = File::open(path)?;
+    lock.lock()?;
+    // Another process may have done it meanwhile.
+    if std::fs::metadata(path).is_ok_and(|now| now.ino() == there.ino() && now.dev() == there.dev()) {
+        std::fs::rename(path, of_day(path, day))?;
+    }
+    Ok(())
+}
+
+/// The files of earlier days, the oldest first.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let other = entry?.path();
+        if let Some(day) = day_of(path, &other) {
+            found.push((day, other));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Deletes the files of days before this one.
+pub(crate) fn forget(path: &Path, before: u64) -> io::Result<()> {
+    for (day, other) in earlier(path)? {
+        if day < i64::try_from(before).unwrap_or(i64::MAX) {
+            tracing::info!(file = %other.display(), "deleted an old audit log");
+            std::fs::remove_file(other)?;
+        }
+    }
+    Ok(())
+}
+
+/// All files of a log, the oldest first.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn all(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = earlier(path)?.into_iter().map(|(_, path)| path).collect();
+    if path.exists() {
+        found.push(path.to_owned());
+    }
+    Ok(found)
+}
+
+/// Hands every line of a file to `each`, with its number, until that says false.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn lines(path: &Path, each: &mut dyn FnMut(u64, &str) -> bool) -> io::Result<()> {
+    use io::Read as _;
+    let mut file = BufReader::new(File::open(path)?);
+    let mut bytes = Vec::new();
+    for number in 1.. {
+        bytes.clear();
+        if file.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let line = String::from_utf8_lossy(&bytes);
+        if !each(number, line.trim_end_matches('\n')) {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! The journal: the records of one chain on the disk of the data folder, from which every sink reads at its own pace.
+//!
+//! It is a folder of segments, each named after its first record. A segment is deleted once every sink has what is in it, or no
+//! longer waits for it. The last one that holds a record stays, so that the chain goes on where it ended.
+
+mod reader;
+
+pub use reader::{JournalReader, Line};
+
+use crate::chain::ChainPlace;
+use crate::record::Record;
+use signalbox_seal::keys::files::{FileError, try_lock};
+use std::collections::VecDeque;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Most chains in one folder: one for each process that runs at the same time.
+pub const MAX_CHAINS: usize = 64;
+/// The file of the last signed head.
+pub const HEAD_FILE: &str = "head.json";
+const LOCK_FILE: &str = "lock";
+/// Bounds of a segment, which is otherwise an eighth of what may wait.
+const LEAST_SEGMENT: u64 = 16 << 10;
+const MOST_SEGMENT: u64 = 4 << 20;
+
+/// Why a journal cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system says so.
+    #[error("{}: {why}", path.display())]
+    Io {
+        /// What could not be used.
+        path: PathBuf,
+        /// What the system says.
+        why: io::Error,
+    },
+    /// A lock cannot be had.
+    #[error(transparent)]
+    Lock(#[from] FileError),
+    /// Too many processes write at once.
+    #[error("{} holds {MAX_CHAINS} audit logs, and other processes write to all of them", .0.display())]
+    TooMany(PathBuf),
+}
+
+/// A journal that is written to.
+#[derive(Debug)]
+pub struct Journal {
+    folder: PathBuf,
+    /// Held as long as the journal is open.
+    _lock: File,
+    file: File,
+    /// The first record and the bytes of each segment.
+    segments: VecDeque<(u64, u64)>,
+    segment_max: u64,
+    fsync: bool,
+}
+
+impl Journal {
+    /// Opens a journal in this folder that no other process has, and says where its chain ended; `fresh` names the chain of a new
+    /// one.
+    pub fn open(
+        folder: &Path,
+        fresh: &str,
+        spool_max: u64,
+        fsync: bool,
+    ) -> Result<(Self, ChainPlace, PathBuf), JournalError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |why| JournalError::Io { path, why }
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io(folder))?;
+        let mut known = chains(folder).map_err(io(folder))?;
+        if known.len() >= MAX_CHAINS {
+            known.truncate(MAX_CHAINS);
+        } else {
+            known.push(fresh.to_owned());
+        }
+        for chain in known {
+            let own = folder.join(&chain);
+            let Some(lock) = try_lock(&own.join(LOCK_FILE))? else { continue };
+            let (segments, place) = recover(&own, &chain).map_err(io(&own))?;
+            let segment_max = (spool_max / 8).clamp(LEAST_SEGMENT, MOST_SEGMENT);
+            let last = segments.back().map_or(1, |(first, _)| *first);
+            let file = segment(&own, last).map_err(io(&own))?;
+            let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync };
+            return Ok((journal, place, own));
+        }
+        Err(JournalError::TooMany(folder.to_owned()))
+    }
+
+    /// Appends records, all or none, of which this is the first.
+    pub fn append(&mut self, text: &str, first: u64) -> io::Result<()> {
+        if self.segments.back().is_none_or(|(_, bytes)| *bytes >= self.segment_max) {
+            self.file = segment(&self.folder, first)?;
+            self.segments.push_back((first, 0));
+        }
+        let Some((_, bytes)) = self.segments.back_mut() else { return Ok(()) };
+        let written = self.file.write_all(text.as_bytes());
+        let written = written.and_then(|()| if self.fsync { self.file.sync_data() } else { Ok(()) });
+        match written {
+            Ok(()) => *bytes += text.len() as u64,
+            // Half of it may be there, and must not be.
+            Err(_) => self.file.set_len(*bytes)?,
+        }
+        written
+    }
+
+    /// Deletes what nobody waits for any more: everything up to this record.
+    pub fn release(&mut self, upto: u64) {
+        while let [Some(&(first, _)), Some(&(next, bytes))] = [self.segments.front(), self.segments.get(1)]
+            && next <= upto.saturating_add(1)
+            // The last record must be found again.
+            && (self.segments.len() > 2 || bytes > 0)
+        {
+            if std::fs::remove_file(segment_path(&self.folder, first)).is_err() {
+                return;
+            }
+            self.segments.pop_front();
+        }
+    }
+
+    /// The first record that is kept if no more than so many bytes may be.
+    pub fn keeps_from(&self, most: u64) -> u64 {
+        let mut bytes: u64 = self.segments.iter().map(|(_, bytes)| bytes).sum();
+        let mut from = self.segments.front().map_or(1, |(first, _)| *first);
+        for (first, next) in self.segments.iter().zip(self.segments.iter().skip(1)) {
+            if bytes <= most {
+                break;
+            }
+            bytes -= first.1;
+            from = next.0;
+        }
+        from
+    }
+
+    /// Keeps the last signed head beside the records.
+    pub fn keep_head(&self, head: &str) -> io::Result<()> {
+        let (path, draft) = (self.folder.join(HEAD_FILE), self.folder.join("head.new"));
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&draft)?
+            .write_all(head.as_bytes())?;
+        std::fs::rename(draft, path)
+    }
+}
+
+/// The chains of a folder, by name.
+pub fn chains(folder: &Path) -> io::Result<Vec<String>> {
+    let mut known = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir()
+            && let Ok(name) = entry.file_name().into_string()
+        {
+            known.push(name);
+        }
+    }
+    known.sort();
+    Ok(known)
+}
+
+/// The segments of a journal, by their first records.
+pub(crate) fn segments(folder: &Path) -> io::Result<Vec<u64>> {
+    let mut firsts = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let first: Option<u64> =
+            name.to_str().and_then(|name| name.strip_suffix(".jsonl")).and_then(|name| name.parse().ok());
+        firsts.extend(first);
+    }
+    firsts.sort_unstable();
+    Ok(firsts)
+}
+
+fn segment_path(folder: &Path, first: u64) -> PathBuf {
+    folder.join(format!("{first:020}.jsonl"))
+}
+
+fn segment(folder: &Path, first: u64) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(segment_path(folder, first))
+}
+
+/// Finds where the chain ended, and cuts off what a crash of the machine has torn.
+fn recover(folder: &Path, chain: &str) -> io::Result<(VecDeque<(u64, u64)>, ChainPlace)> {
+    let mut segments_found = VecDeque::new();
+    let mut place = ChainPlace::start(chain);
+    for first in segments(folder)? {
+        let text = std::fs::read(segment_path(folder, first))?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let mut kept = 0;
+        let mut next = place.clone();
+        for line in text[..whole].split_inclusive(|byte| *byte == b'\n') {
+            let Some(found) = std::str::from_utf8(line).ok().and_then(|line| place_of(line, chain)) else { break };
+            kept += line.len() as u64;
+            next = found;
+        }
+        if kept < text.len() as u64 {
+            tracing::warn!(folder = %folder.display(), first, "the end of an audit journal was torn, and is cut off");
+            OpenOptions::new().write(true).open(segment_path(folder, first))?.set_len(kept)?;
+        }
+        place = next;
+        segments_found.push_back((first, kept));
+    }
+    Ok((segments_found, place))
+}
+
+fn place_of(line: &str, chain: &str) -> Option<ChainPlace> {
+    let record = Record::read(line.trim_end()).ok().filter(|record| record.chain == chain)?;
+    let (_, hash) = record.hashes()?;
+    Some(ChainPlace { chain: chain.to_owned(), seq: record.seq, hash })
+}
+
+/// How far a sink came, kept in a file.
+#[derive(Debug)]
+pub(crate) struct Cursor(File);
+
+impl Cursor {
+    /// The file of a sink, and which record it got last.
+    pub fn read(folder: &Path, sink: &str) -> (PathBuf, u64) {
+        let path = folder.join(format!("{sink}.cursor"));
+        let last = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+        (path, last.unwrap_or(0))
+    }
+
+    /// Opens it, and says which record the sink got last; none if it is new.
+    pub fn open(folder: &Path, sink: &str) -> io::Result<(Self, Option<u64>)> {
+        let (path, last) = Self::read(folder, sink);
+        let last = Some(last).filter(|_| path.exists());
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        Ok((Self(file), last))
+    }
+
+    /// Remembers the last record that the sink got.
+    pub fn keep(&self, last: u64) -> io::Result<()> {
+        self.0.write_all_at(format!("{last:020}\n").as_bytes(), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

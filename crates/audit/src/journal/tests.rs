@@ -1,0 +1,77 @@
+use super::*;
+use crate::event::{AuditEvent, EventType, RiskLevel};
+
+fn lines(place: &mut ChainPlace, count: usize) -> String {
+    let mut text = String::new();
+    for _ in 0..count {
+        let event = AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}".to_owned(), RiskLevel::Low);
+        place.append(&event, &mut text);
+    }
+    text
+}
+
+fn open(folder: &Path) -> (Journal, ChainPlace, PathBuf) {
+    Journal::open(folder, "fresh", 1 << 20, false).unwrap()
+}
+
+/// T29: the chain goes on where it ended, and what a crash has torn is cut off.
+#[test]
+fn a_journal_goes_on_where_it_ended_without_what_was_torn() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, mut place, own) = open(folder.path());
+    let text = lines(&mut place, 3);
+    journal.append(&text, 1).unwrap();
+    drop(journal);
+    let file = segment_path(&own, 1);
+    std::fs::write(&file, format!("{text}{{\"chain\":\"fresh\",\"seq\":4,")).unwrap();
+    let (_journal, again, _) = open(folder.path());
+    assert_eq!(again, place);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+/// Two processes with one data folder have a chain each.
+#[test]
+fn a_second_process_takes_another_chain() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_held, _, first) = open(folder.path());
+    let (_, _, second) = Journal::open(folder.path(), "other", 1 << 20, false).unwrap();
+    assert_ne!(first, second);
+}
+
+/// Records are read from any place on, over segments, and segments go when nobody waits for them.
+#[test]
+fn records_are_read_over_segments_and_released() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, mut place, own) = Journal::open(folder.path(), "fresh", 0, false).unwrap();
+    for _ in 0..40 {
+        let first = place.seq + 1;
+        let text = lines(&mut place, 5);
+        journal.append(&text, first).unwrap();
+    }
+    assert!(journal.segments.len() > 2);
+    let mut reader = JournalReader::new(&own);
+    for next in [1, 77, 199] {
+        let read = reader.read(next, 200, 500, 1 << 20).unwrap();
+        assert_eq!(read.iter().map(|line| line.seq).collect::<Vec<_>>(), (next..=200).collect::<Vec<_>>());
+        assert!(read.iter().all(|line| line.text.contains(&format!("\"seq\":{},", line.seq))));
+    }
+    assert_eq!(reader.read(199, 200, 1, 1 << 20).unwrap().len(), 1);
+    assert_eq!(journal.keeps_from(u64::MAX), 1);
+    let from = journal.keeps_from(1);
+    assert!(from > 1 && from <= 200);
+    journal.release(200);
+    assert_eq!(journal.segments.len(), 1);
+    drop(journal);
+    assert_eq!(Journal::open(folder.path(), "fresh", 0, false).unwrap().1, place);
+}
+
+/// How far a sink came is not forgotten.
+#[test]
+fn a_cursor_is_read_as_it_was_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cursor, last) = Cursor::open(folder.path(), "file").unwrap();
+    assert_eq!(last, None);
+    cursor.keep(123_456).unwrap();
+    cursor.keep(7).unwrap();
+    assert_eq!(Cursor::open(folder.path(), "file").unwrap().1, Some(7));
+}

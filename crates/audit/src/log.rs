@@ -1,0 +1,185 @@
+//! The audit log of a process.
+
+mod writing;
+
+use crate::intake::{Input, Intake};
+use crate::journal::{Cursor, Journal, JournalError};
+use crate::maker::Maker;
+use crate::progress::{AuditStats, Progress, SinkStats};
+use crate::settings::AuditSettings;
+use crate::sinks::{Runner, Sink};
+use bytes::Bytes;
+use signalbox_engine::audit::{Intended, Intent, IntentLog};
+use signalbox_engine::audit_id::AuditRun;
+use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::{Fact, FactSink};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+use writing::Writing;
+
+/// Why there is no audit log.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The journal cannot be opened.
+    #[error("the audit journal cannot be opened: {0}")]
+    Journal(#[from] JournalError),
+    /// A file or a thread cannot be had.
+    #[error("the audit log cannot be started: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Writes down what leaves for backends and what came of it.
+#[derive(Debug)]
+pub struct AuditLog {
+    intake: Arc<Intake>,
+    progress: Arc<Progress>,
+    payloads: bool,
+    folder: PathBuf,
+    /// What the threads are made of, until they begin.
+    parts: Mutex<Option<Parts>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Parts {
+    settings: AuditSettings,
+    journal: Journal,
+    place: crate::chain::ChainPlace,
+    runners: Vec<Runner>,
+}
+
+impl AuditLog {
+    /// Opens the journal for these sinks; `fresh` names the chain if a new one begins. Nothing is written before
+    /// [`AuditLog::begin`].
+    ///
+    /// # Errors
+    /// If the journal cannot be opened.
+    pub fn open(settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, fresh: &str) -> Result<Self, StartError> {
+        let (journal, place, folder) = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
+        let oldest = journal.keeps_from(u64::MAX);
+        let (mut stats, mut cursors) = (Vec::new(), Vec::new());
+        for sink in sinks {
+            let (cursor, last) = Cursor::open(&folder, sink.name())?;
+            // A new sink begins with what is still there.
+            let acked = last.unwrap_or(oldest.saturating_sub(1)).min(place.seq);
+            let (name, required) = (sink.name().to_owned(), settings.required.iter().any(|one| one == sink.name()));
+            stats.push(SinkStats { name, required, acked, ..SinkStats::default() });
+            cursors.push((sink, cursor, (acked, required)));
+        }
+        let progress = Arc::new(Progress::new(place.seq, stats));
+        let runner = |(index, (sink, cursor, (acked, required)))| Runner {
+            index,
+            sink,
+            cursor,
+            acked,
+            required,
+            progress: Arc::clone(&progress),
+            folder: folder.clone(),
+            key: settings.key.clone(),
+            chain: place.chain.clone(),
+        };
+        let runners = cursors.into_iter().enumerate().map(runner).collect();
+        Ok(Self {
+            intake: Arc::default(),
+            progress: Arc::clone(&progress),
+            payloads: settings.payloads.is_some(),
+            folder,
+            parts: Mutex::new(Some(Parts { settings, journal, place, runners })),
+            thread: Mutex::default(),
+        })
+    }
+
+    /// Begins to write, with the ids of this run. What was told before is written too.
+    ///
+    /// # Errors
+    /// If no thread can be had.
+    pub fn begin(&self, run: AuditRun) -> io::Result<()> {
+        let Some(Parts { settings, journal, place, runners }) = self.parts.lock().unpoisoned().take() else {
+            return Ok(());
+        };
+        for runner in runners {
+            Builder::new().name(format!("audit-{}", runner.sink.name())).spawn(move || runner.run())?;
+        }
+        let anchor = (Instant::now(), unix_ms());
+        let maker = Maker::new(settings.logged, settings.payloads.clone(), settings.slow, run, anchor);
+        let (intake, progress) = (Arc::clone(&self.intake), Arc::clone(&self.progress));
+        let writing = Writing::new(settings, intake, progress, maker, journal, place);
+        *self.thread.lock().unpoisoned() = Some(Builder::new().name("audit".to_owned()).spawn(|| writing.run())?);
+        Ok(())
+    }
+
+    /// The folder of its journal.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        &self.folder
+    }
+
+    /// The numbers so far.
+    #[must_use]
+    pub fn stats(&self) -> AuditStats {
+        self.progress.stats()
+    }
+
+    /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take waits in the journal.
+    pub fn stop(&self, within: Duration) {
+        self.intake.close();
+        if let Some(thread) = self.thread.lock().unpoisoned().take() {
+            let _ = thread.join();
+        }
+        self.progress.end(Instant::now() + within);
+        self.progress.wait_until_done();
+    }
+}
+
+impl Drop for AuditLog {
+    /// Its threads end; what sinks have not taken waits in the journal.
+    fn drop(&mut self) {
+        self.intake.close();
+        self.progress.end(Instant::now());
+    }
+}
+
+impl IntentLog for AuditLog {
+    fn intend(&self, mut intents: Vec<Intent>) -> Intended {
+        if !self.payloads {
+            intents.iter_mut().for_each(|intent| intent.message = Bytes::new());
+        }
+        let (written, told) = oneshot::channel();
+        if !self.intake.push(Input::Intents(intents, unix_ms(), written)) {
+            let may_leave = self.progress.requires_nothing();
+            return Box::pin(std::future::ready(may_leave));
+        }
+        Box::pin(async move { told.await.unwrap_or(false) })
+    }
+}
+
+impl FactSink for AuditLog {
+    /// Decisions are told only to those who want messages.
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn fact(&self, fact: &Fact) {
+        self.facts(std::slice::from_ref(fact));
+    }
+
+    fn facts(&self, facts: &[Fact]) {
+        let wanted = |fact: &&Fact| matches!(fact, Fact::Decision(_) | Fact::Finished(_) | Fact::Refused(_));
+        if facts.iter().any(|fact| wanted(&fact)) {
+            self.intake.push_facts(facts.iter().filter(wanted).cloned());
+        }
+    }
+}
+
+/// The wall clock in milliseconds since 1970.
+pub(crate) fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

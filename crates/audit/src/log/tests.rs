@@ -1,0 +1,209 @@
+use super::*;
+use crate::files;
+use crate::maker::Logged;
+use crate::record::Record;
+use crate::sinks::{FileSink, Line, SinkError};
+use crate::verify::AuditVerifier;
+use signalbox_engine::{Caller, ExchangeId, SessionKey};
+use signalbox_seal::{KeySet, Role, SigningKey, TrustedKey};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A sink that takes records only while it works.
+#[derive(Clone, Debug, Default)]
+struct Shaky {
+    works: Arc<AtomicBool>,
+    kept: Arc<Mutex<Vec<String>>>,
+}
+
+impl Sink for Shaky {
+    fn name(&self) -> &'static str {
+        "remote"
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+        if !self.works.load(Ordering::SeqCst) {
+            return Err(SinkError::Refused("it is down".to_owned()));
+        }
+        self.kept.lock().unwrap().extend(lines.iter().map(|line| line.text.clone()));
+        Ok(())
+    }
+}
+
+fn key() -> SigningKey {
+    SigningKey::from_seed(&[7; 32]).unwrap()
+}
+
+fn settings(folder: &Path, required: &[&str], spool_max: u64) -> AuditSettings {
+    AuditSettings {
+        folder: folder.join("journal"),
+        logged: Logged {
+            tool_invocations: true,
+            security_events: true,
+            performance_events: true,
+            protocol_errors: true,
+        },
+        payloads: None,
+        slow: Duration::from_secs(10),
+        fsync: false,
+        required: required.iter().map(|one| (*one).to_owned()).collect(),
+        spool_max,
+        key: key(),
+        head_every: 10,
+        head_interval: Duration::from_millis(50),
+    }
+}
+
+fn start(settings: AuditSettings, sinks: Vec<Box<dyn Sink>>) -> AuditLog {
+    let log = AuditLog::open(settings, sinks, "chain").unwrap();
+    log.begin(AuditRun::new(1, 1)).unwrap();
+    log
+}
+
+fn intend(log: &AuditLog, exchange: u64) -> bool {
+    let intent = Intent {
+        exchange: ExchangeId(exchange),
+        session: SessionKey(1),
+        caller: Caller::anonymous("http"),
+        method: "tools/call".into(),
+        subject: Some("greet".into()),
+        backend: "one".into(),
+        is_copy: false,
+        decisions: Vec::new(),
+        message: Bytes::from_static(b"{}"),
+        definition: None,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(log.intend(vec![intent]))
+}
+
+fn file(folder: &Path) -> Box<dyn Sink> {
+    Box::new(FileSink::new(folder.join("audit.log"), 90, false))
+}
+
+/// Every line, after a look at whether the chain is whole.
+fn whole(lines: &[String]) -> Vec<Record> {
+    let mut keys = KeySet::new();
+    keys.add(TrustedKey::new(key().verifying_key().clone(), "gateway", &[Role::Recorder])).unwrap();
+    let mut verifier = AuditVerifier::new(&keys);
+    lines.iter().for_each(|line| verifier.line("line", line));
+    let report = verifier.finish();
+    assert_eq!(report.faults, []);
+    lines.iter().map(|line| Record::read(line).unwrap()).collect()
+}
+
+fn lines_of(path: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    files::lines(path, &mut |_, line| {
+        all.push(line.to_owned());
+        true
+    })
+    .unwrap();
+    all
+}
+
+/// T29, must show 5: a sink that fails loses nothing, slows nobody, and has in the end what the others have, over a restart too.
+#[test]
+fn a_sink_that_fails_gets_everything_later_and_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let shaky = Shaky::default();
+    let log = start(settings(folder.path(), &["file"], 1 << 20), vec![file(folder.path()), Box::new(shaky.clone())]);
+    for exchange in 1..=20 {
+        assert!(intend(&log, exchange));
+    }
+    log.stop(Duration::from_millis(200));
+    let stats = log.stats();
+    assert!(stats.sinks[1].failing.is_some() && stats.sinks[1].acked == 0, "{stats:?}");
+    drop(log);
+    shaky.works.store(true, Ordering::SeqCst);
+    let log = start(settings(folder.path(), &["file"], 1 << 20), vec![file(folder.path()), Box::new(shaky.clone())]);
+    for exchange in 21..=30 {
+        assert!(intend(&log, exchange));
+    }
+    log.stop(Duration::from_secs(30));
+    let in_file = lines_of(&folder.path().join("audit.log"));
+    let records = whole(&in_file);
+    assert_eq!(records.iter().filter(|record| record.detail("phase") == Some("intent")).count(), 30);
+    assert_eq!(*shaky.kept.lock().unwrap(), in_file);
+}
+
+/// A required sink that cannot write stops calls, and only while it cannot.
+#[test]
+fn a_required_sink_that_cannot_write_stops_calls_until_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let shaky = Shaky::default();
+    let log = start(settings(folder.path(), &["remote"], 1 << 20), vec![file(folder.path()), Box::new(shaky.clone())]);
+    assert!(!intend(&log, 1));
+    assert!(!intend(&log, 2));
+    shaky.works.store(true, Ordering::SeqCst);
+    while log.stats().sinks[1].failing.is_some() {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    assert!(intend(&log, 3));
+    log.stop(Duration::from_secs(30));
+    // What was refused was intended all the same, and says so.
+    assert_eq!(
+        whole(&lines_of(&folder.path().join("audit.log")))
+            .iter()
+            .filter(|record| record.detail("phase").is_some())
+            .count(),
+        3
+    );
+}
+
+/// A sink that is too far behind gets a signed gap with a count, and the others everything.
+#[test]
+fn a_sink_that_is_too_far_behind_gets_a_signed_gap() {
+    let folder = tempfile::tempdir().unwrap();
+    let shaky = Shaky::default();
+    let log = start(settings(folder.path(), &["file"], 65_536), vec![file(folder.path()), Box::new(shaky.clone())]);
+    for exchange in 1..=400 {
+        assert!(intend(&log, exchange));
+    }
+    let kept_on_disk: u64 =
+        std::fs::read_dir(log.folder()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
+    assert!(kept_on_disk < 2 * 65_536, "{kept_on_disk}");
+    shaky.works.store(true, Ordering::SeqCst);
+    log.stop(Duration::from_secs(30));
+    let stats = log.stats();
+    let kept = shaky.kept.lock().unwrap().clone();
+    let gap = Record::read(&kept[0]).unwrap();
+    assert_eq!(gap.event_type, None);
+    let missing = gap.value["to"].as_u64().unwrap() - gap.value["from"].as_u64().unwrap() + 1;
+    assert_eq!((gap.value["from"].as_u64(), missing), (Some(1), stats.sinks[1].skipped));
+    whole(&kept);
+    let in_file = lines_of(&folder.path().join("audit.log"));
+    whole(&in_file);
+    assert_eq!(kept[1..], in_file[missing as usize..]);
+    assert_eq!(stats.sinks[0].skipped, 0);
+}
+
+/// What could not be written down is counted and told.
+#[test]
+fn what_had_no_room_is_told_by_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = AuditLog::open(settings(folder.path(), &[], 1 << 20), vec![file(folder.path())], "chain").unwrap();
+    let ended =
+        |_| Fact::SessionEnded { at: Instant::now(), session: SessionKey(1), caller: Caller::anonymous("http") };
+    log.intake.push_facts((0..crate::intake::MAX_WAITING + 5).map(ended));
+    log.begin(AuditRun::new(1, 1)).unwrap();
+    while log.stats().lost == 0 {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    assert!(intend(&log, 1));
+    log.stop(Duration::from_secs(30));
+    let records = whole(&lines_of(&folder.path().join("audit.log")));
+    let lost = records.iter().find(|record| record.event_type == Some(crate::EventType::RecordsLost)).unwrap();
+    assert_eq!((lost.value["details"]["count"].as_u64(), log.stats().lost), (Some(5), 5));
+}
+
+/// `sync = "fsync"` writes the same.
+#[test]
+fn forced_writes_are_written_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = AuditSettings { fsync: true, ..settings(folder.path(), &["file"], 1 << 20) };
+    let log = start(settings, vec![Box::new(FileSink::new(folder.path().join("audit.log"), 90, true))]);
+    assert!(intend(&log, 1));
+    log.stop(Duration::from_secs(30));
+    assert_eq!(whole(&lines_of(&folder.path().join("audit.log"))).len(), 2);
+}

@@ -1,0 +1,90 @@
+//! What was decided about an exchange, and which policy decided it.
+
+use crate::event::Object;
+use signalbox_engine::chain::Ruling;
+use signalbox_engine::fact::Decision;
+use signalbox_wire::json;
+use std::sync::Arc;
+
+/// Most decisions of one exchange that are written down.
+const MAX_DECISIONS: usize = 16;
+/// Most characters of the reason of a decision.
+const MAX_DETAIL: usize = 300;
+
+/// The decisions about one exchange, in their order. That it passed, and where it goes, is not among them.
+#[derive(Default, Debug)]
+pub struct Decided {
+    rulings: Vec<(&'static str, Arc<Ruling>)>,
+    more: u64,
+}
+
+impl Decided {
+    /// Takes what was decided at one time.
+    pub fn take(&mut self, decision: &Decision) {
+        for (by, ruling) in decision.each().filter(|(by, ruling)| *by != "route" && says_something(ruling)) {
+            match self.rulings.len() < MAX_DECISIONS {
+                true => self.rulings.push((by, Arc::clone(ruling))),
+                false => self.more += 1,
+            }
+        }
+    }
+
+    /// The one that decided: the last that stopped or changed something, with a policy before one without, and the gateway's own
+    /// word last.
+    fn deciding(&self) -> Option<&(&'static str, Arc<Ruling>)> {
+        let rank = |(by, ruling): &(&'static str, Arc<Ruling>)| match ruling.verdict {
+            "pass" => 0,
+            _ if *by == "gateway" => 1,
+            _ if ruling.rule.is_none() => 2,
+            _ => 3,
+        };
+        self.rulings.iter().max_by_key(|one| rank(one))
+    }
+
+    /// Whether somebody refused it.
+    pub fn is_denial(&self) -> bool {
+        self.rulings.iter().any(|(by, ruling)| *by != "gateway" && matches!(ruling.verdict, "refuse" | "deny"))
+    }
+
+    /// The reason, in words.
+    pub fn detail(&self) -> Option<String> {
+        let (_, ruling) = self.deciding()?;
+        (!ruling.detail.is_empty()).then(|| shortened(&ruling.detail))
+    }
+
+    /// Adds the deciding policy and all decisions.
+    pub fn write(&self, details: &mut Object) {
+        if let Some((by, ruling)) = self.deciding() {
+            match &ruling.rule {
+                Some(rule) => details.text("policy", &format!("{by}/{rule}")),
+                None => details.text("policy", by),
+            }
+            details.text("verdict", ruling.verdict);
+        }
+        if self.rulings.is_empty() {
+            return;
+        }
+        let each = self.rulings.iter().map(|(by, ruling)| {
+            let mut one = Object::new();
+            one.text("by", by);
+            one.maybe("rule", ruling.rule.as_deref());
+            one.text("verdict", ruling.verdict);
+            if !ruling.detail.is_empty() {
+                one.raw("detail", &json::quote(&shortened(&ruling.detail)));
+            }
+            one.finish()
+        });
+        details.raw("decisions", &format!("[{}]", each.collect::<Vec<_>>().join(",")));
+        if self.more > 0 {
+            details.number("decisions_left_out", self.more);
+        }
+    }
+}
+
+fn says_something(ruling: &Ruling) -> bool {
+    ruling.verdict != "pass" || ruling.rule.is_some()
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(MAX_DETAIL).collect()
+}

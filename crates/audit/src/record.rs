@@ -1,0 +1,109 @@
+//! A record as it is read back.
+
+use crate::chain::SEALED;
+use crate::event::{EventType, RiskLevel};
+use crate::signed::{GAP, SignedPlace};
+use serde_json::Value;
+use signalbox_seal::{ChainHash, unhex};
+use signalbox_wire::timestamp;
+
+/// A line that is no record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("this is no record of an audit log")]
+pub struct BadRecord;
+
+/// A line of an audit log.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// The name of its chain.
+    pub chain: String,
+    /// Its number in the chain; of a gap the last one that is missing.
+    pub seq: u64,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// What kind of thing happened; `None` for a gap.
+    pub event_type: Option<EventType>,
+    /// How much harm it may mean.
+    pub risk: RiskLevel,
+    /// All of it.
+    pub value: Value,
+}
+
+impl Record {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// If it is none of an audit log.
+    pub fn read(line: &str) -> Result<Self, BadRecord> {
+        let value: Value = serde_json::from_str(line).map_err(|_| BadRecord)?;
+        let chain = value["chain"].as_str().ok_or(BadRecord)?.to_owned();
+        if value["kind"] == GAP {
+            let (seq, at) = (value["to"].as_u64().ok_or(BadRecord)?, value["signed_ms"].as_u64().ok_or(BadRecord)?);
+            return Ok(Self { chain, seq, at, event_type: None, risk: RiskLevel::High, value });
+        }
+        let text = |name: &str| value[name].as_str().ok_or(BadRecord);
+        let at = timestamp::parse_rfc3339(text("timestamp")?).ok_or(BadRecord)? / 1_000_000;
+        let event_type = Some(EventType::of(text("event_type")?).ok_or(BadRecord)?);
+        let risk = RiskLevel::of(text("risk_level")?).ok_or(BadRecord)?;
+        Ok(Self { chain, seq: value["seq"].as_u64().ok_or(BadRecord)?, at, event_type, risk, value })
+    }
+
+    /// The hashes of the chain before and at it.
+    #[must_use]
+    pub fn hashes(&self) -> Option<(ChainHash, ChainHash)> {
+        let hash = |name: &str| unhex(self.value[name].as_str()?)?.try_into().ok();
+        Some((hash("prev")?, hash("hash")?))
+    }
+
+    /// The part of a line that its hash covers.
+    #[must_use]
+    pub fn covered(line: &str) -> Option<&str> {
+        line.rfind(SEALED).and_then(|end| line.get(..end))
+    }
+
+    /// The signed place that it holds, if it is a head or a gap.
+    #[must_use]
+    pub fn place(&self) -> Option<&Value> {
+        match self.event_type {
+            None => Some(&self.value),
+            Some(EventType::ChainHead) => Some(&self.value["details"]),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether its signature fits, for a head or a gap.
+    #[must_use]
+    pub fn signed_place(&self) -> Option<(SignedPlace, signalbox_seal::VerifyingKey)> {
+        SignedPlace::read(self.place()?)
+    }
+
+    /// A member of its details, as a text.
+    #[must_use]
+    pub fn detail(&self, name: &str) -> Option<&str> {
+        self.value["details"][name].as_str()
+    }
+
+    /// On whose behalf.
+    #[must_use]
+    pub fn principal(&self) -> Option<&str> {
+        self.value["user_context"]["principal"].as_str()
+    }
+
+    /// The audit id of its exchange.
+    #[must_use]
+    pub fn correlation_id(&self) -> Option<&str> {
+        self.value["correlation_id"].as_str()
+    }
+
+    /// All of it without arguments, for those who may not read them.
+    #[must_use]
+    pub fn without_payloads(&self) -> Value {
+        let mut value = self.value.clone();
+        if let Some(details) = value["details"].as_object_mut()
+            && details.contains_key("arguments")
+        {
+            details.insert("arguments".to_owned(), Value::from("[withheld]"));
+        }
+        value
+    }
+}

@@ -1,0 +1,109 @@
+//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, and gaps, which say what a
+//! sink did not get.
+
+use crate::event::Object;
+use serde_json::Value;
+use signalbox_seal::canonical::{EncodeError, Encoder};
+use signalbox_seal::{ChainHash, Domain, Profile, Signature, SigningKey, VerifyingKey, hex, unhex};
+
+/// What is signed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SignedPlace {
+    /// `head`, or `gap`.
+    pub kind: &'static str,
+    /// The name of the chain.
+    pub chain: String,
+    /// The first record that is meant: of a head the same as `to`.
+    pub from: u64,
+    /// The last record that is meant.
+    pub to: u64,
+    /// The hash of the chain there.
+    pub hash: ChainHash,
+    /// When it was signed, in milliseconds since 1970.
+    pub at: u64,
+}
+
+/// The kinds of places.
+pub const HEAD: &str = "head";
+/// A gap.
+pub const GAP: &str = "gap";
+
+impl SignedPlace {
+    fn canonical(&self, key: &VerifyingKey) -> Result<Vec<u8>, EncodeError> {
+        let mut encoder = Encoder::with_capacity(Profile::Two, 160);
+        encoder.value().array(|place| {
+            place.item().text(self.kind);
+            place.item().text(&self.chain);
+            place.item().unsigned(self.from);
+            place.item().unsigned(self.to);
+            place.item().bytes(&self.hash);
+            place.item().unsigned(self.at);
+            place.item().text(key.id());
+            place.item().bytes(key.as_bytes());
+            Ok(())
+        })?;
+        encoder.finish()
+    }
+
+    /// This place as a JSON object with its signature; `None` if the library does not sign.
+    #[must_use]
+    pub fn sign(&self, key: &SigningKey) -> Option<String> {
+        let canonical = self.canonical(key.verifying_key()).ok()?;
+        let signature = key.sign(Profile::Two, Domain::Audit, &canonical).ok()?;
+        let mut object = Object::new();
+        object.text("kind", self.kind);
+        object.text("chain", &self.chain);
+        object.number("from", self.from);
+        object.number("to", self.to);
+        object.text("at_hash", &hex(&self.hash));
+        object.number("signed_ms", self.at);
+        object.text("key_id", key.id());
+        object.text("public_key", &key.verifying_key().to_hex());
+        object.text("signature", &signature.to_hex());
+        Some(object.finish())
+    }
+
+    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the signature does not fit.
+    #[must_use]
+    pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
+        let text = |name: &str| object[name].as_str();
+        let kind = [HEAD, GAP].into_iter().find(|kind| text("kind") == Some(kind))?;
+        let hash: ChainHash = unhex(text("at_hash")?)?.try_into().ok()?;
+        let (from, to) = (object["from"].as_u64()?, object["to"].as_u64()?);
+        let (chain, at) = (text("chain")?.to_owned(), object["signed_ms"].as_u64()?);
+        let place = Self { kind, chain, from, to, hash, at };
+        let key = VerifyingKey::from_hex(text("public_key")?).ok()?.named(text("key_id")?).ok()?;
+        let signature = Signature::from_hex(text("signature")?)?;
+        key.verify(Profile::Two, Domain::Audit, &place.canonical(&key).ok()?, &signature).ok()?;
+        Some((place, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T30: a signature fits one place of one chain and one kind.
+    #[test]
+    fn a_signed_place_cannot_be_used_for_another() {
+        let key = SigningKey::from_seed(&[7; 32]).unwrap();
+        let place = SignedPlace { kind: HEAD, chain: "c".into(), from: 3, to: 3, hash: [1; 32], at: 9 };
+        let signed: Value = serde_json::from_str(&place.sign(&key).unwrap()).unwrap();
+        let (read, by) = SignedPlace::read(&signed).unwrap();
+        assert_eq!((read, by.id()), (place, key.id()));
+        let other = hex(&[2; 32]);
+        for (member, value) in [
+            ("kind", Value::from(GAP)),
+            ("chain", Value::from("d")),
+            ("from", Value::from(2)),
+            ("to", Value::from(4)),
+            ("at_hash", Value::from(other.as_str())),
+            ("signed_ms", Value::from(8)),
+            ("key_id", Value::from("another")),
+        ] {
+            let mut changed = signed.clone();
+            changed[member] = value;
+            assert!(SignedPlace::read(&changed).is_none(), "{member}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Where records go from the journal: each sink on a thread of its own, at its own pace.
+
+mod database;
+mod file;
+mod remote;
+mod syslog;
+
+pub use database::DatabaseSink;
+pub use file::FileSink;
+pub use remote::{AlertSink, Poster, RemoteSink};
+pub use syslog::{BadSyslogAddress, SyslogAddress, SyslogSink};
+
+pub use crate::journal::Line;
+use crate::journal::{Cursor, JournalReader};
+use crate::log::unix_ms;
+use crate::progress::Progress;
+use crate::record::Record;
+use crate::signed::{GAP, SignedPlace};
+use signalbox_engine::record::StoreError;
+use signalbox_seal::SigningKey;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most records that a sink is given at a time, and about how many bytes.
+pub const MAX_BATCH: usize = 500;
+const MAX_BATCH_BYTES: usize = 1 << 20;
+/// The pause after the first failure. It doubles each time, up to the longest one.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest pause of a sink that calls wait for.
+const LONGEST_REQUIRED_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a sink did not take records.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// The system says so.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// The database says so.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address did not take them.
+    #[error("{0}")]
+    Refused(String),
+    /// The journal does not have what it should have.
+    #[error("record {0} is not in the journal")]
+    Missing(u64),
+}
+
+/// Takes records.
+pub trait Sink: Send + std::fmt::Debug {
+    /// Its name: `file`, `database`, `remote`, `syslog`, `alert`.
+    fn name(&self) -> &'static str;
+
+    /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given some that it has.
+    ///
+    /// # Errors
+    /// Why it did not take them.
+    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError>;
+}
+
+/// Brings records to one sink.
+#[derive(Debug)]
+pub(crate) struct Runner {
+    pub index: usize,
+    pub sink: Box<dyn Sink>,
+    pub cursor: Cursor,
+    pub acked: u64,
+    pub required: bool,
+    pub progress: Arc<Progress>,
+    pub folder: PathBuf,
+    pub key: SigningKey,
+    pub chain: String,
+}
+
+impl Runner {
+    /// Runs until the log has ended and the sink has everything, or there is no more time.
+    pub fn run(mut self) {
+        let mut reader = JournalReader::new(&self.folder);
+        let mut pause = FIRST_PAUSE;
+        while let Some((upto, keep_from)) = self.progress.more(self.acked + 1) {
+            match self.step(&mut reader, upto, keep_from) {
+                Ok(()) => pause = FIRST_PAUSE,
+                Err(error) => {
+                    self.progress.failed(self.index, &error.to_string());
+                    if !self.progress.pause(pause) {
+                        break;
+                    }
+                    pause = (pause * 2).min(if self.required { LONGEST_REQUIRED_PAUSE } else { LONGEST_PAUSE });
+                }
+            }
+        }
+        self.progress.done();
+    }
+
+    fn step(&mut self, reader: &mut JournalReader, upto: u64, keep_from: u64) -> Result<(), SinkError> {
+        let next = (self.acked + 1).max(keep_from);
+        let mut lines = reader.read(next, upto, MAX_BATCH, MAX_BATCH_BYTES)?;
+        let skipped = next - 1 - self.acked;
+        let Some(last) = lines.last().map(|line| line.seq) else { return Err(SinkError::Missing(next)) };
+        if skipped > 0 {
+            let gap = self.gap(next, &lines).ok_or(SinkError::Missing(next))?;
+            lines.insert(0, gap);
+        }
+        self.sink.write(&lines)?;
+        self.acked = last;
+        if let Err(error) = self.cursor.keep(last) {
+            tracing::warn!(sink = self.sink.name(), %error, "it could not be kept how far the audit sink came");
+        }
+        self.progress.acked(self.index, last, skipped);
+        Ok(())
+    }
+
+    /// What stands for the records up to this one that the sink will not get.
+    fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
+        let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
+        let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
+        let text = SignedPlace { kind: GAP, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
+        Some(Line { seq: to, text })
+    }
+}

@@ -1,0 +1,185 @@
+//! A file of records, one a line, with a new file every day.
+
+use super::{Line, Sink, SinkError};
+use crate::files;
+use crate::log::unix_ms;
+use crate::record::Record;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+
+/// How much of the end of a file is searched for the last record of a chain.
+const TAIL: u64 = 4 << 20;
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// Appends records to a file.
+#[derive(Debug)]
+pub struct FileSink {
+    path: PathBuf,
+    retention_days: u64,
+    fsync: bool,
+    /// The file, and the day of its records.
+    open: Option<(File, u64)>,
+    /// The last record of the chain that the file had when it was first looked at.
+    had: Option<u64>,
+    now: fn() -> u64,
+}
+
+impl FileSink {
+    /// A sink to this file. Files of earlier days are kept so long.
+    #[must_use]
+    pub fn new(path: PathBuf, retention_days: u64, fsync: bool) -> Self {
+        Self { path, retention_days, fsync, open: None, had: None, now: unix_ms }
+    }
+
+    /// The file of today, locked: another process may write to it as well.
+    fn ready(&mut self) -> io::Result<&File> {
+        let today = (self.now)() / DAY_MS;
+        // Another process may have put a new file in its place.
+        let same = |file: &File| -> io::Result<bool> {
+            let (own, there) = (file.metadata()?, std::fs::metadata(&self.path));
+            Ok(there.is_ok_and(|there| there.ino() == own.ino() && there.dev() == own.dev()))
+        };
+        let current = match &self.open {
+            Some((file, day)) => *day == today && same(file)?,
+            None => false,
+        };
+        if !current {
+            self.open = None;
+            if let Some(folder) = self.path.parent() {
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            }
+            files::rotate(&self.path, today)?;
+            files::forget(&self.path, today.saturating_sub(self.retention_days))?;
+            let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path)?;
+            self.open = Some((file, today));
+        }
+        match &self.open {
+            Some((file, _)) => Ok(file),
+            None => Err(io::Error::other("there is no file")),
+        }
+    }
+
+    /// The last record of this chain in the file: what a crash kept from being remembered is not written twice.
+    fn last_of(file: &File, chain: &str) -> io::Result<u64> {
+        let mut file = file;
+        let length = file.metadata()?.len();
+        if !file.metadata()?.is_file() {
+            return Ok(0);
+        }
+        file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+        let mut tail = Vec::new();
+        file.take(TAIL).read_to_end(&mut tail)?;
+        let tail = String::from_utf8_lossy(&tail);
+        let of_chain = |line: &str| Record::read(line).ok().filter(|record| record.chain == chain);
+        Ok(tail.lines().rev().find_map(of_chain).map_or(0, |record| record.seq))
+    }
+}
+
+impl Sink for FileSink {
+    fn name(&self) -> &'static str {
+        "file"
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+        let (had, fsync) = (self.had, self.fsync);
+        let mut file = self.ready()?;
+        let regular = file.metadata()?.is_file();
+        file.lock()?;
+        let written = (|| {
+            let had = match (had, lines.first().and_then(|line| Record::read(&line.text).ok())) {
+                (Some(had), _) => had,
+                (None, Some(record)) => Self::last_of(file, &record.chain)?,
+                (None, None) => 0,
+            };
+            let text: String =
+                lines.iter().filter(|line| line.seq > had).flat_map(|line| [line.text.as_str(), "\n"]).collect();
+            let before = file.metadata()?.len();
+            if let Err(error) = file.write_all(text.as_bytes()) {
+                // Half of it may be there, and must not be.
+                if regular {
+                    file.set_len(before)?;
+                }
+                return Err(error);
+            }
+            if fsync {
+                file.sync_data()?;
+            }
+            Ok(had)
+        })();
+        let unlocked = file.unlock();
+        if written.is_err() {
+            self.open = None;
+        }
+        self.had = Some(written?);
+        Ok(unlocked?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::ChainPlace;
+    use crate::event::{AuditEvent, EventType, RiskLevel};
+
+    fn lines(place: &mut ChainPlace, count: u64) -> Vec<Line> {
+        let mut line = |_| {
+            let mut text = String::new();
+            let event = AuditEvent::own(1, EventType::RecordsLost, "{}".to_owned(), RiskLevel::Low);
+            place.append(&event, &mut text);
+            Line { seq: place.seq, text: text.trim_end().to_owned() }
+        };
+        (0..count).map(&mut line).collect()
+    }
+
+    /// G-39: records are in the file, once, even if they are given again after a crash.
+    #[test]
+    fn g_39_records_are_appended_and_not_repeated_after_a_crash() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/audit.log");
+        let mut place = ChainPlace::start("c");
+        let all = lines(&mut place, 5);
+        FileSink::new(path.clone(), 90, false).write(&all[..3]).unwrap();
+        // The process was killed before it remembered the last two of them.
+        let mut again = FileSink::new(path.clone(), 90, true);
+        again.write(&all[1..4]).unwrap();
+        again.write(&all[4..]).unwrap();
+        let expected: String = all.iter().map(|line| format!("{}\n", line.text)).collect();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    /// G-38: a new file every day, and old ones go after `retention_days`.
+    #[test]
+    fn g_38_there_is_a_file_a_day_and_old_ones_go() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut place = ChainPlace::start("c");
+        let all = lines(&mut place, 2);
+        let days = |ago: u64| unix_ms() / DAY_MS - ago;
+        for ago in [1, 2, 3, 4] {
+            std::fs::write(files::of_day(&path, days(ago)), "").unwrap();
+        }
+        std::fs::write(folder.path().join("audit.log.txt"), "").unwrap();
+        let mut sink = FileSink::new(path.clone(), 2, false);
+        sink.write(&all[..1]).unwrap();
+        sink.now = || unix_ms() + DAY_MS;
+        sink.write(&all[1..]).unwrap();
+        let kept = |day: u64| files::of_day(&path, day).exists();
+        assert!(kept(days(0)) && kept(days(1)), "today's records are set aside, and yesterday's kept");
+        assert!(!kept(days(2)) && !kept(days(3)) && !kept(days(4)));
+        assert!(folder.path().join("audit.log.txt").exists());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", all[1].text));
+    }
+
+    /// A full disk takes nothing, and says so.
+    #[test]
+    fn a_full_disk_is_an_error_each_time() {
+        let mut sink = FileSink::new("/dev/full".into(), 90, false);
+        let mut place = ChainPlace::start("c");
+        for line in lines(&mut place, 2) {
+            assert!(sink.write(&[line]).is_err());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Records that are posted to web addresses: all of them in batches, or those that somebody has to look at now.
+
+use super::{Line, Sink, SinkError};
+use crate::event::{EventType, RiskLevel};
+use crate::record::Record;
+use bytes::Bytes;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Posts JSON to an address, and waits for it within bounds.
+pub trait Poster: Send + Sync {
+    /// Posts this body. Any answer but success is an error.
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    fn post(&self, url: &str, body: Bytes) -> Result<(), SinkError>;
+}
+
+/// Posts batches of records, each as a JSON array.
+pub struct RemoteSink {
+    url: String,
+    poster: Arc<dyn Poster>,
+}
+
+impl RemoteSink {
+    /// A sink at this address.
+    #[must_use]
+    pub fn new(url: String, poster: Arc<dyn Poster>) -> Self {
+        Self { url, poster }
+    }
+}
+
+impl std::fmt::Debug for RemoteSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RemoteSink")
+    }
+}
+
+impl Sink for RemoteSink {
+    fn name(&self) -> &'static str {
+        "remote"
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+        let all: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        self.poster.post(&self.url, Bytes::from(format!("[{}]", all.join(","))))
+    }
+}
+
+/// Posts critical violations, one at a time (G-27).
+pub struct AlertSink {
+    url: String,
+    poster: Arc<dyn Poster>,
+    /// The last record of a batch that was told, if a later one of it was not.
+    told: u64,
+}
+
+impl AlertSink {
+    /// Alerts at this address.
+    #[must_use]
+    pub fn new(url: String, poster: Arc<dyn Poster>) -> Self {
+        Self { url, poster, told: 0 }
+    }
+}
+
+impl std::fmt::Debug for AlertSink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AlertSink")
+    }
+}
+
+impl Sink for AlertSink {
+    fn name(&self) -> &'static str {
+        "alert"
+    }
+
+    fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
+        let told = self.told;
+        for line in lines.iter().filter(|line| line.seq > told) {
+            // Most records are none: a look at the text is enough to know.
+            if line.text.contains("\"risk_level\":\"critical\"")
+                && let Ok(record) = Record::read(&line.text)
+                && (record.event_type, record.risk) == (Some(EventType::SecurityViolation), RiskLevel::Critical)
+            {
+                let reason = record.detail("reason").unwrap_or("unknown");
+                let who = record.principal().unwrap_or("somebody");
+                let text = format!("critical security violation by {who}: {reason}");
+                let body = json!({"alert": "security_violation", "text": text, "event": record.without_payloads()});
+                self.poster.post(&self.url, Bytes::from(body.to_string()))?;
+            }
+            self.told = line.seq;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::ChainPlace;
+    use crate::event::AuditEvent;
+    use serde_json::Value;
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    struct Kept {
+        bodies: Mutex<Vec<Value>>,
+        broken: Mutex<bool>,
+    }
+
+    impl Poster for Kept {
+        fn post(&self, _: &str, body: Bytes) -> Result<(), SinkError> {
+            if *self.broken.lock().unwrap() {
+                return Err(SinkError::Refused("down".to_owned()));
+            }
+            self.bodies.lock().unwrap().push(serde_json::from_slice(&body).unwrap());
+            Ok(())
+        }
+    }
+
+    fn lines() -> Vec<Line> {
+        let mut place = ChainPlace::start("c");
+        let mut line = |risk| {
+            let mut text = String::new();
+            let details = "{\"reason\":\"replayed\",\"arguments\":{\"a\":1}}".to_owned();
+            place.append(&AuditEvent::own(1, EventType::SecurityViolation, details, risk), &mut text);
+            Line { seq: place.seq, text: text.trim_end().to_owned() }
+        };
+        vec![line(RiskLevel::High), line(RiskLevel::Critical), line(RiskLevel::Critical)]
+    }
+
+    /// G-41: a batch is one JSON array of records.
+    #[test]
+    fn g_41_a_batch_is_posted_as_an_array_of_records() {
+        let poster = Arc::new(Kept::default());
+        RemoteSink::new("http://x".to_owned(), poster.clone()).write(&lines()).unwrap();
+        let bodies = poster.bodies.lock().unwrap();
+        assert_eq!(bodies[0].as_array().unwrap().len(), 3);
+        assert_eq!(bodies[0][2]["seq"], 3);
+    }
+
+    /// G-27: an alert for each critical violation, once, without payloads.
+    #[test]
+    fn g_27_each_critical_violation_is_told_once() {
+        let poster = Arc::new(Kept::default());
+        let mut sink = AlertSink::new("http://x".to_owned(), poster.clone());
+        *poster.broken.lock().unwrap() = true;
+        assert!(sink.write(&lines()).is_err());
+        *poster.broken.lock().unwrap() = false;
+        sink.write(&lines()).unwrap();
+        sink.write(&lines()).unwrap();
+        let bodies = poster.bodies.lock().unwrap();
+        assert_eq!(bodies.len(), 2, "{bodies:?}");
+        assert_eq!(bodies[0]["event"]["details"]["arguments"], "[withheld]");
+    }
+}

@@ -1,0 +1,221 @@
+//! The audit log: the table `mcp.protocol.audit`.
+
+use super::backend::{bad, folder};
+use super::error::{ConfigError, Problem};
+use super::read::{Table, Text};
+use super::secret::Secret;
+use signalbox_audit::Logged;
+use signalbox_audit::sinks::SyslogAddress;
+use signalbox_store::PostgresStore;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The sinks that can be required.
+const SINKS: [&str; 4] = ["file", "database", "remote", "syslog"];
+
+/// What is written to the audit log, and where it goes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Audit {
+    /// Which events are written down.
+    pub logged: Logged,
+    /// How long records are kept.
+    pub retention_days: u64,
+    /// Whether records are forced to the disk before calls leave.
+    pub fsync: bool,
+    /// The sinks without which no call leaves.
+    pub required: Vec<String>,
+    /// Most bytes that wait for sinks.
+    pub spool_max: u64,
+    /// Whether arguments are in records.
+    pub payloads: bool,
+    /// A call that takes as long is an event.
+    pub slow_call: Duration,
+    /// Where critical violations are told at once.
+    pub alert_webhook: Option<String>,
+    /// The file, if there is one; an empty path stands for the one in the data folder.
+    pub file: Option<PathBuf>,
+    /// The database, if there is one; its address may hold a password.
+    pub database: Option<Secret>,
+    /// The address that takes batches of records, if there is one.
+    pub remote: Option<String>,
+    /// Where syslog listens, if records go there.
+    pub syslog: Option<SyslogAddress>,
+}
+
+/// Check the table; nothing if there is no audit log.
+pub(super) fn check(table: &Table<'_>) -> Result<Option<Audit>, ConfigError> {
+    let sinks = table.table("sinks")?;
+    let file = file(&sinks)?;
+    let database = database(&sinks)?;
+    let remote = remote(&sinks)?;
+    let syslog = syslog(&sinks)?;
+    let required = required(
+        table,
+        &[
+            ("file", file.is_some()),
+            ("database", database.is_some()),
+            ("remote", remote.is_some()),
+            ("syslog", syslog.is_some()),
+        ],
+    )?;
+    let audit = Audit {
+        logged: Logged {
+            tool_invocations: table.flag("log_tool_invocations")?,
+            security_events: table.flag("log_security_events")?,
+            performance_events: table.flag("log_performance_events")?,
+            protocol_errors: table.flag("log_protocol_errors")?,
+        },
+        retention_days: table.count("retention_days")?,
+        fsync: table.choice("sync")? == "fsync",
+        required,
+        spool_max: table.count("spool_max")?,
+        payloads: table.flag("payloads")?,
+        slow_call: table.duration("slow_call")?,
+        alert_webhook: given(table, "alert_webhook")?.map(|text| web(table, &text)).transpose()?,
+        file,
+        database,
+        remote,
+        syslog,
+    };
+    let somewhere =
+        audit.file.is_some() || audit.database.is_some() || audit.remote.is_some() || audit.syslog.is_some();
+    match table.flag("enabled")? {
+        true if !somewhere => Err(table.key_error("enabled", Problem::Needs("a sink: see `mcp.protocol.audit.sinks`"))),
+        true => Ok(Some(audit)),
+        false => Ok(None),
+    }
+}
+
+/// A text that is there and not empty.
+fn given<'a>(table: &Table<'a>, key: &str) -> Result<Option<Text<'a>>, ConfigError> {
+    Ok(table.text(key)?.filter(|text| !text.value.is_empty()))
+}
+
+fn file(sinks: &Table<'_>) -> Result<Option<PathBuf>, ConfigError> {
+    let path = match given(sinks, "file_path")? {
+        Some(_) => folder(sinks, "file_path")?.unwrap_or_default(),
+        None => PathBuf::new(),
+    };
+    Ok(sinks.flag("file_sink")?.then_some(path))
+}
+
+/// A database that is named is used unless `database_sink` is false.
+fn database(sinks: &Table<'_>) -> Result<Option<Secret>, ConfigError> {
+    let wanted = sinks.flag("database_sink")?;
+    let Some(url) = given(sinks, "database_url")? else {
+        let missing = wanted && sinks.has("database_sink");
+        return match missing {
+            true => Err(sinks.key_error("database_sink", Problem::Needs("`database_url`"))),
+            false => Ok(None),
+        };
+    };
+    let expected = "an address like `postgresql://user@host/database`, or `sqlite:PATH`";
+    let address = match url.value.strip_prefix("sqlite:") {
+        Some("") => return Err(bad(sinks, &url, expected)),
+        Some(path) => {
+            let base = sinks.document.file.and_then(Path::parent);
+            let path = base.map_or_else(|| PathBuf::from(path), |base| base.join(path));
+            format!("sqlite:{}", path.display())
+        }
+        None if url.value.starts_with("postgres://") || url.value.starts_with("postgresql://") => {
+            let checked = PostgresStore::check(&url.value);
+            checked.map_err(|error| sinks.document.error(&url.path, url.at, Problem::BadDatabase(error)))?;
+            url.value
+        }
+        // It may hold a password, and is not shown.
+        None => return Err(sinks.document.error(&url.path, url.at, Problem::BadHiddenValue(expected))),
+    };
+    Ok(wanted.then(|| Secret::new(address)))
+}
+
+fn remote(sinks: &Table<'_>) -> Result<Option<String>, ConfigError> {
+    let wanted = sinks.flag("remote_sink")?;
+    match given(sinks, "remote_endpoint")? {
+        Some(text) => web(sinks, &text).map(|url| wanted.then_some(url)),
+        None if wanted => Err(sinks.key_error("remote_sink", Problem::Needs("`remote_endpoint`"))),
+        None => Ok(None),
+    }
+}
+
+fn syslog(sinks: &Table<'_>) -> Result<Option<SyslogAddress>, ConfigError> {
+    let expected = "`udp://host:514`, `tcp://host:514` or `unix:///dev/log`";
+    let read = |text: Text<'_>| text.value.parse().map_err(|_| bad(sinks, &text, expected));
+    given(sinks, "syslog")?.map(read).transpose()
+}
+
+/// A web address that records are posted to.
+fn web(table: &Table<'_>, text: &Text<'_>) -> Result<String, ConfigError> {
+    if !text.value.starts_with("http://") && !text.value.starts_with("https://") {
+        return Err(bad(table, text, "an address like `https://audit.example.com/api/events`"));
+    }
+    super::backend::address(table, text).map(|url| url.to_string())
+}
+
+fn required(table: &Table<'_>, sinks: &[(&str, bool)]) -> Result<Vec<String>, ConfigError> {
+    let mut required = Vec::new();
+    for text in table.texts("required")? {
+        if !SINKS.contains(&text.value.as_str()) {
+            return Err(bad(table, &text, "`file`, `database`, `remote` or `syslog`"));
+        }
+        if !sinks.iter().any(|(name, used)| *name == text.value && *used) {
+            return Err(bad(table, &text, "a sink that is used"));
+        }
+        required.push(text.value);
+    }
+    Ok(required)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Overrides};
+
+    fn load(text: &str) -> Result<Option<Audit>, ConfigError> {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let loaded = Config::parse(Path::new("/etc/signalbox.toml"), text, &env, &Overrides::default())?;
+        Ok(loaded.config.audit)
+    }
+
+    /// G-38 to G-41: the tables of the document.
+    #[test]
+    fn g_38_to_41_the_tables_of_the_document_are_read() {
+        let text = "[mcp.protocol.audit]\nenabled = true\nlog_tool_invocations = true\nlog_security_events = true\n\
+            log_performance_events = true\nlog_protocol_errors = true\nretention_days = 90\n\
+            [mcp.protocol.audit.sinks]\nfile_sink = true\nfile_path = \"/var/log/groundhog/mcp-audit.log\"\n\
+            database_sink = true\ndatabase_url = \"postgresql://user:pass@localhost/groundhog\"\n\
+            remote_sink = false\nremote_endpoint = \"https://audit.example.com/api/events\"\n";
+        let audit = load(text).unwrap().unwrap();
+        assert_eq!(audit.file, Some("/var/log/groundhog/mcp-audit.log".into()));
+        assert_eq!(audit.database.unwrap().expose(), "postgresql://user:pass@localhost/groundhog");
+        assert_eq!((audit.remote, audit.retention_days, audit.fsync, audit.payloads), (None, 90, false, false));
+        let all =
+            Logged { tool_invocations: true, security_events: true, performance_events: true, protocol_errors: true };
+        assert_eq!(audit.logged, all);
+        let remote = load(&text.replace("remote_sink = false", "remote_sink = true")).unwrap().unwrap();
+        assert_eq!(remote.remote.as_deref(), Some("https://audit.example.com/api/events"));
+        assert_eq!(load(&text.replace("enabled = true", "enabled = false")).unwrap(), None);
+        assert_eq!(load("").unwrap(), None);
+    }
+
+    /// Our own keys, and each switch of the document's.
+    #[test]
+    fn every_other_key_is_read() {
+        let audit = load(
+            "[mcp.protocol.audit]\nenabled = true\nsync = \"fsync\"\nrequired = [\"file\", \"syslog\"]\nspool_max = 1000000\n\
+            payloads = true\nslow_call = \"3s\"\nalert_webhook = \"https://chat.example/hook\"\nlog_security_events = false\n\
+            [mcp.protocol.audit.sinks]\ndatabase_url = \"sqlite:audit.db\"\nsyslog = \"udp://127.0.0.1:514\"\n",
+        );
+        let audit = audit.unwrap().unwrap();
+        assert!(audit.fsync && audit.payloads && !audit.logged.security_events && audit.logged.tool_invocations);
+        assert_eq!((audit.required, audit.spool_max), (vec!["file".to_owned(), "syslog".to_owned()], 1_000_000));
+        assert_eq!(
+            (audit.slow_call, audit.alert_webhook.as_deref()),
+            (Duration::from_secs(3), Some("https://chat.example/hook"))
+        );
+        assert_eq!(audit.file, Some(PathBuf::new()));
+        assert_eq!(audit.database.unwrap().expose(), "sqlite:/etc/audit.db");
+        assert_eq!(audit.syslog, Some(SyslogAddress::Udp("127.0.0.1:514".to_owned())));
+        let none = "[mcp.protocol.audit]\nenabled = true\n[mcp.protocol.audit.sinks]\ndatabase_url = \"sqlite:a\"\ndatabase_sink = false\n";
+        assert_eq!(load(none).unwrap().unwrap().database, None);
+    }
+}

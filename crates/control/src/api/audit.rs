@@ -1,0 +1,121 @@
+//! `/api/v1/audit`: the records of the audit log, for those who may read them.
+
+use super::{Served, bad, ok};
+use http::StatusCode;
+use serde_json::{Value, json};
+use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
+use signalbox_audit::search::AuditQuery;
+use signalbox_audit::{EventType, RiskLevel};
+use signalbox_engine::Proof;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_tape::moment;
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The role that may read records without arguments, besides administrators.
+const AUDITOR: &str = "auditor";
+/// The role that may read arguments too. Administrators may not without it.
+const READS_PAYLOADS: &str = "auditor_payloads";
+/// Most records of one answer, and how many there are if nobody says.
+const MAX_RECORDS: usize = 1_000;
+const SOME_RECORDS: usize = 100;
+
+/// What somebody may read.
+struct Reading {
+    payloads: bool,
+}
+
+impl Reading {
+    /// What this caller may read. Whoever owns the process owns its files as well.
+    fn of(request: &RoutedRequest) -> Result<Self, Problem> {
+        let identity = request.caller.identity();
+        let owner = identity.proof == Proof::LocalUser;
+        let payloads = owner || identity.has_role(READS_PAYLOADS);
+        if payloads || identity.has_role(AUDITOR) || identity.has_role(super::routes::ADMIN) {
+            return Ok(Self { payloads });
+        }
+        let why = format!("reading the audit log needs the role `{AUDITOR}` or `{READS_PAYLOADS}`");
+        Err(Problem::new(StatusCode::FORBIDDEN, why))
+    }
+}
+
+/// The records that fit, the last ones of them.
+pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let reading = Reading::of(&request)?;
+    let query = query(&request)?;
+    let limit = match request.query.get("limit") {
+        Some(text) => text.parse().map_err(|_| bad(format_args!("limit: `{text}` is not a number")))?,
+        None => SOME_RECORDS,
+    };
+    let limit = usize::clamp(limit, 1, MAX_RECORDS);
+    let config = served.reloader.current();
+    let place = AuditPlace::of(&config).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, AuditReadError::Nowhere))?;
+    let found = tokio::task::spawn_blocking(move || {
+        let mut found = VecDeque::new();
+        place.search(&query, &mut |record, _| {
+            if found.len() >= limit {
+                found.pop_front();
+            }
+            found.push_back(if reading.payloads { record.value.clone() } else { record.without_payloads() });
+            true
+        })?;
+        Ok::<_, AuditReadError>(found)
+    });
+    let failed = |why: &dyn std::fmt::Display| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, why);
+    let found = found.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+    Ok(ok(&Value::from(Vec::from(found))))
+}
+
+/// How the log and its sinks go.
+pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    Reading::of(&request)?;
+    let Some(audit) = &served.app().audit else {
+        return Err(Problem::new(StatusCode::NOT_FOUND, "there is no audit log; see `mcp.protocol.audit`"));
+    };
+    let stats = audit.stats();
+    let sinks: Vec<Value> = stats
+        .sinks
+        .iter()
+        .map(|sink| {
+            json!({
+                "name": sink.name,
+                "required": sink.required,
+                "taken": sink.acked,
+                "waiting": stats.written.saturating_sub(sink.acked),
+                "failing": sink.failing,
+                "failed": sink.failed,
+                "skipped": sink.skipped,
+            })
+        })
+        .collect();
+    Ok(ok(&json!({"written": stats.written, "lost": stats.lost, "failing": stats.failing, "sinks": sinks})))
+}
+
+fn query(request: &RoutedRequest) -> Result<AuditQuery, Problem> {
+    let text = |name: &str| request.query.get(name).map(str::to_owned);
+    let now = unix_millis().saturating_mul(1_000_000);
+    let time = |name: &str| {
+        let read = |text: &str| moment::read(text, now).map(|nanos| nanos / 1_000_000);
+        request.query.get(name).map(read).transpose().map_err(|error| bad(format_args!("{name}: {error}")))
+    };
+    let known = |name: &str, word: Option<&str>, is_known: bool| match word {
+        Some(word) if !is_known => Err(bad(format_args!("{name}: `{word}` is not known"))),
+        _ => Ok(()),
+    };
+    let (risk, kind) = (request.query.get("risk"), request.query.get("type"));
+    let (level, event_type) = (risk.and_then(RiskLevel::of), kind.and_then(EventType::of));
+    known("risk", risk, level.is_some())?;
+    known("type", kind, event_type.is_some())?;
+    Ok(AuditQuery {
+        since: time("since")?,
+        until: time("until")?,
+        principal: text("principal"),
+        tool: text("tool"),
+        backend: text("backend"),
+        status: text("status"),
+        risk: level,
+        event_type,
+        correlation_id: text("id"),
+    })
+}

@@ -1,0 +1,79 @@
+//! What is written to the audit log before it leaves for a backend.
+
+use super::Session;
+use crate::clock;
+use crate::gateway::Gateway;
+use signalbox_engine::audit::{Intended, Intent, IntentLog};
+use signalbox_engine::audit_id::AuditRun;
+use signalbox_engine::{Call, Command, Context, ExchangeId, Fact, Fault, FaultKind};
+use signalbox_wire::method;
+use std::sync::{Arc, OnceLock};
+
+/// The way from a gateway to the audit log, and the names that calls have there.
+pub(crate) struct AuditDoor {
+    run: AuditRun,
+    log: OnceLock<Arc<dyn IntentLog>>,
+}
+
+impl AuditDoor {
+    /// The door of a gateway that begins now, before there is a log.
+    pub fn new() -> Result<Self, Fault> {
+        let mut random = [0; 2];
+        getrandom::fill(&mut random)
+            .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
+        Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log: OnceLock::new() })
+    }
+}
+
+impl Gateway {
+    /// The run under which its exchanges have audit ids.
+    #[must_use]
+    pub fn audit_run(&self) -> AuditRun {
+        self.audit.run
+    }
+
+    /// From now on, writes down what leaves for backends before it leaves. The first log that is given stays.
+    pub fn write_intents_to(&self, log: Arc<dyn IntentLog>) {
+        let _ = self.audit.log.set(log);
+    }
+}
+
+impl Session {
+    /// The calls of an event that are about to leave for backends, handed to the audit log; `None` if there is none, or no call.
+    pub(super) fn intended(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
+        let log = self.gateway.audit.log.get()?;
+        let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {
+            let about = |fact: &Fact| match fact {
+                Fact::Decision(decision) if decision.exchange == Some(exchange) => Some(Arc::clone(decision)),
+                _ => None,
+            };
+            let decisions: Vec<_> = facts.iter().filter_map(about).collect();
+            let caller = decisions.first().map_or(ctx.caller.unwrap_or(&self.caller), |decision| &decision.caller);
+            let tool = call.name.as_deref().filter(|_| call.method == method::TOOLS_CALL);
+            Intent {
+                exchange,
+                session: self.key,
+                caller: caller.clone(),
+                method: call.method.clone(),
+                subject: call.name.clone(),
+                backend: Arc::clone(backend),
+                is_copy,
+                message: call.envelope.bytes().clone(),
+                definition: tool.and_then(|tool| ctx.catalog.own_definition(tool, backend, ctx.principal)).cloned(),
+                decisions,
+            }
+        };
+        let intents: Vec<Intent> = commands
+            .iter()
+            .filter_map(|command| match command {
+                Command::Forward { exchange, backend, call } => Some(intent(*exchange, backend, call, false)),
+                Command::Watch(watch) => Some(intent(watch.exchange, &watch.backend, &watch.call, false)),
+                Command::Fork { exchange, backend, call } => {
+                    Some(intent((*exchange).unwrap_or(ExchangeId(0)), backend, call, true))
+                }
+                _ => None,
+            })
+            .collect();
+        (!intents.is_empty()).then(|| log.intend(intents))
+    }
+}

@@ -1,0 +1,158 @@
+//! The command line of `signalbox audit`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use signalbox_audit::search::AuditQuery;
+use signalbox_audit::{EventType, RiskLevel, Status};
+use signalbox_tape::moment;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is shown below the help of `signalbox audit`.
+pub const AUDIT_HELP: &str = "\
+Reads the files of the audit log that the configuration names, or its database; see docs/audit.md. Times are such as \
+2026-11-17, 2026-11-17T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d.
+
+Examples:
+  signalbox audit search --since 1h --status denied
+  signalbox audit search --principal 'user:*' --tool 'files__*' --risk high --json
+  signalbox audit search --id audit-18bcfe568000007-1
+  signalbox audit verify
+  signalbox audit export --since 30d --format csv -o november.csv";
+
+/// Commands about the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditCommand {
+    /// Find records
+    Search(AuditSearchArgs),
+    /// Check that no record was changed, removed or moved, and name the first that was
+    ///
+    /// Exits with 1 if something is wrong.
+    Verify(AuditPlaceArgs),
+    /// Write records for other programs
+    Export(AuditExportArgs),
+}
+
+/// Which log is read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditPlaceArgs {
+    /// Read the database of the configuration, even if there are files
+    #[arg(long)]
+    pub database: bool,
+    /// Read these files instead, such as copies; several are allowed
+    #[arg(long = "file", value_name = "FILE", conflicts_with = "database")]
+    pub files: Vec<PathBuf>,
+}
+
+/// Which records are meant.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditQueryArgs {
+    /// Which log is read.
+    #[command(flatten)]
+    pub place: AuditPlaceArgs,
+    /// Only records of this time and later
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    pub since: Option<u64>,
+    /// Only records from before this time
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    pub until: Option<u64>,
+    /// Only of principals that fit this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub principal: Option<String>,
+    /// Only about tools, prompts and URIs that fit this pattern
+    #[arg(long, value_name = "PATTERN")]
+    pub tool: Option<String>,
+    /// Only about this backend
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Only calls that ended so: success, error, denied, killed, rate_limited, invalid_args, circuit_open, cancelled or not_recorded
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Option<String>,
+    /// Only records of at least this risk: low, medium, high or critical
+    #[arg(long, value_name = "RISK", value_parser = risk)]
+    pub risk: Option<RiskLevel>,
+    /// Only events of this kind: tool_invocation, request, security_violation, performance, protocol_error, chain_head or records_lost
+    #[arg(long = "type", value_name = "TYPE", value_parser = kind)]
+    pub event_type: Option<EventType>,
+    /// Only records of this call, by its audit id
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+    /// Show the arguments of calls too, where the log has them
+    #[arg(long)]
+    pub payloads: bool,
+}
+
+impl AuditQueryArgs {
+    /// What is looked for.
+    pub fn query(&self) -> AuditQuery {
+        AuditQuery {
+            since: self.since,
+            until: self.until,
+            principal: self.principal.clone(),
+            tool: self.tool.clone(),
+            backend: self.backend.clone(),
+            status: self.status.clone(),
+            risk: self.risk,
+            event_type: self.event_type,
+            correlation_id: self.id.clone(),
+        }
+    }
+}
+
+/// Arguments of `audit search`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditSearchArgs {
+    /// Which records.
+    #[command(flatten)]
+    pub query: AuditQueryArgs,
+    /// How many at most, the last ones
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub limit: usize,
+}
+
+/// Arguments of `audit export`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditExportArgs {
+    /// Which records.
+    #[command(flatten)]
+    pub query: AuditQueryArgs,
+    /// In which form
+    #[arg(long, value_enum, default_value_t)]
+    pub format: AuditFormat,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
+/// The forms of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum AuditFormat {
+    /// JSON, one record a line
+    #[default]
+    Jsonl,
+    /// A table with a head
+    Csv,
+}
+
+/// A word that is none of those that are known.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of: {0}")]
+struct UnknownWord(String);
+
+fn risk(word: &str) -> Result<RiskLevel, UnknownWord> {
+    RiskLevel::of(word).ok_or_else(|| UnknownWord(RiskLevel::ALL.map(RiskLevel::word).join(", ")))
+}
+
+fn kind(word: &str) -> Result<EventType, UnknownWord> {
+    EventType::of(word).ok_or_else(|| UnknownWord(EventType::ALL.map(EventType::word).join(", ")))
+}
+
+fn status(word: &str) -> Result<String, UnknownWord> {
+    let known = Status::named(word).map(|status| status.word().to_owned());
+    known.ok_or_else(|| UnknownWord(Status::ALL.map(Status::word).join(", ")))
+}
+
+fn millis(text: &str) -> Result<u64, moment::BadTime> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
+    Ok(moment::read(text, now)? / 1_000_000)
+}

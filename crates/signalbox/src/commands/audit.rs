@@ -1,0 +1,195 @@
+//! `signalbox audit`: what the audit log has, and whether it is whole.
+
+use super::load;
+use crate::cli::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs, Global};
+use crate::failure::Failure;
+use crate::output;
+use serde_json::{Value, json};
+use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
+use signalbox_assembly::seal_folder::SealFolder;
+use signalbox_audit::{AuditReport, AuditVerifier, Record, export, files};
+use signalbox_config::{Config, Overrides};
+use signalbox_control::table;
+use signalbox_wire::timestamp;
+use std::collections::VecDeque;
+use std::fs::OpenOptions;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::ExitCode;
+
+/// Does it.
+pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Failure> {
+    let config = load(global, Overrides::default())?.config;
+    match command {
+        AuditCommand::Search(args) => search(global, &config, &args),
+        AuditCommand::Verify(args) => verify(global, &config, &args),
+        AuditCommand::Export(args) => export(&config, &args),
+    }
+}
+
+/// Where records are read: in the configured place.
+fn place(config: &Config, args: &AuditPlaceArgs) -> Result<AuditPlace, Failure> {
+    let found = if args.database { AuditPlace::database(config) } else { AuditPlace::of(config) };
+    Ok(found.ok_or(AuditReadError::Nowhere)?)
+}
+
+/// Hands every record that is meant to `each`.
+fn each_record(
+    config: &Config,
+    args: &AuditQueryArgs,
+    each: &mut dyn FnMut(&Record, &str) -> bool,
+) -> Result<(), Failure> {
+    let query = args.query();
+    if args.place.files.is_empty() {
+        return Ok(place(config, &args.place)?.search(&query, each)?);
+    }
+    for path in &args.place.files {
+        let mut line = |_: u64, line: &str| match Record::read(line) {
+            Ok(record) if query.fits(&record) => each(&record, line),
+            _ => true,
+        };
+        files::lines(path, &mut line).map_err(|error| Failure::File { path: path.clone(), error })?;
+    }
+    Ok(())
+}
+
+fn shown(record: &Record, payloads: bool) -> Value {
+    if payloads { record.value.clone() } else { record.without_payloads() }
+}
+
+fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<ExitCode, Failure> {
+    let mut found = VecDeque::new();
+    each_record(config, &args.query, &mut |record, _| {
+        if found.len() >= args.limit {
+            found.pop_front();
+        }
+        if args.limit > 0 {
+            found.push_back(record.clone());
+        }
+        true
+    })?;
+    if global.json {
+        let all: Vec<Value> = found.iter().map(|record| shown(record, args.query.payloads)).collect();
+        output::result(&format!("{}\n", Value::from(all)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if found.is_empty() {
+        output::result("no record fits\n")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut rows = Vec::new();
+    for record in &found {
+        let what = record.event_type.map_or("gap", |kind| kind.word());
+        let phase = record.detail("phase").or(record.detail("violation")).unwrap_or_default();
+        let how = record.detail("status").or(record.detail("decision")).or(record.detail("reason")).unwrap_or_default();
+        let at = timestamp::rfc3339_millis(record.at);
+        let about = record.detail("tool").or(record.detail("method")).unwrap_or_default();
+        let mut cells = vec![
+            at.as_str(),
+            what,
+            phase,
+            record.risk.word(),
+            record.principal().unwrap_or_default(),
+            about,
+            record.detail("backend").unwrap_or_default(),
+            how,
+            record.correlation_id().unwrap_or_default(),
+        ];
+        let arguments = record.value["details"].get("arguments").map(ToString::to_string).unwrap_or_default();
+        if args.query.payloads {
+            cells.push(&arguments);
+        }
+        rows.push(cells.into_iter().map(table::harmless).collect());
+    }
+    let mut head = vec!["TIME", "EVENT", "PHASE", "RISK", "PRINCIPAL", "ABOUT", "BACKEND", "HOW", "ID"];
+    if args.query.payloads {
+        head.push("ARGUMENTS");
+    }
+    output::result(&table::render(&head, &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<ExitCode, Failure> {
+    let report = if args.files.is_empty() { place(config, args)?.verify(config)? } else { verify_files(config, args)? };
+    if global.json {
+        let faults: Vec<Value> = report
+            .faults
+            .iter()
+            .map(|fault| json!({"place": fault.place, "chain": fault.chain, "fault": fault.kind.to_string()}))
+            .collect();
+        let told = json!({
+            "ok": faults.is_empty(),
+            "records": report.records,
+            "chains": report.chains,
+            "signatures": report.heads,
+            "skipped": report.skipped,
+            "unsigned": report.unsigned,
+            "faults": faults,
+        });
+        output::result(&format!("{told}\n"))?;
+    } else {
+        output::result(&words(&report))?;
+    }
+    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Copies are looked at by themselves: how far the log came is known only in the data folder.
+fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, Failure> {
+    let keys = SealFolder::of(&config.data_dir).key_set().map_err(AuditReadError::Keys)?;
+    let mut verifier = AuditVerifier::new(&keys);
+    for path in &args.files {
+        let mut line = |number: u64, line: &str| {
+            verifier.line(&format!("{}:{number}", path.display()), line);
+            true
+        };
+        files::lines(path, &mut line).map_err(|error| Failure::File { path: path.clone(), error })?;
+    }
+    Ok(verifier.finish())
+}
+
+fn words(report: &AuditReport) -> String {
+    let AuditReport { records, chains, heads, skipped, unsigned, faults } = report;
+    let mut text = String::new();
+    for fault in faults {
+        text.push_str(&format!("{fault}\n"));
+    }
+    let verdict = if faults.is_empty() { "whole" } else { "not whole" };
+    text.push_str(&format!("{verdict}: {records} records in {chains} chains, {heads} good signatures"));
+    if *unsigned > 0 {
+        text.push_str(&format!(", {unsigned} records behind the last one"));
+    }
+    if *skipped > 0 {
+        text.push_str(&format!(", {skipped} records in signed gaps"));
+    }
+    text.push('\n');
+    text
+}
+
+fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> {
+    let mut out: Box<dyn Write> = match &args.output {
+        Some(path) => {
+            let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path);
+            Box::new(file.map_err(|error| Failure::File { path: path.clone(), error })?)
+        }
+        None => Box::new(std::io::stdout().lock()),
+    };
+    let mut buffered = BufWriter::new(&mut out);
+    let mut written = Ok(());
+    if args.format == AuditFormat::Csv {
+        written = buffered.write_all(export::csv_head().as_bytes());
+    }
+    each_record(config, &args.query, &mut |record, line| {
+        let text = match (args.format, args.query.payloads || record.value["details"].get("arguments").is_none()) {
+            (AuditFormat::Csv, _) => export::csv_row(record),
+            // As it was written, so that it can be verified.
+            (AuditFormat::Jsonl, true) => format!("{line}\n"),
+            (AuditFormat::Jsonl, false) => format!("{}\n", record.without_payloads()),
+        };
+        if written.is_ok() {
+            written = buffered.write_all(text.as_bytes());
+        }
+        written.is_ok()
+    })?;
+    written.and_then(|()| buffered.flush()).map_err(Failure::Output)?;
+    Ok(ExitCode::SUCCESS)
+}

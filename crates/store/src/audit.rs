@@ -1,0 +1,119 @@
+//! Records of the audit log in SQLite or PostgreSQL.
+//!
+//! `audit_record` has every record as it was written, so that the log can be verified from the database alone. `audit_log` has a row
+//! for each call once its outcome is known, for people who ask with SQL. A record that is given twice is kept once.
+
+mod postgres;
+mod sqlite;
+
+use postgres::PostgresAudit;
+use signalbox_engine::record::StoreError;
+use sqlite::SqliteAudit;
+
+/// A record, with what it is found by.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct AuditRow {
+    /// The name of its chain.
+    pub chain: String,
+    /// Its number there.
+    pub seq: u64,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+    /// What kind of event it is.
+    pub event_type: String,
+    /// How much harm it may mean.
+    pub risk: String,
+    /// On whose behalf.
+    pub principal: Option<String>,
+    /// At which backend.
+    pub backend: Option<String>,
+    /// The audit id of its exchange.
+    pub correlation_id: Option<String>,
+    /// What `audit_log` has of it, if it is the outcome of a call.
+    pub call: Option<CallRow>,
+    /// The record as it was written.
+    pub record: String,
+}
+
+/// The outcome of a call.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct CallRow {
+    /// The first role of the caller.
+    pub role: Option<String>,
+    /// The tool.
+    pub tool: String,
+    /// The arguments as JSON, where they are kept.
+    pub arguments: Option<String>,
+    /// How it ended.
+    pub status: String,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// How long it took.
+    pub latency_ms: u64,
+}
+
+/// A database for audit records. It is opened when it is first used, and again after a failure.
+#[derive(Debug)]
+pub struct AuditDatabase(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Sqlite(SqliteAudit),
+    Postgres(Box<PostgresAudit>),
+}
+
+impl AuditDatabase {
+    /// The database at this address: `sqlite:PATH`, or an address of PostgreSQL.
+    ///
+    /// # Errors
+    /// If it makes no sense.
+    pub fn at(url: &str) -> Result<Self, StoreError> {
+        match url.strip_prefix("sqlite:") {
+            Some(path) => Ok(Self(Kind::Sqlite(SqliteAudit::new(path.strip_prefix("//").unwrap_or(path))))),
+            None => PostgresAudit::new(url).map(|database| Self(Kind::Postgres(Box::new(database)))),
+        }
+    }
+
+    /// Keeps these records, all or none.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.append(rows),
+            Kind::Postgres(database) => database.append(rows),
+        }
+    }
+
+    /// Deletes records from before this time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn prune(&mut self, before: u64) -> Result<u64, StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.prune(before),
+            Kind::Postgres(database) => database.prune(before),
+        }
+    }
+
+    /// Hands every record of a time to `each`, as it was written, in the order of its chain, until that says false.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn records(
+        &mut self,
+        since: Option<u64>,
+        until: Option<u64>,
+        each: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<(), StoreError> {
+        let bounds = (since.map_or(0, number), until.map_or(i64::MAX, number));
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.records(bounds, each),
+            Kind::Postgres(database) => database.records(bounds, each),
+        }
+    }
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,161 @@
+use super::{AuditRow, number};
+use crate::sqlite::{Failure, SqliteFile, create_if};
+use rusqlite::{Connection, params};
+use signalbox_engine::record::StoreError;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long another process may hold the file.
+const WAIT: Duration = Duration::from_secs(5);
+
+const TABLES: &str = "
+CREATE TABLE IF NOT EXISTS audit_record (
+    chain TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    event_type TEXT NOT NULL,
+    risk_level TEXT NOT NULL,
+    principal TEXT,
+    backend TEXT,
+    correlation_id TEXT,
+    record TEXT NOT NULL,
+    PRIMARY KEY (chain, seq)
+);
+CREATE INDEX IF NOT EXISTS audit_record_at ON audit_record (at);
+CREATE TABLE IF NOT EXISTS audit_log (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    request_id TEXT NOT NULL,
+    timestamp TEXT NOT NULL,
+    client_subject TEXT,
+    client_role TEXT,
+    tool_name TEXT NOT NULL,
+    backend_name TEXT,
+    request_args TEXT,
+    response_status TEXT NOT NULL,
+    error_message TEXT,
+    latency_ms INTEGER NOT NULL,
+    created_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+);
+CREATE INDEX IF NOT EXISTS audit_log_timestamp ON audit_log (timestamp);
+CREATE INDEX IF NOT EXISTS audit_log_client_subject ON audit_log (client_subject);
+CREATE INDEX IF NOT EXISTS audit_log_tool_name ON audit_log (tool_name);
+CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id);
+";
+
+/// Milliseconds since 1970 as SQLite writes times.
+const TIME: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', ?2 / 1000.0, 'unixepoch')";
+
+/// Audit records in a SQLite file.
+#[derive(Debug)]
+pub struct SqliteAudit {
+    place: SqliteFile,
+    open: Option<Connection>,
+}
+
+impl SqliteAudit {
+    pub fn new(path: &str) -> Self {
+        Self { place: SqliteFile::new(Path::new(path), WAIT), open: None }
+    }
+
+    /// Runs something on the connection, which is made again after a failure.
+    fn ask<T>(&mut self, question: impl FnOnce(&mut Connection) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let place = self.place.clone();
+        let opened = match self.open.take() {
+            Some(connection) => Ok(connection),
+            None => create_if(&place, |found| refuse_foreign(found, &place)).and_then(|connection| {
+                connection.execute_batch(TABLES)?;
+                Ok(connection)
+            }),
+        };
+        let mut connection = place.told(opened)?;
+        let answer = place.told(question(&mut connection));
+        if answer.is_ok() {
+            self.open = Some(connection);
+        }
+        answer
+    }
+
+    pub fn append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            let transaction = connection.transaction()?;
+            {
+                let mut record = transaction.prepare_cached(
+                    "INSERT OR IGNORE INTO audit_record
+                    (chain, seq, at, event_type, risk_level, principal, backend, correlation_id, record)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                )?;
+                let mut call = transaction.prepare_cached(&format!(
+                    "INSERT INTO audit_log (request_id, timestamp, client_subject, client_role, tool_name, backend_name,
+                    request_args, response_status, error_message, latency_ms)
+                    VALUES (?1, {TIME}, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+                ))?;
+                for row in rows {
+                    let (seq, at) = (number(row.seq), number(row.at));
+                    let kept = record.execute(params![
+                        row.chain,
+                        seq,
+                        at,
+                        row.event_type,
+                        row.risk,
+                        row.principal,
+                        row.backend,
+                        row.correlation_id,
+                        row.record
+                    ])?;
+                    if let (1, Some(one)) = (kept, &row.call) {
+                        call.execute(params![
+                            row.correlation_id.as_deref().unwrap_or_default(),
+                            at,
+                            row.principal,
+                            one.role,
+                            one.tool,
+                            row.backend,
+                            one.arguments,
+                            one.status,
+                            one.error,
+                            number(one.latency_ms)
+                        ])?;
+                    }
+                }
+            }
+            Ok(transaction.commit()?)
+        })
+    }
+
+    pub fn prune(&mut self, before: u64) -> Result<u64, StoreError> {
+        self.ask(|connection| {
+            let transaction = connection.transaction()?;
+            let gone = transaction.execute("DELETE FROM audit_record WHERE at < ?1", [number(before)])?;
+            transaction.execute(
+                "DELETE FROM audit_log WHERE timestamp < strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch')",
+                [number(before)],
+            )?;
+            transaction.commit()?;
+            Ok(gone as u64)
+        })
+    }
+
+    pub fn records(&mut self, bounds: (i64, i64), each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT record FROM audit_record WHERE at >= ?1 AND at < ?2 ORDER BY chain, seq";
+            let mut select = connection.prepare(sql)?;
+            let mut rows = select.query(params![bounds.0, bounds.1])?;
+            while let Some(row) = rows.next()? {
+                if !each(&row.get::<_, String>(0)?) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Refuses a file that has tables, but none of an audit log.
+fn refuse_foreign(found: &Connection, place: &SqliteFile) -> Result<(), Failure> {
+    let count = |sql: &str| found.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (all, own) = (
+        count("SELECT count(*) FROM sqlite_schema")?,
+        count("SELECT count(*) FROM sqlite_schema WHERE name = 'audit_record'")?,
+    );
+    if all > 0 && own == 0 { Err(place.cannot("it is a database of something else than an audit log")) } else { Ok(()) }
+}
