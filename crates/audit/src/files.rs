@@ -54,7 +54,12 @@ pub(crate) fn rotate(path: &Path, today: u64) -> io::Result<()> {
 pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    let entries = match std::fs::read_dir(folder) {
+        // Nothing was written yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
         let other = entry?.path();
         if let Some(day) = day_of(path, &other) {
             found.push((day, other));

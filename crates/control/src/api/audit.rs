@@ -30,6 +30,9 @@ impl Reading {
     /// What this caller may read. Whoever owns the process owns its files as well.
     fn of(request: &RoutedRequest) -> Result<Self, Problem> {
         let identity = request.caller.identity();
+        if identity.proof == Proof::Unproved {
+            return Err(Problem::Unauthenticated);
+        }
         let owner = identity.proof == Proof::LocalUser;
         let payloads = owner || identity.has_role(READS_PAYLOADS);
         if payloads || identity.has_role(AUDITOR) || identity.has_role(super::routes::ADMIN) {
@@ -50,6 +53,9 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
     };
     let limit = usize::clamp(limit, 1, MAX_RECORDS);
     let config = served.reloader.current();
+    if config.audit.is_none() {
+        return Ok(ok(&json!([])));
+    }
     let place = AuditPlace::of(&config).ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, AuditReadError::Nowhere))?;
     let found = tokio::task::spawn_blocking(move || {
         let mut found = VecDeque::new();
@@ -71,7 +77,7 @@ pub(super) async fn search(served: Arc<Served>, request: RoutedRequest) -> Answe
 pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answered {
     Reading::of(&request)?;
     let Some(audit) = &served.app().audit else {
-        return Err(Problem::new(StatusCode::NOT_FOUND, "there is no audit log; see `mcp.protocol.audit`"));
+        return Ok(ok(&json!({"enabled": false, "sinks": []})));
     };
     let stats = audit.stats();
     let sinks: Vec<Value> = stats
@@ -89,7 +95,9 @@ pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answe
             })
         })
         .collect();
-    Ok(ok(&json!({"written": stats.written, "lost": stats.lost, "failing": stats.failing, "sinks": sinks})))
+    Ok(ok(
+        &json!({"enabled": true, "written": stats.written, "lost": stats.lost, "failing": stats.failing, "sinks": sinks}),
+    ))
 }
 
 fn query(request: &RoutedRequest) -> Result<AuditQuery, Problem> {
