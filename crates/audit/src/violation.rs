@@ -34,10 +34,10 @@ pub fn of(reason: &str) -> Option<Violation> {
     let high = |kind| Some(Violation { kind, severity: RiskLevel::High });
     match reason {
         "unauthenticated" | "revoked" => high("authentication_failed"),
-        "insufficient_scope" | "forbidden" | "permission_denied" => high("permission_denied"),
+        "insufficient_scope" | "denied" => high("permission_denied"),
         "rate_limited" => high("rate_limit_exceeded"),
         "refused" | "hold_expired" | "killed" | "quarantined" => high("policy_violation"),
-        "bad_host" | "bad_origin" | "host" | "origin" => high("invalid_security_context"),
+        "invalid_security_context" => high("invalid_security_context"),
         forged if FORGED.contains(&forged) => {
             Some(Violation { kind: "invalid_security_context", severity: RiskLevel::Critical })
         }

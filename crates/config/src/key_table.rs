@@ -23,7 +23,8 @@ const MIB: u64 = 1024 * 1024;
 pub const KEYS: &[ConfigKey] = &ALL;
 
 /// How many keys there are besides those of this file.
-const ELSEWHERE: usize = PERMISSION_KEYS.len()
+const ELSEWHERE: usize = AUDIT_KEYS.len()
+    + PERMISSION_KEYS.len()
     + BACKEND_AUTH_KEYS.len()
     + RECORD_KEYS.len()
     + SEAL_KEYS.len()

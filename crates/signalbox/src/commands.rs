@@ -75,27 +75,12 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Info), global.json);
             block_on(proxy::run(&global, args))
         }
-        Command::Tools { command } => {
-            let _logs = quiet_logs(&global);
-            block_on(tools::run(&global, command))
-        }
-        Command::Status(args) => {
-            let _logs = quiet_logs(&global);
-            block_on(status::run(&global, &args))
-        }
+        Command::Tools { command } => quietly(&global, tools::run(&global, command)),
+        Command::Status(args) => quietly(&global, status::run(&global, &args)),
         Command::Reload => quietly(&global, reload::run(&global)),
-        Command::Hold { command } => {
-            let _logs = quiet_logs(&global);
-            block_on(hold::run(&global, command))
-        }
-        Command::Watch(args) => {
-            let _logs = quiet_logs(&global);
-            block_on(watch::run(&global, &args))
-        }
-        Command::Sessions { command } => {
-            let _logs = quiet_logs(&global);
-            block_on(sessions::run(&global, command))
-        }
+        Command::Hold { command } => quietly(&global, hold::run(&global, command)),
+        Command::Watch(args) => quietly(&global, watch::run(&global, &args)),
+        Command::Sessions { command } => quietly(&global, sessions::run(&global, command)),
         Command::Doctor => quietly(&global, doctor::run(&global)),
         Command::Man(args) => man::run(&args),
         Command::Tape { command } => tape::run(&global, command),
