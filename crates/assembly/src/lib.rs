@@ -21,6 +21,7 @@ pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
+pub mod permission_backtest;
 pub mod permission_trial;
 pub mod permissions;
 pub mod process_memory;

@@ -1,5 +1,6 @@
 //! Permissions tried out without a running gateway: for `signalbox policy`.
 
+use crate::key_file::KeyFile;
 use crate::name_check::kept_catalog;
 use crate::{permissions, tool_labels};
 use signalbox_config::{Config, Member};
@@ -41,6 +42,8 @@ pub struct PermissionTrial {
     permissions: Permissions,
     directory: Directory,
     catalog: Snapshot,
+    /// The roles of API keys, by the principal of their holders.
+    key_roles: HashMap<String, Vec<String>>,
 }
 
 impl PermissionTrial {
@@ -58,7 +61,14 @@ impl PermissionTrial {
             permissions: permissions::of(config, &labels)?,
             directory: Directory::new(grants(&auth.users), grants(&auth.groups), auth.default_trust),
             catalog: kept_catalog(config),
+            key_roles: key_roles(config),
         })
+    }
+
+    /// The tool that clients know by this name, as `BACKEND/NAME`.
+    #[must_use]
+    pub fn tool(&self, exposed: &str) -> Option<String> {
+        self.catalog.tool(exposed).map(|route| format!("{}/{}", route.backend, route.name))
     }
 
     /// What would be decided about a call. `entry` is `BACKEND/NAME`; `arguments` are a JSON object.
@@ -95,7 +105,9 @@ impl PermissionTrial {
     }
 
     fn caller(&self, who: &Supposed) -> Caller {
-        let said = Said { roles: who.roles.clone(), groups: who.groups.clone(), ..Said::default() };
+        let mut roles = who.roles.clone();
+        roles.extend(self.key_roles.get(&who.principal).into_iter().flatten().cloned());
+        let said = Said { roles, groups: who.groups.clone(), ..Said::default() };
         Caller::new(Identity {
             principal: Principal::named(&who.principal),
             proof: Proof::ApiKey,
@@ -105,6 +117,15 @@ impl PermissionTrial {
             standing: Some(self.directory.standing(&who.principal, said, None)),
         })
     }
+}
+
+/// A file of keys that cannot be read gives no roles.
+fn key_roles(config: &Config) -> HashMap<String, Vec<String>> {
+    let mut all: HashMap<String, Vec<String>> = HashMap::new();
+    for (_, key) in KeyFile::of(&config.data_dir).load().unwrap_or_default().iter() {
+        all.entry(key.subject.clone()).or_default().extend(key.roles.iter().cloned());
+    }
+    all
 }
 
 fn grant(member: &Member) -> Grant {

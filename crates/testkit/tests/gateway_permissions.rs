@@ -219,3 +219,57 @@ async fn shadow_mode_stops_nothing_and_records_what_it_would_have_stopped() {
     };
     eventually("the decision is on the tape", recorded).await.unwrap();
 }
+
+/// Issue 18, point 7: recorded calls get the same verdicts again, and a policy that changes in one number moves exactly the
+/// calls that arithmetic says; `policy explain` names what decides. `MCP_TEST_BACKTEST_CALLS` makes it longer.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_7_policies_are_tried_on_the_past() {
+    let calls: u64 = std::env::var("MCP_TEST_BACKTEST_CALLS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
+    let gateway = GatewayProcess::serve(&config("")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let folder = gateway.config_file().parent().unwrap().join("policies");
+    std::fs::create_dir(&folder).unwrap();
+    let write = |most: u64| {
+        let policy = format!(
+            "@id(\"all\") permit(principal, action, resource);\n@id(\"limit\") forbid(principal, action == Action::\"call\", resource)\n\
+             when {{ context.arguments has size && context.arguments.size > {most} }};"
+        );
+        std::fs::write(folder.join("a.cedar"), policy).unwrap();
+    };
+    write(9);
+    std::fs::write(gateway.config_file(), config("[permissions]\npolicies = 'policies'\n")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    for number in 0..calls {
+        let arguments = json!({"name": "Ada", "size": number % 20});
+        ada.post(&call(number, "greet", &arguments).to_string()).await.unwrap();
+    }
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    let tried = async |least: u64| {
+        let look = async || {
+            let told =
+                signalbox(&gateway.data_dir(), &["policy", "backtest", "last", "--json", "-c", &file]).await.ok()?;
+            let told: Value = serde_json::from_str(&told).ok()?;
+            // The last entries may not be written yet.
+            (told["calls"].as_u64()? >= least).then_some(told)
+        };
+        eventually("all calls are on the tape", look).await.unwrap()
+    };
+    let same = tried(calls).await;
+    assert_eq!((&same["calls"], &same["changed"], &same["unknown"]), (&json!(calls), &json!(0), &json!(0)), "{same}");
+    let of = |size: u64| (0..calls).filter(|number| number % 20 == size).count() as u64;
+    write(12);
+    let wider = tried(calls).await;
+    assert_eq!(wider["changed"], of(10) + of(11) + of(12), "{wider}");
+    write(7);
+    let narrower = tried(calls).await;
+    assert_eq!(narrower["changed"], of(8) + of(9), "{narrower}");
+    for size in 0..20 {
+        let arguments = json!({"size": size}).to_string();
+        let arguments =
+            ["policy", "explain", "one/greet", "--as", "key:ada", "--arguments", &arguments, "--json", "-c", &file];
+        let told: Value = serde_json::from_str(&signalbox(&gateway.data_dir(), &arguments).await.unwrap()).unwrap();
+        let expected = if size > 7 { ("deny", "limit") } else { ("allow", "all") };
+        assert_eq!((told["verdict"].as_str().unwrap(), told["policy"].as_str().unwrap()), expected);
+    }
+}

@@ -27,6 +27,7 @@ Examples:
   signalbox policy check
   signalbox policy explain files/write_file --as user:ada --arguments '{\"path\": \"/tmp/x\"}'
   signalbox policy who files/write_file
+  signalbox policy backtest last
   signalbox policy test policies/cases.toml";
 
 /// Commands about what is switched off.
@@ -64,6 +65,15 @@ pub enum PolicyCommand {
     Explain(ExplainArgs),
     /// Show who may use a tool: the users and roles of the configuration
     Who(WhoArgs),
+    /// Try permissions on recorded tapes: which calls they would now deny, allow, or have somebody asked about
+    Backtest {
+        /// The tapes: `last`, ids or files
+        #[arg(required = true)]
+        tapes: Vec<String>,
+        /// Exit with 1 if a call would be decided differently
+        #[arg(long)]
+        fail: bool,
+    },
     /// Hold permissions against a file of expected decisions
     Test {
         /// The file

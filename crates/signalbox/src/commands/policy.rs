@@ -1,11 +1,13 @@
 //! `signalbox policy`: checks permissions, and says what they would decide.
 
+use super::tape::find_tape;
 use crate::cli::{ExplainArgs, Global, PolicyCommand, WhoArgs};
 use crate::failure::Failure;
 use crate::output;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_assembly::name_check;
+use signalbox_assembly::permission_backtest::{Decided, Decisions, PermissionBacktest};
 use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
@@ -22,6 +24,7 @@ pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<ExitCode, F
         PolicyCommand::Check => check(global, &config),
         PolicyCommand::Explain(args) => explain(global, &config, &args),
         PolicyCommand::Who(args) => who(global, &config, &args),
+        PolicyCommand::Backtest { tapes, fail } => backtest(global, &config, &tapes, fail),
         PolicyCommand::Test { file } => test(global, &config, &file),
     }
 }
@@ -110,6 +113,45 @@ fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Fai
     let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     output::result(&table::render(&["WHO", "VERDICT", "DECIDED BY", "WHY"], &rows))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> Result<ExitCode, Failure> {
+    let mut backtest = PermissionBacktest::new(PermissionTrial::new(config)?);
+    for name in tapes {
+        let mut tape = find_tape(global, name)?;
+        let id = tape.info().id.clone();
+        backtest.tape(&id, tape.entries(None))?;
+    }
+    let report = backtest.report();
+    let rows = report.decisions.iter();
+    if global.json {
+        let row = |((then, now, policy), decisions): (&(Decided, Decided, String), &Decisions)| json!({"then": then.word(), "now": now.word(), "policy": policy, "calls": decisions.count, "examples": decisions.examples});
+        let all: Vec<Value> = rows.map(row).collect();
+        let told =
+            json!({"calls": report.calls, "changed": report.changed(), "unknown": report.unknown, "decisions": all});
+        output::result(&format!("{told}\n"))?;
+    } else {
+        let row = |((then, now, policy), decisions): (&(Decided, Decided, String), &Decisions)| {
+            let example =
+                decisions.examples.first().map_or_else(String::new, |(tape, exchange)| format!("{tape} {exchange}"));
+            vec![
+                then.word().to_owned(),
+                now.word().to_owned(),
+                decisions.count.to_string(),
+                table::harmless(policy),
+                example,
+            ]
+        };
+        let rows: Vec<Vec<String>> = rows.map(row).collect();
+        let mut text = table::render(&["THEN", "NOW", "CALLS", "DECIDED BY", "EXAMPLE"], &rows);
+        text.push_str(&format!(
+            "{} would be decided differently; {} cannot be judged\n",
+            report.changed(),
+            report.unknown
+        ));
+        output::result(&text)?;
+    }
+    Ok(if fail && report.changed() > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// A file of expected decisions.

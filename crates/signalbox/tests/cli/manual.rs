@@ -33,6 +33,7 @@ const COMMANDS: &[&[&str]] = &[
     &["policy", "check"],
     &["policy", "explain"],
     &["policy", "who"],
+    &["policy", "backtest"],
     &["policy", "test"],
     &["login"],
     &["logout"],
