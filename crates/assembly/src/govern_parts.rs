@@ -6,8 +6,9 @@ use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
 use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
+use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, EntryPattern, SwitchCheck};
-use signalbox_govern::{CallBudgets, CallLimits, Permissions, ScopeCheck, ToolLabels};
+use signalbox_govern::{CallBudgets, CallLimits, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub struct GovernParts {
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
     scopes: Arc<ScopeCheck>,
+    decision_point: Arc<DecisionPoint>,
 }
 
 impl GovernParts {
@@ -36,6 +38,7 @@ impl GovernParts {
             limits: Arc::new(CallLimits::new(rates(config))),
             budgets: Arc::new(CallBudgets::new(budgets(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
+            decision_point: Arc::new(DecisionPoint::new(decision_point(config))),
         })
     }
 
@@ -50,19 +53,21 @@ impl GovernParts {
     pub(crate) fn take_over(&self, before: &Config, next: &Config, gateway: &Gateway) {
         self.limits.replace(rates(next));
         self.budgets.replace(budgets(next));
+        self.decision_point.replace(decision_point(next));
         tool_labels::take_over(&self.labels, next);
         permissions::take_over(&self.permissions, before, next, gateway);
     }
 
     /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before
     /// anything else is looked at. Nobody is asked about a request that its caller may not make.
-    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 5] {
+    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 6] {
         [
             Arc::new(SwitchCheck::new(&self.permissions)),
             Arc::clone(&self.limits) as _,
             Arc::clone(&self.budgets) as _,
             Arc::clone(&self.scopes) as _,
             Arc::new(CallCheck::new(&self.permissions)),
+            Arc::clone(&self.decision_point) as _,
         ]
     }
 }
@@ -72,6 +77,19 @@ fn rates(config: &Config) -> Rates {
     let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
     let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
     [global, user, tool, user_tool].map(scope)
+}
+
+/// The service that is asked besides.
+fn decision_point(config: &Config) -> Option<PointRules> {
+    let rule = config.permissions.decision_point.as_ref()?;
+    Some(PointRules {
+        url: rule.url.as_str().into(),
+        api: if rule.is_opa { PointApi::Opa } else { PointApi::AuthZen },
+        timeout: rule.timeout,
+        cache: rule.cache,
+        allow_when_down: rule.allow_when_down,
+        entries: rule.entries.iter().map(|text| EntryPattern::new(text)).collect(),
+    })
 }
 
 /// What calls of tools may use.

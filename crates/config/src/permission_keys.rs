@@ -32,6 +32,32 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "How long somebody may take to decide about a call that needs consent.",
     ),
     key(
+        "permissions.decision_point.url",
+        KeyKind::Text(""),
+        "A service that is asked about every use of `entries` that roles and policies allow.",
+    ),
+    key(
+        "permissions.decision_point.api",
+        one_of(&["authzen", "opa"], "authzen"),
+        "How it is asked: by the AuthZEN Authorization API, or by the data API of the Open Policy Agent.",
+    ),
+    key("permissions.decision_point.timeout", seconds(2.0, 60.0), "How long it may take to answer."),
+    key(
+        "permissions.decision_point.cache",
+        KeyKind::Seconds { default: None, max: 24.0 * 3600.0 },
+        "How long its answer counts for the same caller, entry and arguments. By default it is asked each time.",
+    ),
+    key(
+        "permissions.decision_point.when_down",
+        one_of(&["deny", "allow"], "deny"),
+        "What is decided while it does not answer.",
+    ),
+    key(
+        "permissions.decision_point.entries",
+        KeyKind::Texts,
+        "What it is asked about, as patterns `BACKEND` or `BACKEND/NAME`; by default everything.",
+    ),
+    key(
         "roles.NAME.permissions",
         KeyKind::Texts,
         "What the role NAME may do: `*`, `tools.read`, `tools.execute` (which includes reading), and permissions that `tools.NAME.permissions` asks for. By default `tools.execute`.",

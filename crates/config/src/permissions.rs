@@ -28,10 +28,29 @@ pub struct PermissionRules {
     pub approve_own: bool,
     /// How long somebody may take to decide.
     pub ask_timeout: Duration,
+    /// The service that is asked besides.
+    pub decision_point: Option<DecisionPointRule>,
     /// The roles, by name.
     pub roles: Vec<(String, RoleRule)>,
     /// What is switched off.
     pub kill_switch: KillSwitch,
+}
+
+/// A service that decides about uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionPointRule {
+    /// The address.
+    pub url: String,
+    /// Whether it is an Open Policy Agent.
+    pub is_opa: bool,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How long its answer counts.
+    pub cache: Option<Duration>,
+    /// Whether uses go on while it does not answer.
+    pub allow_when_down: bool,
+    /// Patterns of what it is asked about.
+    pub entries: Vec<String>,
 }
 
 /// One role.
@@ -161,6 +180,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
         }
         None => None,
     };
+    let decision_point = decision_point(&table.table("decision_point")?)?;
     let off = root.table("kill_switch")?;
     Ok(PermissionRules {
         shadow: table.choice("mode")? == "shadow",
@@ -169,6 +189,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
         policies,
         approve_own: table.flag("approve_own")?,
         ask_timeout: table.duration("ask_timeout")?,
+        decision_point,
         roles,
         kill_switch: KillSwitch {
             tools: patterns(&off, "tools")?,
@@ -177,6 +198,23 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
             quarantine: patterns(&off, "quarantine")?,
         },
     })
+}
+
+fn decision_point(table: &Table<'_>) -> Result<Option<DecisionPointRule>, ConfigError> {
+    let Some(url) = table.text("url")?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
+    let parsed = url.value.parse::<http::Uri>();
+    if !parsed.is_ok_and(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"))) {
+        return Err(bad(table, &url, "an address like `https://pdp.example/access/v1/evaluation`"));
+    }
+    let entries = patterns(table, "entries")?;
+    Ok(Some(DecisionPointRule {
+        url: url.value,
+        is_opa: table.choice("api")? == "opa",
+        timeout: table.duration("timeout")?,
+        cache: table.seconds("cache")?,
+        allow_when_down: table.choice("when_down")? == "allow",
+        entries: if entries.is_empty() { vec!["*".to_owned()] } else { entries },
+    }))
 }
 
 fn role(table: &Table<'_>) -> Result<RoleRule, ConfigError> {
@@ -245,6 +283,7 @@ mod tests {
             ("[roles.a]\nallow = ['/x']\n", "roles.a.allow"),
             ("[kill_switch]\ntools = ['files/']\n", "kill_switch.tools"),
             ("[permissions]\nmode = 'off'\n", "permissions.mode"),
+            ("[permissions.decision_point]\nurl = 'pdp'\n", "permissions.decision_point.url"),
             ("[permissions]\npolicies = 'not-there'\n", "cannot be read"),
         ] {
             let error = load(Path::new("/nowhere/signalbox.toml"), text).unwrap_err().to_string();

@@ -20,6 +20,7 @@ pub mod api_keys;
 pub mod call_budgets;
 pub mod call_limits;
 pub mod certificates;
+pub mod decision_point;
 pub mod directory;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -39,6 +40,7 @@ pub use api_keys::{ApiKey, ApiKeys, KeyFileError, NewKey, Secret};
 pub use call_budgets::CallBudgets;
 pub use call_limits::CallLimits;
 pub use certificates::{CertificateAuthenticator, CertificateRule};
+pub use decision_point::DecisionPoint;
 pub use directory::{Directory, Grant};
 pub use jwks::{KeySet, KeySetError};
 pub use key_authenticator::{KeyAuthenticator, SharedKeys};

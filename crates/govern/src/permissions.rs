@@ -30,6 +30,7 @@ mod switches;
 
 pub use approvals::{Approvals, Bound, MAX_APPROVALS};
 pub use call_check::CallCheck;
+pub(crate) use call_check::entry_of;
 pub use entry::EntryPattern;
 pub use roles::{Reach, Role, RoleBook, Why};
 pub use switch_check::SwitchCheck;

@@ -9,6 +9,7 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{call, child, eventually, signalbox, text};
+use std::sync::Arc;
 use tokio::process::Command;
 
 const VERSION: &str = "2025-06-18";
@@ -272,4 +273,70 @@ async fn issue_18_7_policies_are_tried_on_the_past() {
         let expected = if size > 7 { ("deny", "limit") } else { ("allow", "all") };
         assert_eq!((told["verdict"].as_str().unwrap(), told["policy"].as_str().unwrap()), expected);
     }
+}
+
+/// An external decision point is asked with caller, tool and arguments; its answer counts for a while; silence denies.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_external_decision_point_decides() {
+    let asked = Arc::new(std::sync::Mutex::new(Vec::<Value>::new()));
+    let heard = Arc::clone(&asked);
+    let point = answering(move |body: Value| {
+        let decision = body["context"]["arguments"]["name"] != "Eve";
+        heard.lock().unwrap().push(body);
+        json!({"decision": decision, "context": {"reason": "Eve is not greeted here"}})
+    })
+    .await;
+    let rules =
+        |url: &str| config(&format!("[permissions.decision_point]\nurl = '{url}'\ncache = '1h'\ntimeout = '5s'\n"));
+    let gateway = GatewayProcess::serve(&rules(&format!("http://{point}/access/v1/evaluation"))).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    let named = async |name: &str| {
+        ada.post(&call(1, "greet", &json!({"name": name})).to_string()).await.unwrap().message().unwrap()
+    };
+    assert!(text(&named("Ada").await).is_some() && text(&named("Ada").await).is_some());
+    let denied = named("Eve").await;
+    assert_eq!(
+        (&denied["error"]["code"], &denied["error"]["message"]),
+        (&json!(-32003), &json!("Eve is not greeted here"))
+    );
+    let bodies = asked.lock().unwrap().clone();
+    assert_eq!(bodies.len(), 2, "the second call of Ada was known");
+    assert_eq!((&bodies[0]["subject"]["id"], &bodies[0]["resource"]["id"]), (&json!("key:ada"), &json!("one/greet")));
+    assert_eq!(bodies[0]["action"]["name"], "call");
+    // Nobody is there: the discard port of this machine.
+    std::fs::write(gateway.config_file(), rules("http://127.0.0.1:9/nobody")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    let down = named("Ada").await;
+    assert_eq!(down["error"]["data"]["reason"], "denied", "{down}");
+}
+
+/// A web server that answers every POST of JSON with what `answer` makes of it.
+async fn answering(answer: impl Fn(Value) -> Value + Send + Sync + 'static) -> std::net::SocketAddr {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answer = Arc::new(answer);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let answer = Arc::clone(&answer);
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let (mut length, mut line) = (0, String::new());
+                while stream.read_line(&mut line).await.is_ok_and(|read| read > 2) {
+                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    line.clear();
+                }
+                let mut body = vec![0; length];
+                stream.read_exact(&mut body).await.unwrap();
+                let said = answer(serde_json::from_slice(&body).unwrap()).to_string();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let reply = format!("{head}\r\ncontent-length: {}\r\n\r\n{said}", said.len());
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            });
+        }
+    });
+    address
 }

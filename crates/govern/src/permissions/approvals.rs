@@ -13,7 +13,7 @@ pub const MAX_APPROVALS: usize = 10_000;
 const KEPT: Duration = Duration::from_secs(3600);
 
 /// A digest of everything that an approval is bound to.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bound([u8; 32]);
 
 impl Bound {

@@ -139,7 +139,7 @@ fn nobody_to_ask() -> Fault {
 }
 
 /// The entry that a request is about. Requests that name none, such as those about tasks, have no entry.
-pub(super) fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
+pub(crate) fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     let exchange = case.exchange?;
     let kind = match &*exchange.method {
         method::TOOLS_CALL => ListKind::Tools,

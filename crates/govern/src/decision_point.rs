@@ -1,0 +1,308 @@
+//! An external decision point: a service that is asked about calls, by the AuthZEN API or by that of the Open Policy Agent.
+//!
+//! ```text
+//! request ─► cached? ── yes ─► as before
+//!              │ no
+//!              └─► Hold(Webhook) ─► answer ─► allow · deny · no answer: what `when_down` says
+//! ```
+//!
+//! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
+//! is kept for `cache`, for the same caller, entry, definition and arguments.
+
+use crate::permissions::{Approvals, Bound, EntryPattern, entry_of};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::{
+    Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
+};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{Fault, FaultKind};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Most decisions that are kept.
+pub const MAX_KEPT: usize = 16_384;
+
+/// How the service is spoken to.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PointApi {
+    /// The AuthZEN Authorization API: `subject`, `action`, `resource`, `context`; answered with `decision`.
+    AuthZen,
+    /// The Open Policy Agent's data API: the same under `input`; answered with `result`, a boolean or an object with `allow`.
+    Opa,
+}
+
+/// What is configured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PointRules {
+    /// The address.
+    pub url: Arc<str>,
+    /// How it is spoken to.
+    pub api: PointApi,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// How long a decision is kept, if it is.
+    pub cache: Option<Duration>,
+    /// Whether calls go on while it does not answer.
+    pub allow_when_down: bool,
+    /// What it is asked about.
+    pub entries: Vec<EntryPattern>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    rules: Option<Arc<PointRules>>,
+    decisions: HashMap<Bound, (bool, String, Instant)>,
+}
+
+/// The interceptor.
+#[derive(Debug, Default)]
+pub struct DecisionPoint {
+    kept: Mutex<Kept>,
+    approvals: Approvals,
+    on: AtomicBool,
+}
+
+impl DecisionPoint {
+    /// With this service, or none.
+    #[must_use]
+    pub fn new(rules: Option<PointRules>) -> Self {
+        let this = Self::default();
+        this.replace(rules);
+        this
+    }
+
+    /// Asks another service from now on. What the one before decided is forgotten, unless it is the same.
+    pub fn replace(&self, rules: Option<PointRules>) {
+        self.on.store(rules.is_some(), Ordering::Relaxed);
+        let mut kept = self.kept.lock().unpoisoned();
+        if kept.rules.as_deref() != rules.as_ref() {
+            *kept = Kept { rules: rules.map(Arc::new), decisions: HashMap::new() };
+        }
+    }
+
+    fn decide(
+        &self,
+        case: &Case<'_>,
+        entry: &EntryRef<'_>,
+        rules: &PointRules,
+        resumed: Option<Resumed<'_>>,
+    ) -> Judgement {
+        let Some(exchange) = case.exchange else { return Judgement::pass() };
+        let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes())).unwrap_or_default();
+        let bound = Bound::to(&[
+            case.caller.principal().as_str().as_bytes(),
+            entry.backend.as_bytes(),
+            entry.name.as_bytes(),
+            entry.definition.unwrap_or_default(),
+            arguments,
+        ]);
+        if let Some(resumed) = resumed {
+            return self.answered(rules, (exchange.operation, bound), resumed.answer, case.now);
+        }
+        if self.approvals.covers(exchange.operation, bound) {
+            return Judgement::pass();
+        }
+        let known = self.kept.lock().unpoisoned().decisions.get(&bound).cloned();
+        if let Some((allowed, reason, _)) = known.filter(|(.., until)| *until > case.now) {
+            return if allowed { Judgement::pass() } else { denied(&reason, "kept") };
+        }
+        if !case.can_wait || !self.approvals.ask(exchange.operation, bound, case.now) {
+            return self.down(rules, "it cannot be asked in the middle of a call");
+        }
+        let body = Bytes::from(question(case, entry, arguments, rules.api).to_string());
+        let question = HoldQuestion::Webhook { url: Arc::clone(&rules.url), body, within: rules.timeout };
+        Verdict::Hold(Hold { question, cursor: 0, message: None }).into()
+    }
+
+    fn answered(
+        &self,
+        rules: &PointRules,
+        (operation, bound): (signalbox_engine::ExchangeId, Bound),
+        answer: &HoldAnswer,
+        now: Instant,
+    ) -> Judgement {
+        let said = match answer {
+            HoldAnswer::Webhook { status: 200, body } => decision(body, rules.api).ok_or("its answer has no decision"),
+            HoldAnswer::Webhook { .. } => Err("it answered with an error"),
+            HoldAnswer::Expired => Err("it did not answer in time"),
+            _ => Err("it cannot be reached"),
+        };
+        let (allowed, reason) = match said {
+            Ok(said) => said,
+            Err(why) => {
+                self.approvals.forget(operation);
+                let judgement = self.down(rules, why);
+                if matches!(judgement.verdict, Verdict::Pass) {
+                    // The walk looks at the request once more when it ends.
+                    self.approvals.ask(operation, bound, now);
+                    self.approvals.grant(operation, bound);
+                }
+                return judgement;
+            }
+        };
+        if let Some(cache) = rules.cache {
+            self.keep(bound, allowed, &reason, now, now + cache);
+        }
+        if !allowed {
+            self.approvals.forget(operation);
+            return denied(&reason, "decision point");
+        }
+        self.approvals.grant(operation, bound);
+        let ruling = Ruling { verdict: "allow", inputs: vec![("webhook", reason)], ..Ruling::default() };
+        Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
+    }
+
+    fn keep(&self, bound: Bound, allowed: bool, reason: &str, now: Instant, until: Instant) {
+        let mut kept = self.kept.lock().unpoisoned();
+        if kept.decisions.len() >= MAX_KEPT {
+            kept.decisions.retain(|_, (.., until)| *until > now);
+        }
+        if kept.decisions.len() >= MAX_KEPT {
+            kept.decisions.clear();
+        }
+        kept.decisions.insert(bound, (allowed, reason.to_owned(), until));
+    }
+
+    /// What is decided while the service does not answer.
+    fn down(&self, rules: &PointRules, why: &str) -> Judgement {
+        if !rules.allow_when_down {
+            let text = format!("the decision point does not decide: {why}");
+            let rulings = Ruling::of("deny", text.clone()).into();
+            let verdict = Verdict::Refuse(Fault::new(FaultKind::Denied, text));
+            return Judgement { verdict, rulings, effects: Vec::new() };
+        }
+        let rulings = Ruling::of("allow", format!("without the decision point: {why}")).into();
+        Judgement { verdict: Verdict::Pass, rulings, effects: Vec::new() }
+    }
+}
+
+fn denied(reason: &str, by: &'static str) -> Judgement {
+    let told = if reason.is_empty() { "the decision point denies it" } else { reason };
+    let ruling = Ruling { rule: Some(by.into()), verdict: "deny", detail: told.to_owned(), ..Ruling::default() };
+    let fault = Fault::new(FaultKind::Denied, told).with_str("policy", "decision point");
+    Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() }
+}
+
+/// What the service is asked.
+fn question(case: &Case<'_>, entry: &EntryRef<'_>, arguments: &[u8], api: PointApi) -> Value {
+    let identity = case.caller.identity();
+    let (kind, action) = match entry.kind {
+        ListKind::Tools => ("tool", "call"),
+        ListKind::Prompts => ("prompt", "get"),
+        ListKind::Resources | ListKind::Templates => ("resource", "read"),
+    };
+    let standing = identity.standing.as_deref();
+    let words = |words: Option<&[Box<str>]>| -> Vec<String> {
+        words.unwrap_or_default().iter().map(ToString::to_string).collect()
+    };
+    let asked = json!({
+        "subject": {
+            "type": "user",
+            "id": identity.principal.as_str(),
+            "properties": {
+                "roles": words(standing.map(|standing| &standing.roles[..])),
+                "groups": words(standing.map(|standing| &standing.groups[..])),
+                "trust": identity.trust().word(),
+            },
+        },
+        "action": {"name": action},
+        "resource": {
+            "type": kind,
+            "id": format!("{}/{}", entry.backend, entry.name),
+            "properties": {"backend": entry.backend, "name": entry.name},
+        },
+        "context": {
+            "arguments": serde_json::from_slice::<Value>(arguments).unwrap_or_else(|_| json!({})),
+            "time": signalbox_wire::timestamp::rfc3339_millis(case.unix_ms),
+            "address": identity.address.map(|address| address.ip().to_string()),
+        },
+    });
+    match api {
+        PointApi::AuthZen => asked,
+        PointApi::Opa => json!({"input": asked}),
+    }
+}
+
+/// What the service decided, and why.
+fn decision(body: &[u8], api: PointApi) -> Option<(bool, String)> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let (allowed, about) = match api {
+        PointApi::AuthZen => (answer["decision"].as_bool()?, &answer["context"]),
+        PointApi::Opa => {
+            let result = &answer["result"];
+            (result.as_bool().or_else(|| result["allow"].as_bool())?, result)
+        }
+    };
+    let reason = ["reason", "reason_user", "message"].iter().find_map(|key| about[*key].as_str());
+    Some((allowed, reason.unwrap_or_default().chars().take(500).collect()))
+}
+
+impl Interceptor for DecisionPoint {
+    fn name(&self) -> &'static str {
+        "decision_point"
+    }
+
+    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+        let Some(rules) = self.kept.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
+        match entry_of(case).filter(|entry| rules.entries.iter().any(|pattern| pattern.touches(entry))) {
+            Some(entry) => self.decide(case, &entry, &rules, resumed),
+            None => Judgement::pass(),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.on.load(Ordering::Relaxed)
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        phase == Phase::Request && !self.is_idle()
+    }
+
+    fn judges_changes(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_of_both_apis_are_read_and_others_are_none() {
+        let zen = |body: &str| decision(body.as_bytes(), PointApi::AuthZen);
+        assert_eq!(zen(r#"{"decision":true}"#), Some((true, String::new())));
+        assert_eq!(zen(r#"{"decision":false,"context":{"reason":"no"}}"#), Some((false, "no".to_owned())));
+        for none in ["", "{}", r#"{"decision":"yes"}"#, r#"{"decision":1}"#, "[true]"] {
+            assert_eq!(zen(none), None, "{none}");
+        }
+        let opa = |body: &str| decision(body.as_bytes(), PointApi::Opa);
+        assert_eq!(opa(r#"{"result":true}"#), Some((true, String::new())));
+        assert_eq!(opa(r#"{"result":{"allow":false,"reason":"late"}}"#), Some((false, "late".to_owned())));
+        assert_eq!(opa("{}"), None, "an undefined rule decides nothing");
+    }
+
+    #[test]
+    fn another_service_does_not_inherit_what_was_decided() {
+        let rules = |url: &str| PointRules {
+            url: url.into(),
+            api: PointApi::AuthZen,
+            timeout: Duration::from_secs(1),
+            cache: Some(Duration::from_secs(60)),
+            allow_when_down: false,
+            entries: vec![EntryPattern::new("*")],
+        };
+        let point = DecisionPoint::new(Some(rules("http://a")));
+        let now = Instant::now();
+        point.keep(Bound::to(&[b"x"]), true, "", now, now + Duration::from_secs(60));
+        point.replace(Some(rules("http://a")));
+        assert_eq!(point.kept.lock().unwrap().decisions.len(), 1);
+        point.replace(Some(rules("http://b")));
+        assert!(point.kept.lock().unwrap().decisions.is_empty() && !point.is_idle());
+        point.replace(None);
+        assert!(point.is_idle());
+    }
+}
