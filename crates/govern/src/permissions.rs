@@ -49,7 +49,7 @@ use signalbox_wire::glob::{Wildcards, fits};
 use signalbox_wire::method;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -154,6 +154,8 @@ pub struct Permissions {
     approvals: Approvals,
     version: AtomicU64,
     open: AtomicBool,
+    /// Marks definitions. Its seed is unknown to backends, so that none can make two definitions with the same mark.
+    marks: RandomState,
 }
 
 impl Permissions {
@@ -169,6 +171,7 @@ impl Permissions {
             approvals: Approvals::default(),
             version: AtomicU64::new(1),
             open,
+            marks: RandomState::new(),
         }
     }
 
@@ -271,7 +274,8 @@ impl Permissions {
 
     fn entitlement(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Arc<Entitlement> {
         let mut key = self.audience_key(set, caller);
-        let definition = entry.definition.filter(|_| set.policies.is_some()).map_or(0, mark);
+        let definition =
+            entry.definition.filter(|_| set.policies.is_some()).map_or(0, |definition| self.marks.hash_one(definition));
         let _ = write!(key, "\0{:?}\0{}\0{}\0{definition:x}", entry.kind, entry.backend, entry.name);
         if let Some(kept) = self.kept.lock().unpoisoned().get(&*key) {
             return Arc::clone(kept);
@@ -360,11 +364,6 @@ impl Permissions {
         }
         key
     }
-}
-
-/// A number that changes when a definition does.
-fn mark(definition: &[u8]) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(definition)
 }
 
 /// G-12: whether the entry is a resource outside of these patterns.

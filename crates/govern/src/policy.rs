@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! (caller, entry) ─► Prepared { slice, parties, listed, constant verdict? }
-//! arguments ───────► only those that the slice mentions become values of Cedar
+//! arguments ───────► known for the same values? else only those that the slice mentions become values of Cedar
 //!                    └─► authorizer ─► Permit · Ask (every `forbid` that holds has `@ask`) · Forbid
 //! ```
 //!
@@ -32,9 +32,16 @@ use conditions::Mentions;
 use entities::Parties;
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::keys::TextMap;
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_wire::json;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+
+/// Most verdicts that are kept of one caller and entry.
+pub const MAX_VERDICTS: usize = 64;
+/// The most bytes of arguments by which a verdict is kept.
+const MAX_KEY: usize = 512;
 
 /// What the policies say.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,9 +84,31 @@ pub struct Prepared {
     mentions: Mentions,
     listed: bool,
     constant: Option<Verdict>,
+    /// Verdicts by the arguments that the policies look at.
+    verdicts: Mutex<TextMap<Box<[u8]>, Verdict>>,
 }
 
 impl Prepared {
+    /// Everything in the arguments of a call that its verdict depends on; `None` if that is too much, or depends on more.
+    fn key(&self, arguments: &[u8]) -> Option<Box<[u8]>> {
+        if self.mentions.circumstances || self.mentions.all_arguments {
+            return None;
+        }
+        let mut key = Vec::new();
+        for member in json::members(arguments) {
+            let name = json::string(member.key.of(arguments))?;
+            if self.mentions.arguments.contains(&*name) {
+                key.extend_from_slice(&member.key.of(arguments).len().to_ne_bytes());
+                key.extend_from_slice(member.key.of(arguments));
+                key.extend_from_slice(member.value.of(arguments));
+            }
+            if key.len() > MAX_KEY {
+                return None;
+            }
+        }
+        Some(key.into())
+    }
+
     /// True if the caller finds the entry in lists.
     #[must_use]
     pub fn is_listed(&self) -> bool {
@@ -128,10 +157,23 @@ impl Policies {
         if let Some(constant) = &prepared.constant {
             return constant.clone();
         }
-        match context(&prepared.mentions, arguments, around) {
+        let key = prepared.key(arguments.unwrap_or(b"{}"));
+        let known = key.as_ref().and_then(|key| prepared.verdicts.lock().unpoisoned().get(key).cloned());
+        if let Some(known) = known {
+            return known;
+        }
+        let verdict = match context(&prepared.mentions, arguments, around) {
             Ok(context) => self.judge(prepared, context),
             Err(reason) => forbid(None, reason),
+        };
+        if let Some(key) = key {
+            let mut verdicts = prepared.verdicts.lock().unpoisoned();
+            if verdicts.len() >= MAX_VERDICTS {
+                verdicts.clear();
+            }
+            verdicts.insert(key, verdict.clone());
         }
+        verdict
     }
 
     /// Picks the policies that could apply when this caller uses this entry. `None` if Cedar cannot hold their names.
@@ -156,6 +198,7 @@ impl Policies {
             parties,
             mentions,
             constant: None,
+            verdicts: Mutex::default(),
         };
         if !prepared.mentions.context {
             prepared.constant = Some(self.judge(&prepared, Context::empty()));

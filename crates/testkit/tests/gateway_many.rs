@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const PROCESSES: usize = 4;
 /// What the gateway may hold at rest, and for each session or stream beyond that: 400 MB for 10,000 of each. A build for
 /// debugging is larger itself.
-const REST_KB: usize = if cfg!(debug_assertions) { 45_000 } else { 30_000 };
+const REST_KB: usize = if cfg!(debug_assertions) { 55_000 } else { 30_000 };
 const EACH_KB: usize = 18;
 /// Connections to the backend that any number of clients share.
 const SHARED: usize = 16;

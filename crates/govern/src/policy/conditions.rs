@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 pub struct Mentions {
     /// Whether it looks at `context` at all.
     pub context: bool,
+    /// Whether it looks at the time or the address of the call.
+    pub circumstances: bool,
     /// The arguments by name.
     pub arguments: BTreeSet<String>,
     /// Whether it looks at all arguments together.
@@ -32,6 +34,7 @@ impl Mentions {
     /// Adds what another policy looks at.
     pub fn add(&mut self, other: &Self) {
         self.context |= other.context;
+        self.circumstances |= other.circumstances;
         self.all_arguments |= other.all_arguments;
         self.arguments.extend(other.arguments.iter().cloned());
     }
@@ -39,7 +42,7 @@ impl Mentions {
     fn walk(&mut self, node: &Value) {
         if let Some((left, attr)) = access(node) {
             if is_context(left) && attr != "arguments" {
-                self.context = true;
+                (self.context, self.circumstances) = (true, true);
                 return;
             }
             if is_arguments(left) {
@@ -49,8 +52,8 @@ impl Mentions {
             }
         }
         if is_arguments(node) || is_context(node) {
-            self.context = true;
-            self.all_arguments = true;
+            (self.context, self.all_arguments) = (true, true);
+            self.circumstances |= is_context(node);
             return;
         }
         match node {
@@ -132,10 +135,11 @@ mod tests {
         ));
         let names: Vec<&str> = named.arguments.iter().map(String::as_str).collect();
         assert_eq!((names, named.all_arguments, named.context), (vec!["path", "size"], false, true));
+        assert!(!named.circumstances);
         let whole = Mentions::of(&parsed("permit(principal, action, resource) when { context.arguments == {} };"));
         assert!(whole.all_arguments && whole.context);
         let other = Mentions::of(&parsed("permit(principal, action, resource) when { context has address };"));
-        assert!(!other.all_arguments && other.context && other.arguments.is_empty());
+        assert!(!other.all_arguments && other.context && other.circumstances && other.arguments.is_empty());
         let none = Mentions::of(&parsed(r#"permit(principal, action, resource) when { resource.name == "context" };"#));
         assert_eq!(none, Mentions::default());
     }

@@ -64,6 +64,24 @@ fn an_error_denies_and_is_named() {
     assert!(lists(&policies, "read"), "some path may be read");
 }
 
+/// A verdict is kept for the arguments that policies look at, and for nothing that is written differently.
+#[test]
+fn a_kept_verdict_is_for_the_same_arguments_alone() {
+    let policies = load("permit(principal, action, resource) when { context.arguments.a == \"1\" };");
+    let prepared = prepare(&policies, &tool("read"));
+    let says = |arguments: &str| {
+        let verdict = policies.decide(&prepared, Some(arguments.as_bytes()), &Circumstances::default());
+        matches!(verdict, Verdict::Permit(_))
+    };
+    for _ in 0..2 {
+        assert!(says(r#"{"a":"1"}"#) && says(r#"{"b":2,"a":"1"}"#));
+        assert!(!says(r#"{"a":"2"}"#) && !says(r#"{"a":1}"#) && !says("{}") && !says(r#"{"b":"1"}"#));
+    }
+    assert_eq!(prepared.verdicts.lock().unwrap().len(), 4);
+    let timed = load("permit(principal, action, resource) when { context.now.toTime() < duration(\"20h\") };");
+    assert_eq!(prepare(&timed, &tool("read")).key(b"{}"), None, "the time of the day changes");
+}
+
 #[test]
 fn an_argument_that_no_policy_looks_at_is_not_judged() {
     let policies = load("permit(principal, action, resource) when { context.arguments.size <= 10 };");
