@@ -4,10 +4,11 @@ use crate::permissions::{self, SwitchFileFault};
 use crate::tool_labels;
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
 use signalbox_govern::decision_point::{PointApi, PointRules};
-use signalbox_govern::permissions::{CallCheck, EntryPattern, SwitchCheck};
+use signalbox_govern::permissions::{CallCheck, SwitchCheck};
 use signalbox_govern::{CallBudgets, CallLimits, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
@@ -88,14 +89,14 @@ fn decision_point(config: &Config) -> Option<PointRules> {
         timeout: rule.timeout,
         cache: rule.cache,
         allow_when_down: rule.allow_when_down,
-        entries: rule.entries.iter().map(|text| EntryPattern::new(text)).collect(),
+        entries: rule.entries.iter().map(|text| SubjectPattern::new(text)).collect(),
     })
 }
 
 /// What calls of tools may use.
 fn budgets(config: &Config) -> Budgets {
     let bounds = |limits: &ToolLimits| ToolBounds {
-        pattern: EntryPattern::new(&limits.pattern),
+        pattern: SubjectPattern::new(&limits.pattern),
         max_concurrent: limits.max_concurrent,
         max_result: limits.max_result,
         max_repeats: limits.max_repeats,

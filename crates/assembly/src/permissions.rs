@@ -3,7 +3,8 @@
 use crate::auth_file::{AuthFile, AuthFileError};
 use serde::{Deserialize, Serialize};
 use signalbox_config::{Config, KillSwitch, RoleRule};
-use signalbox_govern::permissions::{EntryPattern, Off, Role, RoleBook, Switch, Switches, Target};
+use signalbox_engine::chain::SubjectPattern;
+use signalbox_govern::permissions::{Off, Role, RoleBook, Switch, Switches, Target};
 use signalbox_govern::{PermissionSet, Permissions, ToolLabels};
 use signalbox_runtime::Gateway;
 use std::path::{Path, PathBuf};
@@ -61,7 +62,7 @@ fn set(config: &Config) -> PermissionSet {
 }
 
 fn role(rule: &RoleRule) -> Role {
-    let patterns = |texts: &[String]| texts.iter().map(|text| EntryPattern::new(text)).collect();
+    let patterns = |texts: &[String]| texts.iter().map(|text| SubjectPattern::new(text)).collect();
     Role {
         permissions: texts(&rule.permissions),
         allow: patterns(&rule.allow),
@@ -71,7 +72,7 @@ fn role(rule: &RoleRule) -> Role {
 }
 
 fn switches(rules: &KillSwitch) -> Switches {
-    let entries = |text: &String| Target::Entries(EntryPattern::new(text));
+    let entries = |text: &String| Target::Entries(SubjectPattern::new(text));
     let principals = |text: &String| Target::Principals(text.as_str().into());
     let killed = rules.tools.iter().chain(&rules.backends).map(entries).chain(rules.principals.iter().map(principals));
     let killed = killed.map(|target| (target, Off::Killed));
@@ -115,7 +116,7 @@ impl SetSwitch {
         Switch {
             target: match self.principal {
                 true => Target::Principals(pattern.into()),
-                false => Target::Entries(EntryPattern::new(pattern)),
+                false => Target::Entries(SubjectPattern::new(pattern)),
             },
             // A word of a later version switches off all the same.
             off: Off::of(&self.off).unwrap_or(Off::Killed),

@@ -6,6 +6,7 @@ mod detail;
 pub use category::FaultCategory;
 pub use detail::ErrorDetail;
 
+use crate::catalog::ListKind;
 use bytes::Bytes;
 use signalbox_wire::{Era, RawId, builder, codes, json};
 
@@ -121,6 +122,19 @@ impl Fault {
     #[must_use]
     pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), data: Vec::new() }
+    }
+
+    /// The answer for a name or URI that nothing has; whoever may not know of an entry gets the same.
+    #[must_use]
+    pub fn unknown(kind: ListKind, asked: &str) -> Self {
+        let short: String = asked.chars().take(200).collect();
+        match kind {
+            ListKind::Tools => Self::new(FaultKind::UnknownTool, format!("Unknown tool: {short}")),
+            ListKind::Prompts => Self::new(FaultKind::UnknownPrompt, format!("Unknown prompt: {short}")),
+            ListKind::Resources | ListKind::Templates => {
+                Self::new(FaultKind::ResourceNotFound, format!("Resource not found: {short}")).with_str("uri", asked)
+            }
+        }
     }
 
     /// Adds a string member to `error.data`.

@@ -4,8 +4,8 @@
 //! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest bound holds and the highest
 //! price counts. Days are those of UTC. What was spent is counted from the start of the process.
 
-use crate::permissions::EntryPattern;
 use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::keys::{KeyMap, TextMap};
@@ -24,7 +24,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolBounds {
     /// Which tools.
-    pub pattern: EntryPattern,
+    pub pattern: SubjectPattern,
     /// How many calls may run at once.
     pub max_concurrent: Option<u64>,
     /// How many bytes an answer may have.
@@ -285,7 +285,7 @@ mod tests {
     fn bounds(pattern: &str) -> ToolBounds {
         let none = None;
         ToolBounds {
-            pattern: EntryPattern::new(pattern),
+            pattern: SubjectPattern::new(pattern),
             max_concurrent: none,
             max_result: none,
             max_repeats: none,

@@ -9,10 +9,11 @@
 //! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
 //! is kept for `cache`, for the same caller, entry, definition and arguments.
 
-use crate::permissions::{Approvals, Bound, EntryPattern, entry_of};
+use crate::permissions::{Approvals, Bound, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::chain::{
     Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
 };
@@ -49,7 +50,7 @@ pub struct PointRules {
     /// Whether calls go on while it does not answer.
     pub allow_when_down: bool,
     /// What it is asked about.
-    pub entries: Vec<EntryPattern>,
+    pub entries: Vec<SubjectPattern>,
 }
 
 #[derive(Debug, Default)]
@@ -293,7 +294,7 @@ mod tests {
             timeout: Duration::from_secs(1),
             cache: Some(Duration::from_secs(60)),
             allow_when_down: false,
-            entries: vec![EntryPattern::new("*")],
+            entries: vec![SubjectPattern::new("*")],
         };
         let point = DecisionPoint::new(Some(rules("http://a")));
         let now = Instant::now();

@@ -23,7 +23,6 @@
 
 mod approvals;
 mod call_check;
-mod entry;
 mod roles;
 mod switch_check;
 mod switches;
@@ -31,7 +30,6 @@ mod switches;
 pub use approvals::{Approvals, Bound, MAX_APPROVALS};
 pub use call_check::CallCheck;
 pub(crate) use call_check::entry_of;
-pub use entry::EntryPattern;
 pub use roles::{Reach, Role, RoleBook, Why};
 pub use switch_check::SwitchCheck;
 pub use switches::{Off, Switch, Switches, Target};

@@ -37,6 +37,7 @@ use signalbox_engine::lock::LockResultExt as _;
 use signalbox_wire::json;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
+use values::ValueError;
 
 /// Most verdicts that are kept of one caller and entry.
 pub const MAX_VERDICTS: usize = 64;
@@ -157,14 +158,15 @@ impl Policies {
         if let Some(constant) = &prepared.constant {
             return constant.clone();
         }
-        let key = prepared.key(arguments.unwrap_or(b"{}"));
+        let arguments = arguments.unwrap_or(b"{}");
+        let key = prepared.key(arguments);
         let known = key.as_ref().and_then(|key| prepared.verdicts.lock().unpoisoned().get(key).cloned());
         if let Some(known) = known {
             return known;
         }
         let verdict = match context(&prepared.mentions, arguments, around) {
             Ok(context) => self.judge(prepared, context),
-            Err(reason) => forbid(None, reason),
+            Err(error) => forbid(None, error.to_string()),
         };
         if let Some(key) = key {
             let mut verdicts = prepared.verdicts.lock().unpoisoned();
@@ -275,20 +277,28 @@ fn request(parties: &Parties, context: Context) -> Option<Request> {
     Request::new(principal, action, resource, context, None).ok()
 }
 
+/// Why the arguments of a call cannot be judged.
+#[derive(Debug, thiserror::Error)]
+enum ContextError {
+    #[error("the argument `{name}` cannot be judged: {error}")]
+    Argument { name: String, error: ValueError },
+    #[error("the arguments cannot be judged")]
+    Unfit,
+}
+
 /// The context of a request, with those arguments that policies look at.
-fn context(mentions: &Mentions, arguments: Option<&[u8]>, around: &Circumstances) -> Result<Context, String> {
+fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Result<Context, ContextError> {
     let mut pairs = Vec::new();
-    for member in json::members(arguments.unwrap_or(b"{}")) {
-        let object = arguments.unwrap_or(b"{}");
-        let Some(name) = json::string(member.key.of(object)) else { continue };
+    for member in json::members(arguments) {
+        let Some(name) = json::string(member.key.of(arguments)) else { continue };
         if !mentions.all_arguments && !mentions.arguments.contains(&*name) {
             continue;
         }
-        let value = values::value(member.value.of(object))
-            .map_err(|error| format!("the argument `{}` cannot be judged: {error}", short(&name)))?;
+        let value = values::value(member.value.of(arguments))
+            .map_err(|error| ContextError::Argument { name: short(&name), error })?;
         pairs.extend(value.map(|value| (name.into_owned(), value)));
     }
-    entities::context(pairs, around).ok_or_else(|| "the arguments cannot be judged".to_owned())
+    entities::context(pairs, around).ok_or(ContextError::Unfit)
 }
 
 /// Whether the weaker forms of these policies permit it. A `permit` that was made weaker counts as holding if it errs: with some

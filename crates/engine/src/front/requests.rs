@@ -343,15 +343,13 @@ impl FrontMachine {
             method::PROMPTS_GET => {
                 let (span, prompt) = text(message, params.name, "name")?;
                 let route = search.route(ListKind::Prompts, &prompt, ctx);
-                let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &prompt))?;
+                let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &prompt))?;
                 Ok((route, Some(span)))
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let (span, uri) = text(message, params.uri, "uri")?;
-                let route = search.route(ListKind::Resources, &uri, ctx).ok_or_else(|| {
-                    Fault::new(FaultKind::ResourceNotFound, format!("Resource not found: {}", short(&uri)))
-                        .with_str("uri", &uri)
-                })?;
+                let route = search.route(ListKind::Resources, &uri, ctx);
+                let route = route.ok_or_else(|| Fault::unknown(ListKind::Resources, &uri))?;
                 Ok((route, Some(span)))
             }
             method::COMPLETION_COMPLETE => find_reference(message, params, search, ctx),
@@ -382,12 +380,13 @@ fn find_reference(
     if let Some(span) = member("name") {
         let (span, name) = text(message, Some(span), "ref.name")?;
         let route = search.route(ListKind::Prompts, &name, ctx);
-        let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &name))?;
+        let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;
         return Ok((route, Some(span)));
     }
     let (span, uri) = text(message, member("uri"), "ref.uri")?;
     let route = search.route(ListKind::Resources, &uri, ctx);
-    let route = route.ok_or_else(|| unknown(FaultKind::InvalidParams, "resource", &uri))?;
+    let unknown = || Fault::new(FaultKind::InvalidParams, format!("Unknown resource: {}", short(&uri)));
+    let route = route.ok_or_else(unknown)?;
     Ok((route, Some(span)))
 }
 
@@ -405,13 +404,9 @@ fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     Ruling::of("routed", detail)
 }
 
-fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {
-    Fault::new(kind, format!("Unknown {what}: {}", short(name)))
-}
-
 /// The fault for an unknown tool. It names the qualified tools with this own name, if any.
 fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
-    let fault = unknown(FaultKind::UnknownTool, "tool", tool);
+    let fault = Fault::unknown(ListKind::Tools, tool);
     let mut others = ctx.catalog.qualified_tools(tool);
     others.retain(|name| ctx.catalog.tool(name).is_some_and(|route| ctx.sees(ListKind::Tools, &route)));
     if others.is_empty() {

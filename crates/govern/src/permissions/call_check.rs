@@ -1,7 +1,6 @@
 //! Stops requests that their callers may not make, and has people asked about those that need their consent.
 
 use super::approvals::Bound;
-use super::entry::unknown;
 use super::{Access, Denial, PermissionSet, Permissions};
 use crate::policy::{Circumstances, Grounds};
 use signalbox_engine::catalog::{EntryRef, ListKind, Visibility as _};
@@ -41,10 +40,10 @@ impl CallCheck {
             Access::AfterAsking(grounds) => self.ask(case, &set, entry, arguments, grounds, resumed),
             Access::Denied(denial) => denied(&denial, denial_fault(&denial)),
             Access::Hidden(denial) if set.reveal => denied(&denial, denial_fault(&denial)),
-            Access::Hidden(denial) => denied(&denial, unknown(entry.kind, asked(case, entry))),
+            Access::Hidden(denial) => denied(&denial, Fault::unknown(entry.kind, asked(case, entry))),
             Access::Closed => {
                 let grounds = Grounds { policy: None, reason: "the backend is closed to the caller".to_owned() };
-                denied(&grounds.into(), unknown(entry.kind, asked(case, entry)))
+                denied(&grounds.into(), Fault::unknown(entry.kind, asked(case, entry)))
             }
         }
     }

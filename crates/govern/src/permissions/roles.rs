@@ -1,7 +1,7 @@
 //! Roles: what callers may see and use, as patterns of names.
 
-use super::entry::EntryPattern;
 use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::chain::SubjectPattern;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub struct Role {
     /// Its permissions: `*`, `tools.read`, `tools.execute`, and those that labels of tools ask for, such as `read:filesystem`.
     pub permissions: Vec<Box<str>>,
     /// The entries that it is for.
-    pub allow: Vec<EntryPattern>,
+    pub allow: Vec<SubjectPattern>,
     /// The entries that its holders may not use, whatever their other roles say.
-    pub deny: Vec<EntryPattern>,
+    pub deny: Vec<SubjectPattern>,
     /// The entries about whose use somebody is asked each time.
-    pub ask: Vec<EntryPattern>,
+    pub ask: Vec<SubjectPattern>,
 }
 
 impl Role {
@@ -145,8 +145,8 @@ mod tests {
     use super::*;
     use signalbox_engine::catalog::ListKind;
 
-    fn patterns(texts: &[&str]) -> Vec<EntryPattern> {
-        texts.iter().map(|text| EntryPattern::new(text)).collect()
+    fn patterns(texts: &[&str]) -> Vec<SubjectPattern> {
+        texts.iter().map(|text| SubjectPattern::new(text)).collect()
     }
 
     fn role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> Role {

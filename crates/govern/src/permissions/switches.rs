@@ -1,7 +1,7 @@
 //! Tools, backends and principals that are switched off at once, or put aside until somebody has looked at them.
 
-use super::entry::EntryPattern;
 use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Off {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Target {
     /// The tools, prompts and resources that the pattern `BACKEND/NAME` means; a backend alone means all that it has.
-    Entries(EntryPattern),
+    Entries(SubjectPattern),
     /// The principals that the pattern means.
     Principals(Box<str>),
 }
@@ -83,7 +83,7 @@ impl Switches {
     /// The switch that turns this backend off as a whole.
     #[must_use]
     pub fn of_backend(&self, backend: &str) -> Option<&Switch> {
-        let whole = |pattern: &EntryPattern| pattern.is_whole_backend() && pattern.fits_backend(backend);
+        let whole = |pattern: &SubjectPattern| pattern.is_whole_backend() && pattern.fits_backend(backend);
         self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if whole(pattern)))
     }
 
@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn no_9_a_switch_finds_what_it_turns_off() {
         let switches = Switches(vec![
-            switch(Target::Entries(EntryPattern::new("files/write_*")), Off::Killed),
-            switch(Target::Entries(EntryPattern::new("db")), Off::Quarantined),
+            switch(Target::Entries(SubjectPattern::new("files/write_*")), Off::Killed),
+            switch(Target::Entries(SubjectPattern::new("db")), Off::Quarantined),
             switch(Target::Principals("user:e*".into()), Off::Killed),
         ]);
         let off = |backend, name| {

@@ -1,6 +1,7 @@
 //! Lists and calls decided by one set.
 
 use super::*;
+use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Identity, Principal, Proof};
 
@@ -21,7 +22,7 @@ fn caller(name: &str, roles: &[&str]) -> Caller {
 }
 
 fn role(permissions: &[&str], allow: &[&str]) -> Role {
-    let allow = allow.iter().map(|text| EntryPattern::new(text)).collect();
+    let allow = allow.iter().map(|text| SubjectPattern::new(text)).collect();
     Role { permissions: texts(permissions), allow, deny: Vec::new(), ask: Vec::new() }
 }
 
@@ -70,7 +71,7 @@ fn no_9_a_switch_hides_an_entry_and_is_set_and_lifted_while_running() {
     let set = permissions(PermissionSet { roles: roles(), ..PermissionSet::default() });
     let (ada, eve, write) = (caller("ada", &["writer"]), caller("eve", &[]), entry("files", "write"));
     let before = set.audience(&ada);
-    let target = Target::Entries(EntryPattern::new("files/w*"));
+    let target = Target::Entries(SubjectPattern::new("files/w*"));
     set.switch(Switches(vec![Switch { target, off: Off::Killed, reason: "".into() }]));
     assert!(!set.lists(&ada, &write) && set.reveals(&ada, &write) && set.lists(&ada, &entry("files", "read")));
     assert!(!set.reveals(&eve, &write));
@@ -92,7 +93,6 @@ fn a_closed_backend_is_never_revealed() {
 #[test]
 fn g_13_permissions_then_policies() {
     use crate::tool_labels::LabelRule;
-    use signalbox_engine::chain::SubjectPattern;
     let rule = LabelRule {
         pattern: SubjectPattern::new("files/read"),
         categories: Vec::new(),
