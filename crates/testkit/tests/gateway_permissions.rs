@@ -26,8 +26,13 @@ const ROLES: &str = "[roles.reader]\npermissions = ['tools.read']\n[roles.user]\
                      [roles.writer]\n[auth.users.'key:ada']\nroles = ['writer']\n[auth.users.'key:bob']\nroles = ['user']\n\
                      [auth.users.'key:carl']\nroles = ['reader']\n";
 
+/// A key of somebody.
+async fn key(gateway: &GatewayProcess, name: &str) -> String {
+    signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned()
+}
+
 async fn session(gateway: &GatewayProcess, name: &str) -> HttpClient {
-    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned();
+    let key = key(gateway, name).await;
     let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
     let begin = async || client.clone().initialize(VERSION, json!({})).await.ok();
     eventually("the key is known", begin).await.unwrap()
@@ -78,6 +83,22 @@ async fn no_2_each_role_sees_and_uses_its_own_tools() {
     let denied = greet(&carl).await;
     assert_eq!((&denied["error"]["code"], &denied["error"]["data"]["policy"]), (&json!(-32003), &json!("role:reader")));
     assert!(tools(&eve).await.is_empty() && greet(&eve).await["error"]["data"]["reason"] == "unknown_tool");
+}
+
+/// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_2_the_command_line_asks_another_gateway_as_the_holder_of_its_key() {
+    let text = config(&ROLES.replace("key:bob", "key:dora"));
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (key, url) = (key(&gateway, "dora").await, format!("http://{}/mcp", gateway.address()));
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    let listed = async || {
+        let list = ["tools", "list", "--json", "--url", &url, "--key", &key, "-c", &file];
+        let told = signalbox(&gateway.data_dir(), &list).await.ok()?;
+        told.contains("greet").then_some(told)
+    };
+    eventually("the tools are listed", listed).await.unwrap();
 }
 
 /// `[permissions] reveal`: the documents' answers for what is not listed.

@@ -160,8 +160,11 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
     };
     let bad = |why: &str| Failure::Usage(format!("--url must be like http://127.0.0.1:8080/mcp: {why}"));
     let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
-    // The gateway that is asked has rules of its own.
+    // The gateway that is asked has rules, permissions and limits of its own.
     config.rules = signalbox_config::Rules::default();
+    config.permissions = signalbox_config::PermissionRules::default();
+    config.rate_limits = signalbox_config::RateLimits::default();
+    config.audit = None;
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
         target: BackendTarget::Url {
