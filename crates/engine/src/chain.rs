@@ -73,6 +73,12 @@ pub trait Interceptor: Send + Sync {
         !self.is_idle()
     }
 
+    /// Decides about a request for something that nobody has, or that its caller must not know of; `None` to let the answer to
+    /// unknown names stand. Both kinds must be treated alike.
+    fn judge_unknown(&self, _case: &Case<'_>) -> Option<Judgement> {
+        None
+    }
+
     /// True if it has to be asked once more about a request that an interceptor behind it changed, or that was held.
     fn judges_changes(&self) -> bool {
         false
@@ -176,6 +182,18 @@ impl Chain {
         }
         if let Some(message) = changed {
             outcome.verdict = Verdict::Modify(message);
+        }
+        outcome
+    }
+
+    /// Asks about a request that leads nowhere.
+    #[must_use]
+    pub fn judge_unknown(&self, case: &Case<'_>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+        let found = self.0.iter().find_map(|one| Some((one.name(), one.judge_unknown(case)?)));
+        if let Some((name, judgement)) = found {
+            outcome.rulings.push((name, judgement.rulings));
+            outcome.verdict = judgement.verdict;
         }
         outcome
     }

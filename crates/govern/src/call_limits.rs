@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Most buckets of one kind.
 pub const MAX_BUCKETS: usize = 100_000;
 
+/// The key of all tools that are unknown to their callers. No backend has a name that is empty.
+const UNKNOWN: &str = "\0";
+
 /// Whose requests are counted together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LimitScope {
@@ -204,6 +207,17 @@ impl Interceptor for CallLimits {
             Ok(()) => Judgement::pass(),
             Err(used_up) => refused(&used_up),
         }
+    }
+
+    /// What nobody has and what the caller must not know of is counted as one tool, so that neither is free and nobody can tell
+    /// them apart by how soon a limit is met.
+    fn judge_unknown(&self, case: &Case<'_>) -> Option<Judgement> {
+        if self.is_idle() || is_free(case) {
+            return None;
+        }
+        let is_call = case.exchange.is_some_and(|exchange| &*exchange.method == method::TOOLS_CALL);
+        let used_up = self.take(case.caller.principal().as_str(), is_call.then_some(UNKNOWN), case.now).err()?;
+        Some(refused(&used_up))
     }
 
     fn is_idle(&self) -> bool {

@@ -61,6 +61,27 @@ async fn g_36_g_37_no_8_callers_and_tools_have_limits_of_their_own() {
     );
 }
 
+/// Names that nobody has and a tool that the caller must not see are counted together, so that probing costs, and the moment at
+/// which a limit is met tells nobody which of them is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_unknown_and_hidden_names_share_one_bucket() {
+    let limits = "tool_requests_per_minute = 3";
+    let roles = "[permissions]\ndefault_role = \"all\"\n[roles.all]\nallow = [\"one/*\"]\ndeny = [\"one/count\"]\n";
+    let gateway = GatewayProcess::serve(&format!("{}\n{roles}", config(limits))).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    let hidden = greet(&ada, "count").await;
+    let unknown = greet(&ada, "nothing").await;
+    let unnamed = |answer: &Value, name: &str| answer.to_string().replace(name, "NAME");
+    assert_eq!(unnamed(&hidden, "count"), unnamed(&unknown, "nothing"));
+    assert_ne!(hidden["error"]["data"]["reason"], "rate_limited");
+    assert_ne!(greet(&ada, "nowhere").await["error"]["data"]["reason"], "rate_limited");
+    for name in ["count", "nothing", "elsewhere"] {
+        assert_eq!(refused(&greet(&ada, name).await).as_deref(), Some("tool"), "{name}");
+    }
+    assert_eq!(refused(&greet(&ada, "greet").await), None, "a tool that it may use has a bucket of its own");
+}
+
 /// G-35, NO-11: everybody together; a changed file is taken over.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it() {

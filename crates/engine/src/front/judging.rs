@@ -81,12 +81,18 @@ pub(super) struct JudgedContext<'a> {
     backend: Option<&'a str>,
     can_wait: bool,
     by_task: bool,
+    leads_nowhere: bool,
 }
 
 impl JudgedContext<'_> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
-        Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false }
+        Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false, leads_nowhere: false }
+    }
+
+    /// A request for something that nobody has, as far as its caller may know.
+    fn unknown(exchange: ExchangeId) -> Self {
+        Self { leads_nowhere: true, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
     /// The result of a call that arrives through the task it made.
@@ -105,7 +111,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> ChainJudgement {
-        let JudgedContext { phase, exchange: id, backend, can_wait, by_task } = about;
+        let JudgedContext { phase, exchange: id, backend, can_wait, by_task, leads_nowhere } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
         let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
@@ -126,7 +132,8 @@ impl FrontMachine {
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
-        let mut judged = ctx.chain.judge(&case, resume);
+        let mut judged =
+            if leads_nowhere { ctx.chain.judge_unknown(&case) } else { ctx.chain.judge(&case, resume) };
         if !judged.effects.is_empty() && !is_repeated(&case) {
             run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
         }
@@ -185,6 +192,24 @@ impl FrontMachine {
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => self.end_by(id, end, ctx, out),
+        }
+    }
+
+    /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.
+    pub(super) fn leads_nowhere(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        fault: &Fault,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.chain.is_idle() {
+            return self.fail(id, fault, ctx, out);
+        }
+        match self.consult(JudgedContext::unknown(id), message, None, ctx, out).verdict {
+            Verdict::Refuse(refusal) => self.fail(id, &refusal, ctx, out),
+            _ => self.fail(id, fault, ctx, out),
         }
     }
 
@@ -332,7 +357,7 @@ impl FrontMachine {
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
             let (exchange, backend) = about;
-            let about = JudgedContext { phase, exchange, backend, can_wait: false, by_task: false };
+            let about = JudgedContext { phase, exchange, backend, can_wait: false, by_task: false, leads_nowhere: false };
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {

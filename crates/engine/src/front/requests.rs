@@ -150,7 +150,7 @@ impl FrontMachine {
                         self.place(id, &message, &params, &found);
                         self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
                     }
-                    Err(fault) => self.fail(id, &fault, ctx, out),
+                    Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
                 }
             }
         }
@@ -224,7 +224,7 @@ impl FrontMachine {
                 self.place(id, &message, params, &found);
                 self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
             }
-            Err(fault) => self.fail(id, &fault, ctx, out),
+            Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
         }
     }
 
