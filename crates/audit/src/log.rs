@@ -15,11 +15,17 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use writing::Writing;
+
+/// A write that takes longer than this shows a disk that is slow,
+const SLOW: Duration = Duration::from_millis(20);
+/// for which calls do not write themselves for so long.
+const LEFT_TO_THREAD_MS: u64 = 1_000;
 
 /// Why there is no audit log.
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +41,23 @@ pub enum StartError {
 /// Writes down what leaves for backends and what came of it.
 #[derive(Debug)]
 pub struct AuditLog {
-    intake: Arc<Intake>,
-    progress: Arc<Progress>,
+    door: Arc<Door>,
     payloads: bool,
     folder: PathBuf,
     /// What the threads are made of, until they begin.
     parts: Mutex<Option<Parts>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What calls and the thread of the log share.
+#[derive(Debug)]
+struct Door {
+    intake: Intake,
+    progress: Arc<Progress>,
+    /// Set once the log has begun.
+    writing: Mutex<Option<Writing>>,
+    /// From this time on, in milliseconds since 1970, calls write for themselves.
+    own_from: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -83,9 +99,15 @@ impl AuditLog {
             chain: place.chain.clone(),
         };
         let runners = cursors.into_iter().enumerate().map(runner).collect();
-        Ok(Self {
-            intake: Arc::default(),
+        let door = Door {
+            intake: Intake::default(),
             progress: Arc::clone(&progress),
+            writing: Mutex::default(),
+            // Whoever waits for the disk itself must not hold up others.
+            own_from: AtomicU64::new(if settings.fsync { u64::MAX } else { 0 }),
+        };
+        Ok(Self {
+            door: Arc::new(door),
             payloads: settings.payloads.is_some(),
             folder,
             parts: Mutex::new(Some(Parts { settings, journal, place, runners })),
@@ -106,9 +128,11 @@ impl AuditLog {
         }
         let anchor = (Instant::now(), unix_ms());
         let maker = Maker::new(settings.logged, settings.payloads.clone(), settings.slow, run, anchor);
-        let (intake, progress) = (Arc::clone(&self.intake), Arc::clone(&self.progress));
-        let writing = Writing::new(settings, intake, progress, maker, journal, place);
-        *self.thread.lock().unpoisoned() = Some(Builder::new().name("audit".to_owned()).spawn(|| writing.run())?);
+        let door = Arc::clone(&self.door);
+        let writing = Writing::new(settings, Arc::clone(&door.progress), maker, journal, place);
+        *door.writing.lock().unpoisoned() = Some(writing);
+        let thread = Builder::new().name("audit".to_owned()).spawn(move || door.run())?;
+        *self.thread.lock().unpoisoned() = Some(thread);
         Ok(())
     }
 
@@ -121,25 +145,25 @@ impl AuditLog {
     /// The numbers so far.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
-        self.progress.stats()
+        self.door.progress.stats()
     }
 
     /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take waits in the journal.
     pub fn stop(&self, within: Duration) {
-        self.intake.close();
+        self.door.intake.close();
         if let Some(thread) = self.thread.lock().unpoisoned().take() {
             let _ = thread.join();
         }
-        self.progress.end(Instant::now() + within);
-        self.progress.wait_until_done();
+        self.door.progress.end(Instant::now() + within);
+        self.door.progress.wait_until_done();
     }
 }
 
 impl Drop for AuditLog {
     /// Its threads end; what sinks have not taken waits in the journal.
     fn drop(&mut self) {
-        self.intake.close();
-        self.progress.end(Instant::now());
+        self.door.intake.close();
+        self.door.progress.end(Instant::now());
     }
 }
 
@@ -148,12 +172,16 @@ impl IntentLog for AuditLog {
         if !self.payloads {
             intents.iter_mut().for_each(|intent| intent.message = Bytes::new());
         }
-        let (written, told) = oneshot::channel();
-        if !self.intake.push(Input::Intents(intents, unix_ms(), written)) {
-            let may_leave = self.progress.requires_nothing();
+        let ((written, told), now) = (oneshot::channel(), unix_ms());
+        if !self.door.intake.push(Input::Intents(intents, now, written)) {
+            let may_leave = self.door.progress.requires_nothing();
             return Box::pin(std::future::ready(may_leave));
         }
-        Box::pin(async move { told.await.unwrap_or(false) })
+        let door = Arc::clone(&self.door);
+        Box::pin(async move {
+            door.write_now(now);
+            told.await.unwrap_or(false)
+        })
     }
 }
 
@@ -170,7 +198,43 @@ impl FactSink for AuditLog {
     fn facts(&self, facts: &[Fact]) {
         let wanted = |fact: &&Fact| matches!(fact, Fact::Decision(_) | Fact::Finished(_) | Fact::Refused(_));
         if facts.iter().any(|fact| wanted(&fact)) {
-            self.intake.push_facts(facts.iter().filter(wanted).cloned());
+            self.door.intake.push_facts(facts.iter().filter(wanted).cloned());
+        }
+    }
+}
+
+impl Door {
+    /// What the thread of the log does.
+    fn run(&self) {
+        let mut rest = None;
+        loop {
+            self.intake.wait(rest);
+            let mut writing = self.writing.lock().unpoisoned();
+            let Some(writing) = &mut *writing else { return };
+            let taken = self.intake.take_now();
+            let closed = taken.closed;
+            writing.write(taken);
+            if closed {
+                return;
+            }
+            rest = writing.rest();
+        }
+    }
+
+    /// Writes what waits, if nobody else is writing; otherwise has the thread do it. A disk that is slow is left to the thread for
+    /// a while, since other calls may be waiting for this one.
+    fn write_now(&self, now: u64) {
+        if now >= self.own_from.load(Ordering::Relaxed)
+            && let Ok(mut writing) = self.writing.try_lock()
+            && let Some(writing) = &mut *writing
+        {
+            let began = Instant::now();
+            writing.write(self.intake.take_now());
+            if began.elapsed() > SLOW {
+                self.own_from.store(now + LEFT_TO_THREAD_MS, Ordering::Relaxed);
+            }
+        } else {
+            self.intake.urge();
         }
     }
 }

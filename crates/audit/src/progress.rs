@@ -6,6 +6,9 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
+/// How long records gather for a sink that no call waits for.
+const GATHER: Duration = Duration::from_millis(100);
+
 /// How a sink goes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SinkStats {
@@ -45,20 +48,25 @@ struct State {
     /// The log has ended: sinks may take until then.
     give_up: Option<Instant>,
     done: usize,
+    /// How many sinks sleep until there are records.
+    resting: usize,
 }
 
 /// What all threads of a log share.
 #[derive(Default, Debug)]
 pub struct Progress {
     state: Mutex<State>,
-    changed: Condvar,
+    /// There are records for sinks that rest.
+    records: Condvar,
+    /// The log has ended, or a sink is done with it.
+    ended: Condvar,
 }
 
 impl Progress {
     /// At this record, with these sinks.
     pub fn new(written: u64, sinks: Vec<SinkStats>) -> Self {
         let stats = AuditStats { written, sinks, ..AuditStats::default() };
-        Self { state: Mutex::new(State { stats, ..State::default() }), changed: Condvar::new() }
+        Self { state: Mutex::new(State { stats, ..State::default() }), ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -76,8 +84,11 @@ impl Progress {
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);
         state.waiters.extend(waiters);
         state.resolve();
+        let resting = state.resting;
         drop(state);
-        self.changed.notify_all();
+        if resting > 0 {
+            self.records.notify_all();
+        }
     }
 
     /// The journal cannot be written: so many records are lost. Calls leave without, unless something is required.
@@ -110,12 +121,18 @@ impl Progress {
         state.stats.sinks.iter().map(|sink| sink.acked).min().unwrap_or(state.stats.written)
     }
 
-    /// Waits until there are records from `next` on: up to which, and from which on they are still kept. `None` if the log has
-    /// ended.
-    pub fn more(&self, next: u64) -> Option<(u64, u64)> {
-        let state = self.lock();
-        let state =
-            self.changed.wait_while(state, |state| state.stats.written < next && state.give_up.is_none()).unpoisoned();
+    /// Waits until there are records from `next` on: up to which, and from which on they are still kept. A sink that no call waits
+    /// for lets `enough` of them gather for a moment. `None` if the log has ended.
+    pub fn more(&self, next: u64, enough: u64, hurried: bool) -> Option<(u64, u64)> {
+        let mut state = self.lock();
+        state.resting += 1;
+        let none = |state: &mut State| state.stats.written < next && state.give_up.is_none();
+        let mut state = self.records.wait_while(state, none).unpoisoned();
+        state.resting -= 1;
+        if !hurried {
+            let few = |state: &mut State| state.stats.written < next.saturating_add(enough) && state.give_up.is_none();
+            state = self.ended.wait_timeout_while(state, GATHER, few).unpoisoned().0;
+        }
         (state.stats.written >= next).then_some((state.stats.written, state.keep_from))
     }
 
@@ -150,7 +167,7 @@ impl Progress {
         let state = self.lock();
         let ended = state.give_up.is_some();
         let (state, _) =
-            self.changed.wait_timeout_while(state, length, |state| state.give_up.is_some() == ended).unpoisoned();
+            self.ended.wait_timeout_while(state, length, |state| state.give_up.is_some() == ended).unpoisoned();
         state.give_up.is_none_or(|give_up| Instant::now() < give_up)
     }
 
@@ -161,13 +178,14 @@ impl Progress {
         // Nobody is left to tell them.
         state.waiters.clear();
         drop(state);
-        self.changed.notify_all();
+        self.records.notify_all();
+        self.ended.notify_all();
     }
 
     /// A sink has nothing more to do.
     pub fn done(&self) {
         self.lock().done += 1;
-        self.changed.notify_all();
+        self.ended.notify_all();
     }
 
     /// Waits until every sink is done, or there is no more time.
@@ -177,7 +195,7 @@ impl Progress {
             let Some(left) = state.give_up.and_then(|give_up| give_up.checked_duration_since(Instant::now())) else {
                 return;
             };
-            state = self.changed.wait_timeout(state, left).unpoisoned().0;
+            state = self.ended.wait_timeout(state, left).unpoisoned().0;
         }
     }
 }

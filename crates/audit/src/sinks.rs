@@ -80,7 +80,7 @@ impl Runner {
     pub fn run(mut self) {
         let mut reader = JournalReader::new(&self.folder);
         let mut pause = FIRST_PAUSE;
-        while let Some((upto, keep_from)) = self.progress.more(self.acked + 1) {
+        while let Some((upto, keep_from)) = self.progress.more(self.acked + 1, MAX_BATCH as u64, self.required) {
             match self.step(&mut reader, upto, keep_from) {
                 Ok(()) => pause = FIRST_PAUSE,
                 Err(error) => {

@@ -185,7 +185,7 @@ fn what_had_no_room_is_told_by_a_record() {
     let log = AuditLog::open(settings(folder.path(), &[], 1 << 20), vec![file(folder.path())], "chain").unwrap();
     let ended =
         |_| Fact::SessionEnded { at: Instant::now(), session: SessionKey(1), caller: Caller::anonymous("http") };
-    log.intake.push_facts((0..crate::intake::MAX_WAITING + 5).map(ended));
+    log.door.intake.push_facts((0..crate::intake::MAX_WAITING + 5).map(ended));
     log.begin(AuditRun::new(1, 1)).unwrap();
     while log.stats().lost == 0 {
         std::thread::park_timeout(Duration::from_millis(5));

@@ -1,9 +1,10 @@
-//! The thread that makes records and appends them to the journal.
+//! Makes records and appends them to the journal. Whoever has the lock on it writes everything that waits: a call that is about to
+//! leave, if nobody else is writing, and otherwise the thread of the log, which also writes what no call waits for.
 
 use super::unix_ms;
 use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
-use crate::intake::{Input, Intake, Taken};
+use crate::intake::{Input, Taken};
 use crate::journal::Journal;
 use crate::maker::Maker;
 use crate::progress::Progress;
@@ -16,10 +17,10 @@ use tokio::sync::oneshot;
 /// How long it waits for more before it tries again to tell what was lost.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The state of the thread.
+/// What it takes to write.
+#[derive(Debug)]
 pub struct Writing {
     settings: AuditSettings,
-    intake: Arc<Intake>,
     progress: Arc<Progress>,
     maker: Maker,
     journal: Journal,
@@ -34,37 +35,28 @@ pub struct Writing {
 impl Writing {
     pub fn new(
         settings: AuditSettings,
-        intake: Arc<Intake>,
         progress: Arc<Progress>,
         maker: Maker,
         journal: Journal,
         place: ChainPlace,
     ) -> Self {
         let signed = place.seq;
-        Self { settings, intake, progress, maker, journal, place, signed, unsigned_since: None, untold: 0 }
+        Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0 }
     }
 
-    /// Writes until the intake is closed and empty.
-    pub fn run(mut self) {
-        loop {
-            let Taken { inputs, lost, closed } = self.intake.take(self.wait());
-            self.progress.lose(lost);
-            self.untold += lost;
-            self.write(inputs, closed);
-            if closed {
-                return;
-            }
-        }
-    }
-
-    /// How long it may sleep: for ever, if nothing is left to sign or to tell.
-    fn wait(&self) -> Option<Duration> {
+    /// How long there is nothing to do if nothing comes: for ever, if nothing is left to sign or to tell.
+    pub fn rest(&self) -> Option<Duration> {
         let sign = self.unsigned_since.map(|since| self.settings.head_interval.saturating_sub(since.elapsed()));
         let tell = (self.untold > 0).then_some(RETRY);
         [sign, tell].into_iter().flatten().min()
     }
 
-    fn write(&mut self, inputs: Vec<Input>, closing: bool) {
+    /// Writes what was taken, and a signed head if one is due.
+    pub fn write(&mut self, Taken { inputs, lost, closed: closing }: Taken) {
+        if lost > 0 {
+            self.progress.lose(lost);
+            self.untold += lost;
+        }
         let before = self.place.clone();
         let mut text = String::new();
         if self.untold > 0 {

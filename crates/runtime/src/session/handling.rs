@@ -1,6 +1,7 @@
 //! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their streams and
 //! facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
 
+use super::intending;
 use super::recording::Owed;
 use super::{Session, SessionState};
 use crate::outbox::{Out, Pushed};
@@ -121,7 +122,11 @@ impl Session {
         }
         match (durable, intended) {
             (false, None) => after.drain(..).for_each(|command| self.perform(command)),
-            (false, Some(intended)) => self.perform_once(intended, after),
+            (false, Some(mut intended)) => match intending::at_once(&mut intended) {
+                Some(true) => after.drain(..).for_each(|command| self.perform(command)),
+                Some(false) => self.perform_once(std::future::ready(false), after),
+                None => self.perform_once(intended, after),
+            },
             (true, None) => self.perform_once(self.gateway.written(), after),
             (true, Some(intended)) => {
                 let written = self.gateway.written();

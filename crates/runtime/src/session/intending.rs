@@ -8,6 +8,7 @@ use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::{Call, Command, Context, ExchangeId, Fact, Fault, FaultKind};
 use signalbox_wire::method;
 use std::sync::{Arc, OnceLock};
+use std::task::{self, Poll, Waker};
 
 /// The way from a gateway to the audit log, and the names that calls have there.
 pub(crate) struct AuditDoor {
@@ -22,6 +23,14 @@ impl AuditDoor {
         getrandom::fill(&mut random)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log: OnceLock::new() })
+    }
+}
+
+/// What the log says if it says so at once, which it does where a call writes its intent itself.
+pub(super) fn at_once(intended: &mut Intended) -> Option<bool> {
+    match intended.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
+        Poll::Ready(written) => Some(written),
+        Poll::Pending => None,
     }
 }
 
