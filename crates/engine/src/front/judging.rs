@@ -132,8 +132,7 @@ impl FrontMachine {
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
-        let mut judged =
-            if leads_nowhere { ctx.chain.judge_unknown(&case) } else { ctx.chain.judge(&case, resume) };
+        let mut judged = if leads_nowhere { ctx.chain.judge_unknown(&case) } else { ctx.chain.judge(&case, resume) };
         if !judged.effects.is_empty() && !is_repeated(&case) {
             run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
         }
@@ -357,7 +356,8 @@ impl FrontMachine {
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
             let (exchange, backend) = about;
-            let about = JudgedContext { phase, exchange, backend, can_wait: false, by_task: false, leads_nowhere: false };
+            let about =
+                JudgedContext { phase, exchange, backend, can_wait: false, by_task: false, leads_nowhere: false };
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
