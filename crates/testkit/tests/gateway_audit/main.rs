@@ -225,6 +225,70 @@ async fn must_show_5_a_killed_process_leaves_an_intent_of_every_call_that_left()
     assert!(good, "{said}");
 }
 
+/// The records of the journals of a gateway, as they are on disk now.
+fn journal(data_dir: &Path) -> Vec<Value> {
+    let mut found = Vec::new();
+    for chain in std::fs::read_dir(data_dir.join("audit/journal")).unwrap() {
+        for file in std::fs::read_dir(chain.unwrap().path()).into_iter().flatten() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "jsonl") {
+                let text = std::fs::read_to_string(path).unwrap();
+                // A record that is being written just now has no end yet.
+                found.extend(text.split_inclusive('\n').filter_map(|line| serde_json::from_str(line).ok()));
+            }
+        }
+    }
+    found
+}
+
+/// Kills the process once its journal has the intent of a call, and gives what the next start makes of it.
+async fn killed_after_intent(text: &str, tool: &str, arguments: Value) -> (tempfile::TempDir, Vec<Value>) {
+    let gateway = GatewayProcess::serve(text).await.unwrap();
+    let (client, data_dir) = (session(&gateway).await, gateway.data_dir());
+    let body = call(1, tool, &arguments).to_string();
+    let waiting = tokio::spawn(async move { client.post(&body).await });
+    let there = async || of_phase(&journal(&data_dir), "intent").next().is_some().then_some(());
+    eventually("the intent is on disk", there).await.unwrap();
+    let folder = gateway.stop().await.unwrap();
+    assert!(waiting.await.unwrap().is_err(), "nobody was left to answer");
+    let text = text.lines().filter(|line| !line.contains("remote") && !line.contains("required"));
+    let gateway = GatewayProcess::serve_in(folder, &text.collect::<Vec<_>>().join("\n")).await.unwrap();
+    let counted = ask(&session(&gateway).await, "count", json!({})).await.unwrap();
+    assert_eq!(counted, "1");
+    let folder = gateway.terminate().await.unwrap();
+    let (good, said) = audit(folder.path(), &["verify"]);
+    assert!(good, "{said}");
+    let all = records(&log_of(folder.path()));
+    (folder, all)
+}
+
+/// Must show 5, step by step: killed between intent and call, and between call and answer, there is an intent without an outcome, and
+/// the chain goes on after it; killed between answer and outcome, there is at least the intent.
+#[tokio::test(flavor = "multi_thread")]
+async fn must_show_5_killed_between_two_steps_a_call_has_an_intent_and_no_outcome() {
+    // A sink that is required and hangs: the intent is on disk, and the call has not left.
+    let hanging = format!("remote_sink = true\nremote_endpoint = {:?}", Receiver::hanging().await);
+    let (_folder, before) = killed_after_intent(&config("required = [\"remote\"]", &hanging), "count", json!({})).await;
+    // The backend works on it.
+    let (_folder, during) = killed_after_intent(&config("", ""), "slow", json!({"ms": 600_000})).await;
+    for (all, tool) in [(before, "count"), (during, "slow")] {
+        let of_first: Vec<&Value> = all.iter().filter(|record| record["details"]["tool"] == tool).collect();
+        let first = of_first.first().unwrap();
+        assert_eq!(first["details"]["phase"], "intent", "{all:#?}");
+        let outcomes = of_phase(&all, "outcome").filter(|outcome| outcome["correlation_id"] == first["correlation_id"]);
+        assert_eq!(outcomes.count(), 0, "{all:#?}");
+        assert_eq!(of_phase(&all, "outcome").count(), 1, "the call after the restart has one: {all:#?}");
+    }
+    // The client has its answer; the outcome may not be written yet.
+    let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(ask(&client, "greet", json!({"name": "Ada"})).await.unwrap(), "Hello, Ada!");
+    let folder = gateway.stop().await.unwrap();
+    let left = journal(&folder.path().join("data"));
+    assert_eq!(of_phase(&left, "intent").count(), 1, "{left:#?}");
+    assert!(of_phase(&left, "outcome").count() <= 1, "{left:#?}");
+}
+
 /// How often something is done: little in the suite, much in `script/prove`.
 fn rounds(usual: u64) -> u64 {
     std::env::var("MCP_TEST_AUDIT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
