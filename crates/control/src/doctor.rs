@@ -3,6 +3,7 @@
 //! Each file of this folder looks at one thing and gives [`Finding`]s; this one decides what is looked at, and in which order.
 
 mod address;
+mod auditing;
 mod backends;
 pub mod certificate;
 mod clock;

@@ -3,6 +3,7 @@
 //! The telling side is this file, [`traffic`], [`transparent`] and [`limits`]; the showing side is [`view`], [`columns`],
 //! [`trouble`] and [`show`].
 
+mod audited;
 pub mod columns;
 mod limits;
 pub mod rates;
@@ -12,6 +13,7 @@ mod transparent;
 pub mod trouble;
 pub mod view;
 
+pub use audited::{AuditStatus, SinkStatus};
 use limits::{Bounds, ShownLimit};
 use serde::Serialize;
 use signalbox_assembly::name_check;
@@ -94,6 +96,8 @@ struct Whole<'a> {
     rules: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     recording: Option<TapeStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<BaselineStatus>,
 }
@@ -220,6 +224,7 @@ impl Overview {
             held: reloader.gateway().holds.list().len(),
             rules: reloader.app().rules.set().len(),
             recording: reloader.app().recording.as_deref().map(TapeStatus::of),
+            audit: reloader.app().audit.as_ref().map(|audit| AuditStatus::of(audit.stats())),
             baseline: reloader.app().baseline.as_deref().map(BaselineStatus::of),
         };
         serde_json::to_string(&whole)

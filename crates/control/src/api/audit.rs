@@ -1,6 +1,7 @@
 //! `/api/v1/audit`: the records of the audit log, for those who may read them.
 
 use super::{Served, bad, ok};
+use crate::status::AuditStatus;
 use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
@@ -79,25 +80,11 @@ pub(super) async fn status(served: Arc<Served>, request: RoutedRequest) -> Answe
     let Some(audit) = &served.app().audit else {
         return Ok(ok(&json!({"enabled": false, "sinks": []})));
     };
-    let stats = audit.stats();
-    let sinks: Vec<Value> = stats
-        .sinks
-        .iter()
-        .map(|sink| {
-            json!({
-                "name": sink.name,
-                "required": sink.required,
-                "taken": sink.acked,
-                "waiting": stats.written.saturating_sub(sink.acked),
-                "failing": sink.failing,
-                "failed": sink.failed,
-                "skipped": sink.skipped,
-            })
-        })
-        .collect();
-    Ok(ok(
-        &json!({"enabled": true, "written": stats.written, "lost": stats.lost, "failing": stats.failing, "sinks": sinks}),
-    ))
+    let status = AuditStatus::of(audit.stats());
+    let mut told =
+        serde_json::to_value(&status).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error))?;
+    told["enabled"] = true.into();
+    Ok(ok(&told))
 }
 
 fn query(request: &RoutedRequest) -> Result<AuditQuery, Problem> {

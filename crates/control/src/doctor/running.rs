@@ -1,7 +1,7 @@
 //! The processes that run with this data folder, as their control sockets tell.
 
 use super::finding::Finding;
-use super::recording;
+use super::{auditing, recording};
 use crate::api::routes;
 use crate::control_socket;
 use serde_json::Value;
@@ -29,6 +29,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));
                 findings.extend(recording::told(&status));
+                findings.extend(auditing::told(&status));
                 running.push(status);
             }
             Ok(Err(error)) => findings.push(mute(socket, &format!("its answer is not JSON ({error})"))),

@@ -55,6 +55,9 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     if let Some(recording) = &process.recording {
         lines.push(("recording", recorded(recording)));
     }
+    if let Some(audit) = &process.audit {
+        lines.push(("audit", audit.line()));
+    }
     if let Some(baseline) = &process.baseline {
         lines.push(("baseline", compared(baseline)));
     }

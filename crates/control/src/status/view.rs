@@ -3,6 +3,7 @@
 //! Everything may be missing, since the process may be of another version. What has no field of its own here lands in `rest`
 //! and is shown under its name, so that nothing a process tells is hidden.
 
+use super::AuditStatus;
 use super::trouble::{AddressView, BreakerView, HealthView};
 use serde::Deserialize;
 use serde_json::Value;
@@ -70,6 +71,8 @@ pub struct ProcessView {
     pub rules: u64,
     /// How recording goes, where it does.
     pub recording: Option<RecordingView>,
+    /// How the audit log goes, where there is one.
+    pub audit: Option<AuditStatus>,
     /// How calls compare with a recorded tape, where they are compared.
     pub baseline: Option<BaselineView>,
     /// What passes.
