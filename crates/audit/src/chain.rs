@@ -1,8 +1,9 @@
 //! The chain of hashes over the records of one log, which continues over restarts.
 
 use crate::event::AuditEvent;
-use signalbox_seal::{ChainHash, hex, sha256};
+use signalbox_seal::{ChainHash, sha256, sha256_of};
 use signalbox_tape::seal::join;
+use signalbox_wire::hex::push_hex;
 use std::fmt::Write as _;
 
 /// Stands first in what is hashed for a record, and for the start of a chain.
@@ -37,7 +38,11 @@ impl ChainPlace {
         let _ = write!(out, "{{\"chain\":\"{}\",\"seq\":{},", self.chain, self.seq);
         event.write(out);
         let hash = next(&self.hash, &out.as_bytes()[from..]);
-        let _ = writeln!(out, "{SEALED}{}\",\"hash\":\"{}\"}}", hex(&self.hash), hex(&hash));
+        out.push_str(SEALED);
+        push_hex(out, &self.hash);
+        out.push_str("\",\"hash\":\"");
+        push_hex(out, &hash);
+        out.push_str("\"}\n");
         self.hash = hash;
     }
 }
@@ -45,5 +50,5 @@ impl ChainPlace {
 /// The hash of the chain after a record with this text, of which only what comes before `prev` is covered.
 #[must_use]
 pub fn next(before: &ChainHash, text: &[u8]) -> ChainHash {
-    join(before, &sha256(&[RECORD, text].concat()))
+    join(before, &sha256_of([RECORD, text]))
 }

@@ -1,6 +1,8 @@
 //! One thing that is written down.
 
 use signalbox_wire::{json, timestamp};
+use std::fmt::Write as _;
+use std::sync::Arc;
 
 /// What kind of thing it is.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -116,7 +118,7 @@ pub struct AuditEvent {
     /// Which part of the gateway tells of it.
     pub source: &'static str,
     /// Who caused it, as a JSON object.
-    pub user_context: String,
+    pub user_context: Arc<str>,
     /// More about it, as a JSON object.
     pub details: String,
     /// How much harm it may mean.
@@ -129,7 +131,7 @@ impl AuditEvent {
     /// An event of the log itself.
     #[must_use]
     pub fn own(timestamp: u64, event_type: EventType, details: String, risk_level: RiskLevel) -> Self {
-        let (user_context, correlation_id) = ("{}".to_owned(), None);
+        let (user_context, correlation_id) = ("{}".into(), None);
         Self { timestamp, event_type, source: AUDIT, user_context, details, risk_level, correlation_id }
     }
 
@@ -149,7 +151,7 @@ impl AuditEvent {
         out.push_str(self.risk_level.word());
         out.push_str("\",\"correlation_id\":");
         match &self.correlation_id {
-            Some(id) => out.push_str(&json::quote(id)),
+            Some(id) => json::push_quoted(out, id),
             None => out.push_str("null"),
         }
     }
@@ -161,23 +163,30 @@ pub(crate) struct Object(String);
 
 impl Object {
     pub fn new() -> Self {
-        Self(String::from("{"))
+        let mut text = String::with_capacity(512);
+        text.push('{');
+        Self(text)
     }
 
-    /// A member whose value is JSON already.
-    pub fn raw(&mut self, name: &str, value: &str) {
+    fn name(&mut self, name: &str) {
         if self.0.len() > 1 {
             self.0.push(',');
         }
         self.0.push('"');
         self.0.push_str(name);
         self.0.push_str("\":");
+    }
+
+    /// A member whose value is JSON already.
+    pub fn raw(&mut self, name: &str, value: &str) {
+        self.name(name);
         self.0.push_str(value);
     }
 
     /// A member that is a text.
     pub fn text(&mut self, name: &str, value: &str) {
-        self.raw(name, &json::quote(value));
+        self.name(name);
+        json::push_quoted(&mut self.0, value);
     }
 
     /// A member that is a text, if there is one.
@@ -189,7 +198,21 @@ impl Object {
 
     /// A member that is a number.
     pub fn number(&mut self, name: &str, value: u64) {
-        self.raw(name, &value.to_string());
+        self.name(name);
+        let _ = write!(self.0, "{value}");
+    }
+
+    /// A member that is an array of JSON values.
+    pub fn array(&mut self, name: &str, values: impl IntoIterator<Item = impl FnOnce(&mut String)>) {
+        self.name(name);
+        self.0.push('[');
+        for (at, value) in values.into_iter().enumerate() {
+            if at > 0 {
+                self.0.push(',');
+            }
+            value(&mut self.0);
+        }
+        self.0.push(']');
     }
 
     pub fn finish(mut self) -> String {

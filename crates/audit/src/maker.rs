@@ -13,6 +13,7 @@ use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, ExchangeId, Fact};
 use signalbox_tape::redact::Redactor;
 use signalbox_wire::{json, method};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most exchanges of which it is remembered what was decided while they are in flight.
@@ -53,6 +54,8 @@ struct Open {
     intended: bool,
     risk: Option<RiskLevel>,
     tool: Option<Box<str>>,
+    /// Who intended it, and how that is written.
+    user: Option<(Caller, Arc<str>)>,
     decided: Decided,
 }
 
@@ -80,15 +83,17 @@ impl Maker {
         details.text("decision", "allow");
         decided.write(&mut details);
         self.arguments(intent, &mut details);
+        let user_context = user_context(&intent.caller, Some(intent.session.0));
         if !intent.is_copy && (self.open.len() < MAX_OPEN || self.open.contains_key(&intent.exchange)) {
             let open = self.open.entry(intent.exchange).or_default();
             (open.intended, open.risk, open.tool) = (true, Some(risk), intent.subject.clone());
+            open.user = Some((intent.caller.clone(), Arc::clone(&user_context)));
         }
         AuditEvent {
             timestamp: at,
             event_type: kind(&intent.method),
             source: PROTOCOL,
-            user_context: user_context(&intent.caller, Some(intent.session.0)),
+            user_context,
             details: details.finish(),
             risk_level: risk,
             correlation_id: Some(self.run.id(intent.exchange)),
@@ -139,11 +144,15 @@ impl Maker {
             Outcome::Fault(reason) => Some(reason),
             _ => None,
         };
+        let user_context = match &open.user {
+            Some((caller, written)) if *caller == finished.caller => Arc::clone(written),
+            _ => user_context(&finished.caller, Some(finished.session.0)),
+        };
         let event = |event_type, source, details, risk_level| AuditEvent {
             timestamp: self.unix_ms(finished.at),
             event_type,
             source,
-            user_context: user_context(&finished.caller, Some(finished.session.0)),
+            user_context: Arc::clone(&user_context),
             details,
             risk_level,
             correlation_id: Some(self.run.id(finished.exchange)),
@@ -246,32 +255,35 @@ fn kind(name: &str) -> EventType {
 
 /// What a call is about.
 fn about(details: &mut Object, method: &str, tool: Option<&str>, backend: Option<&str>) {
-    details.text("method", &shortened(method));
+    details.text("method", shortened(method));
     if let Some(tool) = tool {
-        details.text("tool", &shortened(tool));
+        details.text("tool", shortened(tool));
     }
     details.maybe("backend", backend);
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_TEXT).collect()
+fn shortened(text: &str) -> &str {
+    match text.char_indices().nth(MAX_TEXT).filter(|_| text.len() > MAX_TEXT) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    }
 }
 
 /// Who calls (G-25).
-fn user_context(caller: &Caller, session: Option<u64>) -> String {
+fn user_context(caller: &Caller, session: Option<u64>) -> Arc<str> {
     let identity = caller.identity();
     let mut context = Object::new();
     context.text("principal", identity.principal.as_str());
     context.text("trust_level", identity.trust().word());
-    let roles = identity.standing.iter().flat_map(|standing| &standing.roles).map(|role| json::quote(role));
-    context.raw("roles", &format!("[{}]", roles.collect::<Vec<_>>().join(",")));
+    let roles = identity.standing.iter().flat_map(|standing| &standing.roles);
+    context.array("roles", roles.map(|role| move |out: &mut String| json::push_quoted(out, role)));
     context.text("proof", identity.proof.word());
     context.maybe("address", identity.address.map(|address| address.to_string()).as_deref());
     context.text("transport", identity.transport);
     if let Some(session) = session {
         context.number("session", session);
     }
-    context.finish()
+    context.finish().into()
 }
 
 fn millis(time: Duration) -> u64 {

@@ -12,8 +12,14 @@ pub fn hex(bytes: &[u8]) -> String {
 
 /// Appends bytes as lower-case hexadecimal digits.
 pub fn push_hex(text: &mut String, bytes: &[u8]) {
-    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    text.extend(bytes.iter().flat_map(digits).map(char::from));
+    for part in bytes.chunks(32) {
+        let mut digits = [[0; 2]; 32];
+        for (pair, byte) in digits.iter_mut().zip(part) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        // Digits are always text.
+        text.push_str(str::from_utf8(digits[..part.len()].as_flattened()).unwrap_or_default());
+    }
 }
 
 /// The bytes of hexadecimal digits of either case; `None` if the text is anything else.

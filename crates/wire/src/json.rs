@@ -284,6 +284,16 @@ pub fn quote(text: &str) -> String {
 }
 
 /// Appends `text` to `out` as a JSON string token, quotes included.
+pub fn push_quoted(out: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+        return out.push_str(&quote(text));
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+/// Appends `text` to `out` as a JSON string token, quotes included.
 pub fn write_quoted(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');

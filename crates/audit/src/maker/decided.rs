@@ -3,7 +3,6 @@
 use crate::event::Object;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
-use signalbox_wire::json;
 use std::sync::Arc;
 
 /// Most decisions of one exchange that are written down.
@@ -65,16 +64,18 @@ impl Decided {
             return;
         }
         let each = self.rulings.iter().map(|(by, ruling)| {
-            let mut one = Object::new();
-            one.text("by", by);
-            one.maybe("rule", ruling.rule.as_deref());
-            one.text("verdict", ruling.verdict);
-            if !ruling.detail.is_empty() {
-                one.raw("detail", &json::quote(&shortened(&ruling.detail)));
+            move |out: &mut String| {
+                let mut one = Object::new();
+                one.text("by", by);
+                one.maybe("rule", ruling.rule.as_deref());
+                one.text("verdict", ruling.verdict);
+                if !ruling.detail.is_empty() {
+                    one.text("detail", &shortened(&ruling.detail));
+                }
+                out.push_str(&one.finish());
             }
-            one.finish()
         });
-        details.raw("decisions", &format!("[{}]", each.collect::<Vec<_>>().join(",")));
+        details.array("decisions", each);
         if self.more > 0 {
             details.number("decisions_left_out", self.more);
         }
