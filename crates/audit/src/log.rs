@@ -16,12 +16,14 @@ use signalbox_engine::{Fact, FactSink};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use writing::Writing;
 
+/// How often a call looks whether it can write itself.
+const TRIES: usize = 40;
 /// A write that takes longer than this shows a disk that is slow,
 const SLOW: Duration = Duration::from_millis(20);
 /// for which calls do not write themselves for so long.
@@ -221,11 +223,22 @@ impl Door {
         }
     }
 
+    /// The writer, if it is free or will be at once: one write takes some microseconds, less than it takes to wake a thread.
+    fn soon(&self) -> Option<MutexGuard<'_, Option<Writing>>> {
+        for _ in 0..TRIES {
+            if let Ok(writing) = self.writing.try_lock() {
+                return Some(writing);
+            }
+            (0..4).for_each(|_| std::hint::spin_loop());
+        }
+        None
+    }
+
     /// Writes what waits, if nobody else is writing; otherwise has the thread do it. A disk that is slow is left to the thread for
     /// a while, since other calls may be waiting for this one.
     fn write_now(&self, now: u64) {
         if now >= self.own_from.load(Ordering::Relaxed)
-            && let Ok(mut writing) = self.writing.try_lock()
+            && let Some(mut writing) = self.soon()
             && let Some(writing) = &mut *writing
         {
             let began = Instant::now();
