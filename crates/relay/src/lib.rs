@@ -1,0 +1,25 @@
+//! The relay: tools that live in a web page are called by agents.
+//!
+//! A page (a *worker*) opens a session and gets a *code*. Whoever has the code calls the page's tools: clients of old by five REST
+//! routes and an event stream, MCP clients at an MCP endpoint of its own. Both work on the same sessions.
+//!
+//! ```text
+//!  REST client ─► routes ─► Gateway ─┐                        ┌─► worker stream, long poll ─► page
+//!                                    ├─► link ─► RelayStore ──┤                                │
+//!  MCP client ─► /api/mcp ─► Gateway ┘      ▲                 └── POST /api/response ◄─────────┘
+//!                                           └──────── answered, exactly once
+//! ```
+//!
+//! What several gateways have to agree on (sessions, requests, answers, which worker is active) goes through a
+//! [`store::RelayStore`]; everything else is of one process.
+
+pub mod code;
+pub mod random;
+pub mod session;
+pub mod store;
+pub mod tool_request;
+
+pub use code::Code;
+pub use session::SessionRecord;
+pub use store::{RelayEvent, RelayStore, StoreError};
+pub use tool_request::{ToolAnswer, ToolRequest, WorkerError};
