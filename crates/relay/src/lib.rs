@@ -1,0 +1,44 @@
+//! The relay: tools that live in a web page are called by agents.
+//!
+//! A page (a *worker*) opens a session and gets a *code*. Whoever has the code calls the page's tools: clients of old by five REST
+//! routes and an event stream, MCP clients at an MCP endpoint of its own. Both work on the same sessions.
+//!
+//! ```text
+//!  REST client ─► routes ─► Gateway ─┐                        ┌─► worker stream, long poll ─► page
+//!                                    ├─► link ─► RelayStore ──┤                                │
+//!  MCP client ─► /api/mcp ─► Gateway ┘      ▲                 └── POST /api/response ◄─────────┘
+//!                                           └──────── answered, exactly once
+//! ```
+//!
+//! What several gateways have to agree on (sessions, requests, answers, which worker is active) goes through a
+//! [`store::RelayStore`]; everything else is of one process.
+
+pub mod assets;
+pub mod buckets;
+pub mod call;
+pub mod code;
+pub mod counts;
+pub mod entry;
+pub mod link;
+pub mod mcp_result;
+pub mod random;
+pub mod refusal;
+pub mod relay;
+pub mod routes;
+pub mod session;
+pub mod settings;
+pub mod store;
+pub mod stream_roles;
+pub mod tool_request;
+pub mod tools;
+pub mod when;
+pub mod worker;
+
+pub use code::Code;
+pub use entry::RelayEntry;
+pub use link::RelayConnector;
+pub use relay::{BACKEND, Relay, TRANSPORT};
+pub use session::SessionRecord;
+pub use settings::{ListedTools, Phase, RelayLimits, RelaySettings};
+pub use store::{RelayEvent, RelayStore, StoreError};
+pub use tool_request::{ToolAnswer, ToolRequest, WorkerError};

@@ -1,0 +1,161 @@
+//! One suite for every store: [`check_store`] is run over each of them.
+
+use super::memory::MemoryStore;
+use super::*;
+use crate::session::NewSession;
+use crate::tool_request::WorkerError;
+
+fn session(now: u64, ttl: u64) -> SessionRecord {
+    let NewSession { record, .. } = SessionRecord::new(None, now, ttl).unwrap();
+    record
+}
+
+fn request(id: &str, deadline: u64) -> ToolRequest {
+    let arguments = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
+    let (id, tool) = (id.into(), "t".into());
+    ToolRequest { id, tool, arguments, at: 0, deadline, idempotent: false, sent_to: None }
+}
+
+fn result(text: &str) -> ToolAnswer {
+    ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap())
+}
+
+fn ids(requests: &[ToolRequest]) -> Vec<&str> {
+    requests.iter().map(|request| &*request.id).collect()
+}
+
+/// What every store does. `now` is its time in milliseconds since 1970; a session of it may live for `ttl`.
+pub async fn check_store(store: &dyn RelayStore, now: u64, ttl: u64) {
+    mappings(store, now, ttl).await;
+    requests(store, now, ttl).await;
+    results(store, now, ttl).await;
+    lead(store, now, ttl).await;
+}
+
+/// C-11: both mappings are made together or not at all, and end together.
+async fn mappings(store: &dyn RelayStore, now: u64, ttl: u64) {
+    let first = session(now, ttl);
+    assert_eq!(store.create(first.clone(), 100, now).await, Ok(Created::Both));
+    assert_eq!(store.by_code(&first.code, now).await, Ok(Some(first.clone())));
+    assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(Some(first.clone())));
+    let same_code = SessionRecord { code: first.code.clone(), ..session(now, ttl) };
+    assert_eq!(store.create(same_code.clone(), 100, now).await, Ok(Created::Taken));
+    assert_eq!(store.by_mcp(&same_code.mcp_id, now).await, Ok(None), "neither was made");
+    let same_id = SessionRecord { mcp_id: first.mcp_id.clone(), ..session(now, ttl) };
+    assert_eq!(store.create(same_id.clone(), 100, now).await, Ok(Created::Taken));
+    assert_eq!(store.by_code(&same_id.code, now).await, Ok(None), "neither was made");
+    let second = session(now, ttl);
+    assert_eq!(store.create(second.clone(), 100, now).await, Ok(Created::Both));
+    assert_eq!(store.bind("not-minted-here", &second.code, now).await, Ok(false), "C-12 without fixation");
+    assert_eq!(store.bind(&first.mcp_id, &second.code, now).await, Ok(true));
+    assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(Some(second.clone())));
+    let later = now + ttl - 1;
+    assert_eq!(store.touch(&second.code, now + 2 * ttl, later).await, Ok(true));
+    assert_eq!(store.by_code(&second.code, later).await.unwrap().unwrap().until, now + 2 * ttl);
+    assert_eq!(store.set_tokened(&second.code, now).await, Ok(true));
+    assert_eq!(store.set_tools(&second.code, "[]", now).await, Ok(true));
+    let read = store.by_code(&second.code, now).await.unwrap().unwrap();
+    assert!(read.tokened && read.tools.as_deref() == Some("[]"));
+    assert_eq!(store.remove(&second.code).await, Ok(true));
+    assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(None), "what is bound to it ends with it");
+}
+
+async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
+    let session = session(now, ttl);
+    let code = &session.code;
+    store.create(session.clone(), 100, now).await.unwrap();
+    let mut events = store.subscribe(code).await.unwrap();
+    for id in ["1", "2"] {
+        assert_eq!(store.push(code, request(id, now + 1_000), 2, now).await, Ok(Pushed::Queued));
+        assert!(matches!(events.recv().await, Some(RelayEvent::Requested { id: told }) if *told == *id));
+    }
+    assert_eq!(store.push(code, request("3", now + 1_000), 2, now).await, Ok(Pushed::Full));
+    assert_eq!(store.mark_sent(code, "1", "journal", now).await, Ok(true));
+    assert_eq!(store.mark_sent(code, "1", "other", now).await, Ok(true));
+    let waiting = store.unanswered(code, now).await.unwrap();
+    assert_eq!((ids(&waiting), waiting[0].sent_to.as_deref()), (vec!["1", "2"], Some("journal")));
+    assert_eq!(store.answer(code, "2", result("null"), now).await, Ok(Answered::Taken));
+    let told = events.recv().await;
+    let Some(RelayEvent::Answered { id, answer }) = told else { panic!("{told:?}") };
+    assert!(*id == *"2" && matches!(&*answer, ToolAnswer::Result(result) if result.get() == "null"));
+    let late = ToolAnswer::Error(WorkerError::outcome_unknown());
+    assert_eq!(store.answer(code, "2", late.clone(), now).await, Ok(Answered::Duplicate));
+    assert_eq!(store.answer(code, "foreign", late.clone(), now).await, Ok(Answered::Unknown));
+    assert_eq!(store.withdraw(code, "1", "gone", now).await, Ok(true));
+    assert!(matches!(events.recv().await, Some(RelayEvent::Cancelled { id, .. }) if *id == *"1"));
+    assert_eq!(store.answer(code, "1", late.clone(), now).await, Ok(Answered::Unknown));
+    assert_eq!(store.push(code, request("4", now + 10), 2, now).await, Ok(Pushed::Queued));
+    assert!(store.unanswered(code, now + 10).await.unwrap().is_empty(), "nobody waits for it any more");
+    assert_eq!(store.answer(code, "4", late, now + 10).await, Ok(Answered::Unknown));
+}
+
+async fn results(store: &dyn RelayStore, now: u64, ttl: u64) {
+    let session = session(now, ttl);
+    let code = &session.code;
+    store.create(session.clone(), 100, now).await.unwrap();
+    for text in ["a", "b", "c"] {
+        assert_eq!(store.push_result(code, text.into(), 2, now).await, Ok(true));
+    }
+    let read = async |after| {
+        let results = store.results(code, after, now).await.unwrap();
+        results.iter().map(|result| (result.number, result.data.to_string())).collect::<Vec<_>>()
+    };
+    assert_eq!(read(None).await, [(2, "b".to_owned()), (3, "c".to_owned())], "the oldest gave way");
+    store.delivered(code, 2, now).await.unwrap();
+    assert_eq!(read(None).await, [(3, "c".to_owned())], "a stream that comes later has the rest");
+    assert_eq!(read(Some(1)).await.len(), 2, "one that was there has them all");
+}
+
+async fn lead(store: &dyn RelayStore, now: u64, ttl: u64) {
+    let session = session(now, ttl);
+    let code = &session.code;
+    store.create(session.clone(), 100, now).await.unwrap();
+    let mut events = store.subscribe(code).await.unwrap();
+    assert_eq!(store.take_lead(code, "page", "s1", now + 500, now).await, Ok(true));
+    assert!(matches!(events.recv().await, Some(RelayEvent::LeadChanged)));
+    assert_eq!(store.take_lead(code, "other", "s2", now + 500, now).await, Ok(false));
+    assert_eq!(store.take_lead(code, "page", "s3", now + 500, now).await, Ok(true), "the same page is back");
+    store.yield_lead(code, "s1", now).await.unwrap();
+    assert_eq!(store.has_lead(code, now).await, Ok(true), "its lost stream gives up nothing");
+    store.yield_lead(code, "s3", now).await.unwrap();
+    assert_eq!(store.has_lead(code, now).await, Ok(false));
+    assert_eq!(store.take_lead(code, "other", "s2", now + 500, now).await, Ok(true));
+}
+
+#[tokio::test]
+async fn c_11_sessions_in_memory() {
+    check_store(&MemoryStore::default(), 1_000, 10_000).await;
+}
+
+#[tokio::test]
+async fn c_22_a_session_ends_after_its_time_and_its_subscribers_hear_of_it() {
+    let store = MemoryStore::default();
+    let record = session(0, 100);
+    store.create(record.clone(), 1, 0).await.unwrap();
+    assert_eq!(store.create(session(0, 100), 1, 0).await, Ok(Created::Full));
+    let mut events = store.subscribe(&record.code).await.unwrap();
+    store.touch(&record.code, 150, 99).await.unwrap();
+    assert!(store.by_mcp(&record.mcp_id, 149).await.unwrap().is_some());
+    assert_eq!(store.by_mcp(&record.mcp_id, 150).await, Ok(None));
+    assert_eq!(store.touch(&record.code, 1_000, 150).await, Ok(false));
+    store.sweep(150).await.unwrap();
+    assert!(matches!(events.recv().await, Some(RelayEvent::Ended)));
+    assert!(events.recv().await.is_none());
+    assert_eq!(store.counts(), (0, 0));
+}
+
+#[tokio::test]
+async fn who_does_not_keep_up_is_let_go() {
+    let store = MemoryStore::default();
+    let record = session(0, 100);
+    store.create(record.clone(), 1, 0).await.unwrap();
+    let mut events = store.subscribe(&record.code).await.unwrap();
+    for _ in 0..EVENT_QUEUE + 10 {
+        store.publish(&record.code, RelayEvent::ToolsChanged).await.unwrap();
+    }
+    let mut came = 0;
+    while events.recv().await.is_some() {
+        came += 1;
+    }
+    assert_eq!(came, EVENT_QUEUE);
+}
