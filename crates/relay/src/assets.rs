@@ -20,7 +20,22 @@ macro_rules! assets {
 }
 
 /// All files.
-pub const ASSETS: &[Asset] = assets!["migrate/index.html", "tools-document.json", "tools-later.json"];
+pub const ASSETS: &[Asset] = assets![
+    "codap/LICENSES.txt",
+    "codap/codap.css",
+    "codap/codap.js",
+    "codap/index.html",
+    "demo/LICENSES.txt",
+    "demo/demo.css",
+    "demo/demo.js",
+    "demo/icon.svg",
+    "demo/index.html",
+    "migrate/index.html",
+    "tools-document.json",
+    "tools-later.json",
+    "worker.d.ts",
+    "worker.js",
+];
 
 impl Asset {
     /// The type of its content, by its name.

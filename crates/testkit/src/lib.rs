@@ -19,6 +19,7 @@
 //! - [`protected_server`]: an MCP server that wants a credential, with its authorization server.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
+pub mod browser;
 pub mod chaos;
 pub mod clients;
 pub mod conformance;

@@ -1,0 +1,20 @@
+//! The CODAP plugin of the relay in a real browser.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail wherever it wants, and says what it skipped"
+)]
+
+use serde_json::json;
+use signalbox_testkit::clients::run;
+
+/// Issue 19, must show 2: every tool produces the request that CODAP documents, in the frame of a page that speaks CODAP's protocol.
+#[tokio::test]
+async fn issue_19_2_every_tool_asks_codap_what_codap_documents() {
+    let Some(said) = run(&["relay-codap"]).await.unwrap() else {
+        println!("SKIP the CODAP plugin in a browser: run script/install-test-deps");
+        return;
+    };
+    assert_eq!(said["tools"], json!(67), "{said}");
+}

@@ -1,0 +1,51 @@
+// What is checked in is what the sources build.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
+import { relay, root } from "./packages.mjs";
+
+const assets = join(root, "crates/relay/assets");
+const files = (folder) => readdirSync(folder, { recursive: true }).map(String).filter((name) => statSync(join(folder, name)).isFile()).sort();
+
+test("the files that the gateway serves are those that the sources build, twice the same", () => {
+  const folders = [1, 2].map(() => mkdtempSync(join(tmpdir(), "relay-build-")));
+  try {
+    for (const folder of folders) execFileSync(process.execPath, [join(relay, "build.mjs"), "--out", folder]);
+    const [once, twice] = folders;
+    const built = files(once);
+    assert.ok(built.includes("worker.js") && built.includes("worker.d.ts") && built.includes("demo/demo.js"), built.join());
+    assert.deepEqual(files(twice), built);
+    for (const name of built) {
+      const text = readFileSync(join(once, name), "utf8");
+      assert.ok(text === readFileSync(join(twice, name), "utf8"), `${name} is built differently each time`);
+      assert.ok(text === readFileSync(join(assets, name), "utf8"), `${name} is not what the sources build: run node web/relay/build.mjs`);
+      assert.ok(!text.includes(root) && !text.includes(tmpdir()) && !/\.\.\/[^"\n]*node_modules/.test(text), `${name} tells where it was built`);
+    }
+    for (const page of ["demo", "codap"].filter((page) => built.some((name) => name.startsWith(`${page}/`)))) {
+      const extra = files(join(assets, page)).filter((name) => !built.includes(`${page}/${name}`));
+      assert.deepEqual(extra, [], `nothing builds these files of ${page}`);
+    }
+  } finally {
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test("pages hold to the policy of the gateway: no script and no style in the markup", () => {
+  for (const name of files(assets).filter((name) => name.endsWith(".html"))) {
+    const text = readFileSync(join(assets, name), "utf8");
+    assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:/i, name);
+    assert.doesNotMatch(text, /(src|href)="(https?:)?\/\//, `${name} asks others for files`);
+  }
+});
+
+test("the worker library is small and needs nothing", () => {
+  const text = readFileSync(join(assets, "worker.js"), "utf8");
+  assert.doesNotMatch(text, /^import /m);
+  assert.doesNotMatch(text, /EventSource/);
+  const size = gzipSync(text, { level: 9 }).length;
+  assert.ok(size < 12_000, `${size} bytes`);
+});
