@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::scene::{eventually, files_holding};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A relay without limits per minute that tests would run into.
 pub const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
@@ -25,6 +26,7 @@ pub async fn gateway(config: &str) -> GatewayProcess {
 /// A client of the document's kind, at the relay's endpoint.
 pub struct Agent {
     pub client: HttpClient,
+    calls: AtomicU64,
 }
 
 impl Agent {
@@ -34,7 +36,8 @@ impl Agent {
         let answer = initialize(&client, version).await;
         let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let client = client.with("mcp-session-id", &id);
-        Self { client: if version == "2024-11-05" { client } else { client.with("mcp-protocol-version", version) } }
+        let client = if version == "2024-11-05" { client } else { client.with("mcp-protocol-version", version) };
+        Self { client, calls: AtomicU64::new(100) }
     }
 
     pub async fn post(&self, message: &Value) -> HttpAnswer {
@@ -43,7 +46,8 @@ impl Agent {
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        self.post(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params})).await.message().unwrap()
+        let id = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await.message().unwrap()
     }
 
     /// Binds it to the page.
@@ -143,7 +147,7 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
         }
         agent.connect(&page).await;
         let answer = agent.call("createDataContext", arguments.clone()).await;
-        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": echo}]}}));
+        assert_eq!(answer["result"], json!({"content": [{"type": "text", "text": echo}]}));
     }
 
     // MCP without sessions: the code is a handle.
@@ -207,8 +211,9 @@ async fn a_page_brings_tools_of_its_own() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let listed = names(&agent.post(&list).await.message().unwrap());
     let tools = json!({"tools": [{"name": "roll", "description": "Rolls dice", "inputSchema": {"type": "object"}}]});
-    let without = send(&page.client.clone().with("x-session-code", &page.code), Method::PUT, "/api/tools", &tools.to_string());
-    assert_eq!(without.await.unwrap().status, 403, "only with the token");
+    let tokenless = page.client.clone().with("x-session-code", &page.code);
+    let without = send(&tokenless, Method::PUT, "/api/tools", &tools.to_string()).await.unwrap();
+    assert_eq!(without.status, 403, "only with the token");
     let put = send(&page.library("w1", "j1"), Method::PUT, "/api/tools", &tools.to_string()).await.unwrap();
     assert_eq!((put.status, put.message().unwrap()), (200, json!({"tools": 1})));
     let look = async || {
@@ -225,9 +230,9 @@ async fn a_page_brings_tools_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let config = format!(
-        "{OPEN}\n[record]\nenabled = true\n\n[permissions]\nenabled = true\ndefault_roles = ['reader']\n\n\
-         [roles.reader]\nallow = ['relay/get_*', 'relay/connect_to_session', 'relay/create_graph']\n\n\
-         [[rules]]\nname = 'no graphs'\nwhen = {{ method = 'tools/call', tool = 'create_graph' }}\nthen = {{ block = 'no graphs today' }}\n"
+        "{OPEN}\n[record]\nenabled = true\n\n[permissions]\ndefault_role = 'reader'\n\n\
+         [roles.reader]\npermissions = ['tools.execute']\nallow = ['relay/get_*', 'relay/connect_to_session', 'relay/create_graph']\n\n\
+         [[rules]]\nid = 'no-graphs'\nwhen = {{ tool = 'create_graph' }}\nthen = [{{ block = 'no graphs today' }}]\n"
     );
     let gateway = gateway(&config).await;
     let page = Page::open(gateway.address()).await.unwrap();
