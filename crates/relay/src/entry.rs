@@ -54,14 +54,14 @@ impl Entry for RelayEntry {
         !self.0.settings.proof_needed
     }
 
-    fn admit(&self, caller: &Caller) -> Result<(), RoutedAnswer> {
+    fn admit(&self, caller: &Caller) -> Result<(), Box<RoutedAnswer>> {
         let key = address_key(caller.identity().address.map(|address| address.ip()));
         self.0.mcp_rate.take(&key, Instant::now()).map_err(|wait| {
             Counts::add(&self.0.counts.rate_limited);
             let message = "Rate limit exceeded";
             let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
             answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-            answer
+            Box::new(answer)
         })
     }
 
@@ -78,8 +78,8 @@ impl Entry for RelayEntry {
             }
             let refused = |refusal: Refusal| rpc_error(refusal.name().1, None, -32603, &refusal.to_string(), None);
             let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
-            relay.create(Some(&session)).await.map_err(refused)?;
-            Ok(OpenedRoom { principal: relay.session_room(&caller, &session), session })
+            let new = relay.create(Some(&session)).await.map_err(refused)?;
+            Ok(OpenedRoom { principal: relay.session_room(&caller, &session, &new.record), session })
         })
     }
 
@@ -89,7 +89,7 @@ impl Entry for RelayEntry {
             let found = relay.store.by_mcp(&session, unix_millis()).await;
             let mut record = found.map_err(|error| relay.failed(&error)).ok().flatten()?;
             relay.touch(&mut record).await.ok()?;
-            Some(relay.session_room(&caller, &session))
+            Some(relay.session_room(&caller, &session, &record))
         })
     }
 

@@ -14,24 +14,24 @@ use signalbox_testkit::scene::{eventually, files_holding};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A relay without limits per minute that tests would run into.
-pub const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
+pub(crate) const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
     sessions_per_minute = 0\nrequests_per_minute = 0\nmcp_requests_per_minute = 0\n";
 
-pub async fn gateway(config: &str) -> GatewayProcess {
+pub(crate) async fn gateway(config: &str) -> GatewayProcess {
     let gateway = GatewayProcess::serve(config).await.unwrap();
     gateway.ready().await.unwrap();
     gateway
 }
 
 /// A client of the document's kind, at the relay's endpoint.
-pub struct Agent {
-    pub client: HttpClient,
+pub(crate) struct Agent {
+    pub(crate) client: HttpClient,
     calls: AtomicU64,
 }
 
 impl Agent {
     /// An MCP session of this revision.
-    pub async fn open(gateway: &GatewayProcess, version: &str) -> Self {
+    pub(crate) async fn open(gateway: &GatewayProcess, version: &str) -> Self {
         let client = HttpClient::new(gateway.address());
         let answer = initialize(&client, version).await;
         let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
@@ -40,11 +40,11 @@ impl Agent {
         Self { client, calls: AtomicU64::new(100) }
     }
 
-    pub async fn post(&self, message: &Value) -> HttpAnswer {
+    pub(crate) async fn post(&self, message: &Value) -> HttpAnswer {
         send(&self.client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap()
     }
 
-    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
         self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
@@ -54,13 +54,13 @@ impl Agent {
     }
 
     /// Binds it to the page.
-    pub async fn connect(&self, page: &Page) {
+    pub(crate) async fn connect(&self, page: &Page) {
         let answer = self.call("connect_to_session", json!({"sessionId": page.code})).await;
         assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
     }
 }
 
-pub async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
+pub(crate) async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
     let params = json!({"protocolVersion": version, "capabilities": {"tools": {}},
         "clientInfo": {"name": "cursor", "version": "0.44.9"}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -68,7 +68,7 @@ pub async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
 }
 
 /// A call of the new revision.
-pub async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -> HttpAnswer {
+pub(crate) async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -> HttpAnswer {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let mut client = HttpClient::new(gateway.address());
@@ -80,7 +80,7 @@ pub async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -
     send(&client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap()
 }
 
-pub fn text(answer: &Value) -> String {
+pub(crate) fn text(answer: &Value) -> String {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 

@@ -39,7 +39,7 @@ pub trait Entry: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// What it is told instead.
-    fn admit(&self, caller: &Caller) -> Result<(), RoutedAnswer>;
+    fn admit(&self, caller: &Caller) -> Result<(), Box<RoutedAnswer>>;
 
     /// A new session with its room.
     fn open(&self, caller: Caller) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
@@ -137,7 +137,7 @@ pub async fn handle(
         return answer_of(entry.health());
     }
     if let Err(refused) = entry.admit(&connection.caller()) {
-        return answer_of(refused);
+        return answer_of(*refused);
     }
     connection.set_visit(Some(Visit { entry: Arc::clone(&entry), principal: None, external: Arc::from("") }));
     match *request.method() {
