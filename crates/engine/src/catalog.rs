@@ -50,7 +50,7 @@ pub use item::{Item, ItemError};
 pub use names::Style;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
-pub use view::{ItemList, ListTerms, Selector, View, ViewKey};
+pub use view::{ItemList, ListOwners, ListTerms, Selector, View, ViewKey};
 pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
 
 use crate::caller::Principal;
@@ -189,6 +189,8 @@ pub struct BackendEntry {
     pub private: bool,
     /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none from them.
     pub apart: bool,
+    /// Whose lists each principal is shown, where that is not its own.
+    owners: Option<Arc<dyn ListOwners>>,
     /// The views from the least to the most recently stored.
     ages: Vec<ViewKey>,
     /// The rank of every entry it ever listed, by kind, in the order in which they were first seen.
@@ -202,7 +204,19 @@ impl BackendEntry {
     fn new(name: Arc<str>) -> Self {
         let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
         let (views, ages, ranks) = Default::default();
-        Self { name, listed: true, views, source: 0, private: false, apart: false, ages, ranks, next_rank: 0, routed }
+        Self {
+            name,
+            listed: true,
+            views,
+            source: 0,
+            private: false,
+            apart: false,
+            owners: None,
+            ages,
+            ranks,
+            next_rank: 0,
+            routed,
+        }
     }
 
     /// Sorts lists by the order in which their entries were first seen.
@@ -251,16 +265,23 @@ impl BackendEntry {
 
     /// The views that a principal may be shown.
     pub fn views_for(&self, whose: Option<&Principal>) -> impl Iterator<Item = (&ViewKey, &Arc<View>)> {
-        let whose = whose.filter(|_| self.private);
-        self.views.iter().filter(move |(key, _)| key.whose.as_ref() == whose)
+        let whose = whose.filter(|_| self.private).map(|whose| self.owner(whose).into_owned());
+        self.views.iter().filter(move |(key, _)| key.whose == whose)
     }
 
     /// The key of the lists that were read for exactly this kind of client.
     fn key_of<'a>(&self, selector: &'a Selector) -> Cow<'a, ViewKey> {
-        match self.private || selector.whose.is_none() {
-            true => Cow::Borrowed(selector),
-            false => Cow::Owned(ViewKey::shared(selector.era, selector.caps.clone())),
+        match (self.private, selector.whose.as_ref().map(|whose| self.owner(whose))) {
+            (_, None) | (true, Some(Cow::Borrowed(_))) => Cow::Borrowed(selector),
+            (true, Some(Cow::Owned(owner))) => Cow::Owned(ViewKey { whose: Some(owner), ..selector.clone() }),
+            (false, Some(_)) => Cow::Owned(ViewKey::shared(selector.era, selector.caps.clone())),
         }
+    }
+
+    /// Whose lists a principal is shown.
+    fn owner<'a>(&self, whose: &'a Principal) -> Cow<'a, Principal> {
+        let other = self.owners.as_ref().and_then(|owners| owners.owner(whose));
+        other.map_or(Cow::Borrowed(whose), Cow::Owned)
     }
 
     /// Makes room for one more view.
@@ -331,6 +352,13 @@ impl Catalog {
     pub fn set_private(&mut self, backend: &str, private: bool) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.private = private;
+        }
+    }
+
+    /// Sets who says whose lists a principal is shown.
+    pub fn set_owners(&mut self, backend: &str, owners: Option<Arc<dyn ListOwners>>) {
+        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
+            entry.owners = owners;
         }
     }
 

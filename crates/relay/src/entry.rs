@@ -15,11 +15,11 @@ use serde_json::json;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::BoxFuture;
 use signalbox_runtime::clock::unix_millis;
-use std::time::Instant;
 use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
 use signalbox_transport::router::RoutedAnswer;
 use signalbox_wire::{Edits, Envelope, RawId, Span, json as wire_json, method};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Its path.
 pub const PATH: &str = "/api/mcp";
@@ -54,14 +54,14 @@ impl Entry for RelayEntry {
         !self.0.settings.proof_needed
     }
 
-    fn admit(&self, caller: &Caller) -> Result<(), RoutedAnswer> {
+    fn admit(&self, caller: &Caller) -> Result<(), Box<RoutedAnswer>> {
         let key = address_key(caller.identity().address.map(|address| address.ip()));
         self.0.mcp_rate.take(&key, Instant::now()).map_err(|wait| {
             Counts::add(&self.0.counts.rate_limited);
             let message = "Rate limit exceeded";
             let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
             answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-            answer
+            Box::new(answer)
         })
     }
 
@@ -78,8 +78,8 @@ impl Entry for RelayEntry {
             }
             let refused = |refusal: Refusal| rpc_error(refusal.name().1, None, -32603, &refusal.to_string(), None);
             let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
-            relay.create(Some(&session)).await.map_err(refused)?;
-            Ok(OpenedRoom { principal: relay.session_room(&caller, &session), session })
+            let new = relay.create(Some(&session)).await.map_err(refused)?;
+            Ok(OpenedRoom { principal: relay.session_room(&caller, &session, &new.record), session })
         })
     }
 
@@ -89,7 +89,7 @@ impl Entry for RelayEntry {
             let found = relay.store.by_mcp(&session, unix_millis()).await;
             let mut record = found.map_err(|error| relay.failed(&error)).ok().flatten()?;
             relay.touch(&mut record).await.ok()?;
-            Some(relay.session_room(&caller, &session))
+            Some(relay.session_room(&caller, &session, &record))
         })
     }
 
@@ -130,6 +130,11 @@ impl Entry for RelayEntry {
         let mut edits = Edits::new();
         edits.replace(span, wire_json::quote(&self.0.ticket(&text)));
         Envelope::parse(edits.apply(bytes)).unwrap_or(message)
+    }
+
+    /// What is secret in such a call is taken out of single messages only.
+    fn stands_alone(&self, messages: &[u8]) -> bool {
+        messages.windows(CONNECT.len()).any(|part| part == CONNECT.as_bytes())
     }
 
     fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer {
@@ -224,7 +229,8 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     fn entry() -> RelayEntry {
-        let settings = RelaySettings { origins: vec!["https://codap.concord.org".to_owned()], ..RelaySettings::default() };
+        let settings =
+            RelaySettings { origins: vec!["https://codap.concord.org".to_owned()], ..RelaySettings::default() };
         RelayEntry(Relay::new(settings, Arc::new(MemoryStore::default())))
     }
 
@@ -239,8 +245,7 @@ mod tests {
         );
         let (code, rest) = without_code(call);
         assert_eq!(code.as_deref(), Some("ABC123XY"));
-        let expected =
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"x":1}}}"#;
+        let expected = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"x":1}}}"#;
         assert_eq!(rest.bytes(), expected);
         let list = envelope(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#,

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::{Fault, Principal};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -38,7 +39,10 @@ const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11
 type Serve = Box<dyn Fn(Visitor) -> BoxFuture<()> + Send + Sync>;
 
 /// Opens connections to pages.
-pub struct RelayConnector(InProcessConnector<Serve>);
+pub struct RelayConnector {
+    inner: InProcessConnector<Serve>,
+    relay: Arc<Relay>,
+}
 
 impl fmt::Debug for RelayConnector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -50,15 +54,15 @@ impl RelayConnector {
     /// A connector to the pages of this relay.
     #[must_use]
     pub fn new(relay: &Arc<Relay>) -> Self {
-        let relay = Arc::clone(relay);
-        let serve: Serve = Box::new(move |visitor: Visitor| Box::pin(serve(Arc::clone(&relay), visitor)));
-        Self(InProcessConnector::new(BACKEND, serve))
+        let served = Arc::clone(relay);
+        let serve: Serve = Box::new(move |visitor: Visitor| Box::pin(serve(Arc::clone(&served), visitor)));
+        Self { inner: InProcessConnector::new(BACKEND, serve), relay: Arc::clone(relay) }
     }
 }
 
 impl Connector for RelayConnector {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
-        self.0.open(events)
+        self.inner.open(events)
     }
 
     fn carries_headers(&self) -> bool {
@@ -79,6 +83,10 @@ impl Connector for RelayConnector {
 
     fn is_apart(&self) -> bool {
         true
+    }
+
+    fn list_owners(&self) -> Option<Arc<dyn ListOwners>> {
+        Some(Arc::clone(&self.relay) as _)
     }
 }
 
@@ -161,6 +169,7 @@ impl Conversation {
         };
         match message.method.as_deref() {
             Some("initialize") => {
+                self.listen().await;
                 let reply = result(id.get(), &initialized(params));
                 self.say(reply).await;
             }
@@ -192,7 +201,12 @@ impl Conversation {
     /// The page's tools have changed, or it is gone.
     async fn heard(&mut self, event: Option<RelayEvent>) {
         match event {
-            Some(RelayEvent::ToolsChanged) => self.tell_changed().await,
+            Some(RelayEvent::ToolsChanged) => {
+                if let Ok(Some(record)) = self.relay.bound(&self.room).await {
+                    self.relay.note_tools(&self.who, &record);
+                }
+                self.tell_changed().await;
+            }
             Some(RelayEvent::Ended) | None => {
                 // The next list looks for a session anew.
                 self.events = None;
@@ -205,14 +219,18 @@ impl Conversation {
         self.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()).await;
     }
 
-    /// Everything that can be called in this room. What of it callers are shown is decided where lists are.
-    async fn list(&mut self) -> String {
-        let record = self.relay.bound(&self.room).await.ok().flatten();
-        if let Some(record) = &record
-            && self.events.is_none()
-        {
+    /// Hears from now on when the page's tools change. Returns the session that the room is bound to.
+    async fn listen(&mut self) -> Option<SessionRecord> {
+        let record = self.relay.bound(&self.room).await.ok().flatten()?;
+        if self.events.is_none() {
             self.events = self.relay.store.subscribe(&record.code).await.ok();
         }
+        Some(record)
+    }
+
+    /// Everything that can be called in this room. What of it callers are shown is decided where lists are.
+    async fn list(&mut self) -> String {
+        let record = self.listen().await;
         let own = record.as_ref().map(own_tools).unwrap_or_default();
         let all = self.relay.tools.all(&own);
         let tools: Vec<Value> = match &self.room {
@@ -261,6 +279,7 @@ impl Conversation {
             Err(error) => return Err(refused(&error.to_string())),
         }
         self.events = self.relay.store.subscribe(&code).await.ok();
+        self.relay.note_tools(&self.who, &found);
         self.announce(&found).await;
         self.tell_changed().await;
         Ok("Connected to the page. Its tools can be used now.")

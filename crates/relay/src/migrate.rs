@@ -24,7 +24,9 @@ pub enum MigrateError {
     #[error("`{0}` needs a value")]
     NoValue(String),
     /// Some other address.
-    #[error("`{0}` is not a legacy route: those are /api/sessions, /api/metadata, /api/request, /api/response and /api/stream")]
+    #[error(
+        "`{0}` is not a legacy route: those are /api/sessions, /api/metadata, /api/request, /api/response and /api/stream"
+    )]
     NotLegacy(String),
     /// A body that cannot be read.
     #[error("the body is not a JSON object: {0}")]
@@ -56,7 +58,8 @@ impl LegacyCall {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (word.clone(), None),
             };
-            let mut value = || joined.clone().or_else(|| args.next()).ok_or_else(|| MigrateError::NoValue(name.clone()));
+            let mut value =
+                || joined.clone().or_else(|| args.next()).ok_or_else(|| MigrateError::NoValue(name.clone()));
             match name.as_str() {
                 "-X" | "--request" => call.method = value()?,
                 "-d" | "--data" | "--data-raw" | "--data-binary" | "--json" => call.body = Some(value()?),
@@ -103,7 +106,9 @@ impl LegacyCall {
         match path {
             "/api/sessions" => match style {
                 Style::Sessions => out.message("a session, whose id comes in the header Mcp-Session-Id", &initialize()),
-                Style::Stateless => out.say("There are no sessions in 2026-07-28: each call names the page by `sessionCode`."),
+                Style::Stateless => {
+                    out.say("There are no sessions in 2026-07-28: each call names the page by `sessionCode`.")
+                }
             },
             "/api/metadata" => {
                 out.message("the tools; `parameters` is called `inputSchema`", &out.request("tools/list", json!({})));
@@ -178,7 +183,9 @@ impl Told<'_> {
         let _ = write!(self.text, "POST {}/api/mcp\nContent-Type: application/json\n", self.base);
         let method = message["method"].as_str().unwrap_or_default();
         match self.style {
-            Style::Sessions if method != "initialize" => self.text.push_str("Mcp-Session-Id: (the id that initialize gave)\n"),
+            Style::Sessions if method != "initialize" => {
+                self.text.push_str("Mcp-Session-Id: (the id that initialize gave)\n")
+            }
             Style::Sessions => {}
             Style::Stateless => {
                 let _ = write!(self.text, "MCP-Protocol-Version: 2026-07-28\nMcp-Method: {method}\n");
@@ -207,7 +214,10 @@ fn split(url: &str) -> (&str, &str, &str) {
 }
 
 fn parameter(query: &str, name: &str) -> Option<String> {
-    query.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name)).map(|(_, value)| value.to_owned())
+    query
+        .split('&')
+        .find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))
+        .map(|(_, value)| value.to_owned())
 }
 
 #[cfg(test)]
@@ -221,7 +231,17 @@ mod tests {
     #[test]
     fn a_call_becomes_a_tools_call() {
         let body = r#"{"sessionCode":"ABC123XY","tool":"createDataContext","arguments":{"name":"StudentData"}}"#;
-        let words = ["curl", "-sS", "-X", "POST", "-H", "Content-Type: application/json", "-d", body, "https://box.example/api/request"];
+        let words = [
+            "curl",
+            "-sS",
+            "-X",
+            "POST",
+            "-H",
+            "Content-Type: application/json",
+            "-d",
+            body,
+            "https://box.example/api/request",
+        ];
         let told = curl(&words, Style::Sessions).unwrap();
         let expected = "# once in a session: which page is meant\nPOST https://box.example/api/mcp\nContent-Type: application/json\n\
             Mcp-Session-Id: (the id that initialize gave)\n\n\

@@ -11,21 +11,25 @@ use crate::store::{Created, RelayStore, StoreError};
 use crate::stream_roles::StreamRoles;
 use crate::tools::ToolSet;
 use serde_json::Value;
+use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
-use std::time::Instant;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
+use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// The name of the backend.
 pub const BACKEND: &str = "relay";
 /// The word for how callers come who come by the relay.
 pub const TRANSPORT: &str = "relay";
+/// Whom the lists belong to that all MCP sessions without a page's own tools are shown, and all clients without sessions.
+const SESSIONS: &str = "relay:sessions";
+const CODES: &str = "relay:codes";
 /// How often a silent stream says that it is there.
 pub const HEARTBEAT: Duration = Duration::from_secs(25);
 /// How often sessions are looked through for those whose time is over.
@@ -48,6 +52,14 @@ pub enum Room {
     Nowhere,
 }
 
+/// What is known of a room.
+#[derive(Clone, Debug)]
+struct Known {
+    room: Room,
+    /// True if its page has tools of its own.
+    own: bool,
+}
+
 /// The relay of one gateway.
 pub struct Relay {
     /// How it is set up.
@@ -67,7 +79,7 @@ pub struct Relay {
     /// MCP messages per address.
     pub mcp_rate: Buckets,
     wrong_rate: Buckets,
-    rooms: Mutex<HashMap<Box<str>, Room>>,
+    rooms: Mutex<HashMap<Box<str>, Known>>,
     tickets: Mutex<HashMap<Box<str>, Box<str>>>,
     gateway: OnceLock<Weak<Gateway>>,
     address: OnceLock<String>,
@@ -159,7 +171,8 @@ impl Relay {
     pub async fn create(&self, mcp_id: Option<&str>) -> Result<NewSession, Refusal> {
         for _ in 0..TRIES {
             let at = unix_millis();
-            let new = SessionRecord::new(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
+            let new =
+                SessionRecord::new(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
             let created = self.store.create(new.record.clone(), self.settings.limits.max_sessions, at).await;
             match created.map_err(|error| self.failed(&error))? {
                 Created::Both => {
@@ -244,14 +257,16 @@ impl Relay {
 
     /// The room of an MCP session.
     #[must_use]
-    pub fn session_room(&self, caller: &Caller, mcp_id: &str) -> Principal {
-        self.room(caller, format!("s-{}", mcp_mark(mcp_id)), || Room::Session(mcp_id.into()))
+    pub fn session_room(&self, caller: &Caller, mcp_id: &str, bound: &SessionRecord) -> Principal {
+        let own = bound.tools.is_some();
+        self.room(caller, format!("s-{}", mcp_mark(mcp_id)), own, || Room::Session(mcp_id.into()))
     }
 
     /// The room of a session's code.
     #[must_use]
     pub fn code_room(&self, caller: &Caller, record: &SessionRecord) -> Principal {
-        self.room(caller, format!("c-{}", record.mark), || Room::Code(record.code.clone()))
+        let own = record.tools.is_some();
+        self.room(caller, format!("c-{}", record.mark), own, || Room::Code(record.code.clone()))
     }
 
     /// The room of a client that has named no page.
@@ -260,15 +275,17 @@ impl Relay {
         Principal::named(&format!("{}/{TRANSPORT}", caller.principal()))
     }
 
-    fn room(&self, caller: &Caller, mark: String, room: impl FnOnce() -> Room) -> Principal {
+    fn room(&self, caller: &Caller, mark: String, own: bool, room: impl FnOnce() -> Room) -> Principal {
         let principal = Principal::named(&format!("{}/{TRANSPORT}:{mark}", caller.principal()));
         let mut rooms = self.rooms.lock().unpoisoned();
-        if !rooms.contains_key(mark.as_str()) {
+        if let Some(known) = rooms.get_mut(mark.as_str()) {
+            known.own = own;
+        } else {
             // Whoever comes again is noted again.
             if rooms.len() >= 4 * self.settings.limits.max_sessions {
                 rooms.clear();
             }
-            rooms.insert(mark.into(), room());
+            rooms.insert(mark.into(), Known { room: room(), own });
         }
         principal
     }
@@ -276,9 +293,20 @@ impl Relay {
     /// The room that a connection for this principal is for.
     #[must_use]
     pub fn room_of(&self, principal: &Principal) -> Room {
-        let mark = principal.as_str().rsplit_once(&format!("/{TRANSPORT}:")).map(|(_, mark)| mark);
-        let known = mark.and_then(|mark| self.rooms.lock().unpoisoned().get(mark).cloned());
-        known.unwrap_or(Room::Nowhere)
+        self.known(principal).map_or(Room::Nowhere, |known| known.room)
+    }
+
+    fn known(&self, principal: &Principal) -> Option<Known> {
+        let mark = mark_in(principal.as_str())?;
+        self.rooms.lock().unpoisoned().get(mark).cloned()
+    }
+
+    /// Notes whether the page of a room has tools of its own.
+    pub fn note_tools(&self, principal: &str, record: &SessionRecord) {
+        let Some(mark) = mark_in(principal) else { return };
+        if let Some(known) = self.rooms.lock().unpoisoned().get_mut(mark) {
+            known.own = record.tools.is_some();
+        }
     }
 
     /// The session that a room is bound to at this moment.
@@ -342,6 +370,25 @@ impl Relay {
     pub fn lease_ms(&self) -> u64 {
         millis(self.heartbeat()).saturating_mul(3)
     }
+}
+
+/// Rooms whose page has no tools of its own are all shown the same.
+impl ListOwners for Relay {
+    fn owner(&self, principal: &Principal) -> Option<Principal> {
+        if [SESSIONS, CODES].contains(&principal.as_str()) {
+            return None;
+        }
+        match self.known(principal) {
+            Some(Known { own: true, .. }) => None,
+            Some(Known { room: Room::Session(_), .. }) => Some(Principal::named(SESSIONS)),
+            _ => Some(Principal::named(CODES)),
+        }
+    }
+}
+
+/// What stands for a room in the name of a principal.
+fn mark_in(principal: &str) -> Option<&str> {
+    principal.rsplit_once("/relay:").map(|(_, mark)| mark)
 }
 
 /// The page's own tools.

@@ -77,6 +77,7 @@ pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
 pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
+use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt;
 pub use spec::{BackendSpec, FailureRules, Lifetime, Start};
 pub use state::{Home, Support};
@@ -199,9 +200,15 @@ impl Backend {
         self.connector.is_apart()
     }
 
-    /// This principal, if it has lists of its own here.
+    /// Who says whose lists principals are shown, where that is not their own.
+    pub(crate) fn list_owners(&self) -> Option<Arc<dyn ListOwners>> {
+        self.connector.list_owners()
+    }
+
+    /// Whose lists this principal is shown here, if not everybody is shown the same.
     pub(crate) fn lists_of(&self, principal: &Principal) -> Option<Principal> {
-        self.is_per_user().then(|| principal.clone())
+        let shared = || self.list_owners().and_then(|owners| owners.owner(principal));
+        self.is_per_user().then(|| shared().unwrap_or_else(|| principal.clone()))
     }
 
     /// Fails a call that has not reached the backend.

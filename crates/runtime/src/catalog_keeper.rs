@@ -174,6 +174,7 @@ fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     for backend in backends.iter() {
         catalog.set_private(&backend.name, backend.is_per_user());
         catalog.set_apart(&backend.name, backend.is_apart());
+        catalog.set_owners(&backend.name, backend.list_owners());
     }
 }
 

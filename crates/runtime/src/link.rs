@@ -7,6 +7,7 @@ use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
+use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::{Fault, Principal};
 use signalbox_wire::{Envelope, Rejected};
 use std::collections::BTreeMap;
@@ -146,6 +147,11 @@ pub trait Connector: Send + Sync {
     /// True if principals have credentials of their own, so that the backend may show each of them something else.
     fn is_per_user(&self) -> bool {
         false
+    }
+
+    /// Says whose lists principals are shown, where many of them are shown the same.
+    fn list_owners(&self) -> Option<Arc<dyn ListOwners>> {
+        None
     }
 
     /// True if it is reached by a way of its own alone, and takes no names from others.

@@ -26,10 +26,10 @@ use audit_args::AUDIT_HELP;
 pub use audit_args::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-pub use relay_args::{MigrateArgs, RelayCommand};
 pub use permission_args::{EntryKind, ExplainArgs, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs};
 use permission_args::{POLICY_HELP, SWITCH_HELP};
 use relay_args::RELAY_HELP;
+pub use relay_args::{MigrateArgs, RelayCommand};
 use replay_args::REPLAY_HELP;
 pub use replay_args::{
     BreakAt, OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayAction, ReplayBranchArgs, ReplayCommand,

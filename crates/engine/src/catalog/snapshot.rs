@@ -261,7 +261,8 @@ impl Snapshot {
     /// own name), in no order.
     pub fn collisions(&self) -> impl Iterator<Item = (ListKind, &Arc<str>, &str)> {
         ListKind::ALL.into_iter().flat_map(move |kind| {
-            self.names(kind).all_renamed().map(move |(index, name)| (kind, &self.backends[index].name, name))
+            let among = self.names(kind).all_renamed().filter(|(index, _)| !self.backends[*index].apart);
+            among.map(move |(index, name)| (kind, &self.backends[index].name, name))
         })
     }
 
@@ -338,6 +339,10 @@ impl Snapshot {
         if !self.has_private {
             // Everybody of this kind is shown the same.
             selector.whose = None;
+        }
+        // Who sees one backend alone is shown what all are who share its lists.
+        if let Some(entry) = sight.and_then(Sight::sole).and_then(|sole| self.entry(sole)) {
+            selector = entry.key_of(&selector).into_owned();
         }
         let key = (kind, selector, sight.map(|sight| sight.audience().clone()));
         let kept = self.rendered.lock().unpoisoned().get(&key).cloned();

@@ -27,6 +27,13 @@ impl ViewKey {
     }
 }
 
+/// Says whose lists a principal is shown by a backend that may show each principal something else. Where many are shown the same,
+/// they need not be read and kept for each.
+pub trait ListOwners: Send + Sync + std::fmt::Debug {
+    /// The owner of the lists; `None` for the principal itself.
+    fn owner(&self, principal: &Principal) -> Option<Principal>;
+}
+
 /// The kind of client that asks.
 pub type Selector = ViewKey;
 

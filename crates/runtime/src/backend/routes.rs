@@ -209,12 +209,12 @@ impl Backend {
             if !state.support.known() {
                 // Only where the caller's own credential opens the connection: lists start no process.
                 if whose.is_some() {
-                    self.wake(&mut state, whose.as_ref());
+                    self.wake(&mut state, Some(&session.principal));
                 }
                 return;
             }
             // One connection reads the lists for all sessions that wait for them.
-            if is_coming(&state, target, &caps, whose.as_ref()) {
+            if self.is_coming(&state, target, &caps, whose.as_ref()) {
                 return;
             }
             self.pick(&mut state, caller)
@@ -369,7 +369,8 @@ impl Backend {
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
-        Selector { era, caps, whose: selector.whose.clone() }
+        let whose = selector.whose.as_ref().map(|whose| self.lists_of(whose).unwrap_or_else(|| whose.clone()));
+        Selector { era, caps, whose }
     }
 
     /// True if it is known that clients of this era are served in the old era here.
@@ -378,21 +379,22 @@ impl Backend {
         state.support.known() && state.support.target(era) == Era::Legacy
     }
 
+    /// True if a connection of this era and capability set, and of this principal if each has its own lists, is being opened or reads
+    /// its lists.
+    fn is_coming(&self, state: &BackendState, era: Era, caps: &CapSet, whose: Option<&Principal>) -> bool {
+        let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
+            (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
+            (None, Wish::Auto) => true,
+            (None, Wish::Legacy) => era == Era::Legacy,
+            (None, Wish::Modern) => era == Era::Modern,
+        };
+        let same =
+            |peer: &Peer| peer.caps == *caps && (whose.is_none() || self.lists_of(&peer.principal).as_ref() == whose);
+        state.connections.all().iter().any(|peer| same(peer) && !peer.is_lost() && fits(peer))
+    }
+
     /// The era in which clients of this era are served here.
     pub(crate) fn target(&self, era: Era) -> Era {
         self.lock().support.target(era)
     }
-}
-
-/// True if a connection of this era and capability set, and of this principal if each has its own lists, is being opened or reads
-/// its lists.
-fn is_coming(state: &BackendState, era: Era, caps: &CapSet, whose: Option<&Principal>) -> bool {
-    let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
-        (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
-        (None, Wish::Auto) => true,
-        (None, Wish::Legacy) => era == Era::Legacy,
-        (None, Wish::Modern) => era == Era::Modern,
-    };
-    let same = |peer: &Peer| peer.caps == *caps && whose.is_none_or(|whose| peer.principal == *whose);
-    state.connections.all().iter().any(|peer| same(peer) && !peer.is_lost() && fits(peer))
 }

@@ -14,24 +14,24 @@ use signalbox_testkit::scene::{eventually, files_holding};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A relay without limits per minute that tests would run into.
-pub const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
+pub(crate) const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
     sessions_per_minute = 0\nrequests_per_minute = 0\nmcp_requests_per_minute = 0\n";
 
-pub async fn gateway(config: &str) -> GatewayProcess {
+pub(crate) async fn gateway(config: &str) -> GatewayProcess {
     let gateway = GatewayProcess::serve(config).await.unwrap();
     gateway.ready().await.unwrap();
     gateway
 }
 
 /// A client of the document's kind, at the relay's endpoint.
-pub struct Agent {
-    pub client: HttpClient,
+pub(crate) struct Agent {
+    pub(crate) client: HttpClient,
     calls: AtomicU64,
 }
 
 impl Agent {
     /// An MCP session of this revision.
-    pub async fn open(gateway: &GatewayProcess, version: &str) -> Self {
+    pub(crate) async fn open(gateway: &GatewayProcess, version: &str) -> Self {
         let client = HttpClient::new(gateway.address());
         let answer = initialize(&client, version).await;
         let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
@@ -40,24 +40,27 @@ impl Agent {
         Self { client, calls: AtomicU64::new(100) }
     }
 
-    pub async fn post(&self, message: &Value) -> HttpAnswer {
+    pub(crate) async fn post(&self, message: &Value) -> HttpAnswer {
         send(&self.client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap()
     }
 
-    pub async fn call(&self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let id = self.calls.fetch_add(1, Ordering::Relaxed);
-        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})).await.message().unwrap()
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+            .await
+            .message()
+            .unwrap()
     }
 
     /// Binds it to the page.
-    pub async fn connect(&self, page: &Page) {
+    pub(crate) async fn connect(&self, page: &Page) {
         let answer = self.call("connect_to_session", json!({"sessionId": page.code})).await;
         assert_eq!(answer["result"]["isError"], Value::Null, "{answer}");
     }
 }
 
-pub async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
+pub(crate) async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
     let params = json!({"protocolVersion": version, "capabilities": {"tools": {}},
         "clientInfo": {"name": "cursor", "version": "0.44.9"}});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -65,7 +68,7 @@ pub async fn initialize(client: &HttpClient, version: &str) -> HttpAnswer {
 }
 
 /// A call of the new revision.
-pub async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -> HttpAnswer {
+pub(crate) async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -> HttpAnswer {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let mut client = HttpClient::new(gateway.address());
@@ -77,7 +80,7 @@ pub async fn modern(gateway: &GatewayProcess, method: &str, mut params: Value) -
     send(&client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap()
 }
 
-pub fn text(answer: &Value) -> String {
+pub(crate) fn text(answer: &Value) -> String {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
@@ -96,7 +99,10 @@ async fn c_1_to_3_sessions_and_initialize_as_the_document_has_them() {
     let told = answer.message().unwrap();
     let code = told["sessionCode"].as_str().unwrap();
     assert!(code.len() == 8 && code.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte)));
-    assert_eq!((&told["code"], &told["ttl"], &told["ttlSeconds"]), (&told["sessionCode"], &json!(600_000), &json!(600)));
+    assert_eq!(
+        (&told["code"], &told["ttl"], &told["ttlSeconds"]),
+        (&told["sessionCode"], &json!(600_000), &json!(600))
+    );
     assert_eq!(told["relayBaseUrl"], "https://codap-mcp.vercel.app");
     assert_eq!(told["workerToken"].as_str().unwrap().len(), 43);
 
@@ -124,7 +130,8 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     assert_eq!((metadata.status, &metadata.headers["api-version"]), (200, &"1.0.0".parse().unwrap()));
     let metadata = metadata.message().unwrap();
     assert_eq!((&metadata["version"], metadata["tools"].as_array().unwrap().len()), (&json!("1.0.0"), 33));
-    let mut results = Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
+    let mut results =
+        Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
     let request = json!({"sessionCode": page.code, "tool": "createDataContext",
         "arguments": {"name": "StudentData", "title": "Student Performance Data"}});
     let queued = send(&client, Method::POST, "/api/request", &request.to_string()).await.unwrap();
@@ -142,7 +149,9 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
         let list = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().unwrap();
         let listed = names(&list);
         assert_eq!(listed.len(), 34, "{version}: the 33 and connect_to_session");
-        for (tool, legacy) in list["result"]["tools"].as_array().unwrap().iter().zip(metadata["tools"].as_array().unwrap()) {
+        for (tool, legacy) in
+            list["result"]["tools"].as_array().unwrap().iter().zip(metadata["tools"].as_array().unwrap())
+        {
             assert_eq!(tool["inputSchema"], legacy["parameters"], "C-5: the schema is the same");
         }
         agent.connect(&page).await;
@@ -222,7 +231,10 @@ async fn a_page_brings_tools_of_its_own() {
     };
     eventually("the list has the page's tool", look).await.unwrap();
     assert!(text(&agent.call("roll", json!({"n": 2})).await).contains(r#""tool":"roll""#));
-    assert!(!names(&other.post(&list).await.message().unwrap()).contains(&"roll".to_owned()), "another page's is not shown");
+    assert!(
+        !names(&other.post(&list).await.message().unwrap()).contains(&"roll".to_owned()),
+        "another page's is not shown"
+    );
     assert!(other.call("roll", json!({})).await["error"].is_object());
 }
 
@@ -241,7 +253,11 @@ async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let agent = Agent::open(&gateway, "2025-06-18").await;
     agent.connect(&page).await;
     let list = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().unwrap();
-    assert!(names(&list).iter().all(|name| name.starts_with("get_") || name.contains("graph") || name == "connect_to_session"));
+    assert!(
+        names(&list)
+            .iter()
+            .all(|name| name.starts_with("get_") || name.contains("graph") || name == "connect_to_session")
+    );
     assert!(text(&agent.call("get_items", json!({"dataContextName": "d"})).await).contains("echo"));
     let denied = agent.call("create_items", json!({})).await;
     assert!(denied["error"].is_object(), "{denied}");
@@ -249,12 +265,17 @@ async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let client = HttpClient::new(gateway.address());
     let metadata = client.get(&format!("/api/metadata?sessionCode={}", page.code)).await.unwrap().message().unwrap();
     assert!(metadata["toolCount"].as_u64().unwrap() < 20, "{metadata}");
-    let mut results = Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
+    let mut results =
+        Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
     for tool in ["create_items", "create_graph", "get_items"] {
         let request = json!({"sessionCode": page.code, "tool": tool, "arguments": {}, "id": tool});
         assert_eq!(send(&client, Method::POST, "/api/request", &request.to_string()).await.unwrap().status, 202);
         let result: Value = serde_json::from_str(&results.result().await.unwrap()).unwrap();
-        assert_eq!((&result["requestId"], result["error"].is_string()), (&json!(tool), tool != "get_items"), "{result}");
+        assert_eq!(
+            (&result["requestId"], result["error"].is_string()),
+            (&json!(tool), tool != "get_items"),
+            "{result}"
+        );
     }
     let given = json!({"name": "get_items", "arguments": {"dataContextName": "d", "sessionCode": page.code}});
     assert!(text(&modern(&gateway, "tools/call", given).await.message().unwrap()).contains("echo"));
