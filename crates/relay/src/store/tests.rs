@@ -5,22 +5,22 @@ use super::*;
 use crate::session::NewSession;
 use crate::tool_request::WorkerError;
 
-fn session(now: u64, ttl: u64) -> SessionRecord {
+pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
     let NewSession { record, .. } = SessionRecord::new(None, now, ttl).unwrap();
     record
 }
 
-fn request(id: &str, deadline: u64) -> ToolRequest {
+pub(crate) fn request(id: &str, deadline: u64) -> ToolRequest {
     let arguments = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
     let (id, tool) = (id.into(), "t".into());
     ToolRequest { id, tool, arguments, at: 0, deadline, idempotent: false, sent_to: None }
 }
 
-fn result(text: &str) -> ToolAnswer {
+pub(crate) fn result(text: &str) -> ToolAnswer {
     ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap())
 }
 
-fn ids(requests: &[ToolRequest]) -> Vec<&str> {
+pub(crate) fn ids(requests: &[ToolRequest]) -> Vec<&str> {
     requests.iter().map(|request| &*request.id).collect()
 }
 
