@@ -273,11 +273,7 @@ impl Hub {
     }
 
     /// Gives everybody a reader. That of a session which is not there has ended.
-    async fn admit(
-        &mut self,
-        connection: &mut MultiplexedConnection,
-        batch: &mut Vec<Wish>,
-    ) -> Result<(), StoreError> {
+    async fn admit(&mut self, connection: &mut MultiplexedConnection, batch: &mut Vec<Wish>) -> Result<(), StoreError> {
         let fresh: HashSet<&Code> =
             batch.iter().map(|wish| &wish.code).filter(|code| !self.rooms.contains_key(*code)).collect();
         let fresh: Vec<Code> = fresh.into_iter().cloned().collect();

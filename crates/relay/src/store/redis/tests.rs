@@ -260,7 +260,11 @@ async fn who_missed_more_than_is_kept_looks_at_everything_anew() {
     let (record, now) = (new_session(&here).await, unix_millis());
     let mut events = here.subscribe(&record.code).await.unwrap();
     // As after a failover to a copy that lags behind.
-    there.line.run::<redis::Value>(there.line.call("set", now).arg(record.code.expose()).arg("events").arg(9_000)).await.unwrap();
+    there
+        .line
+        .run::<redis::Value>(there.line.call("set", now).arg(record.code.expose()).arg("events").arg(9_000))
+        .await
+        .unwrap();
     there.set_tools(&record.code, "[]", now).await.unwrap();
     assert!(next(&mut events).await.is_none());
     let mut slow = here.subscribe(&record.code).await.unwrap();
@@ -286,7 +290,10 @@ async fn a_redis_that_hangs_does_not_hang_calls() {
     server.freeze();
     let began = std::time::Instant::now();
     let found = timeout(PATIENCE, store.by_code(&record.code, now)).await.expect("it does not hang");
-    assert!(matches!(&found, Err(StoreError::Unreachable(text)) if text.contains("did not answer within 1 s")), "{found:?}");
+    assert!(
+        matches!(&found, Err(StoreError::Unreachable(text)) if text.contains("did not answer within 1 s")),
+        "{found:?}"
+    );
     assert!(began.elapsed() >= Duration::from_secs(1));
     let subscribed = timeout(PATIENCE, store.subscribe(&record.code)).await.expect("it does not hang");
     assert!(subscribed.is_err());
@@ -321,9 +328,8 @@ async fn a_lead_whose_gateway_is_gone_lapses_and_standbys_hear_of_it() {
 
 #[tokio::test]
 async fn a_password_is_shown_to_redis_and_to_nobody_else() {
-    let with_password = |_: &Path, port: u16| {
-        ["--port", &port.to_string(), "--requirepass", "s3 cr@t"].map(str::to_owned).to_vec()
-    };
+    let with_password =
+        |_: &Path, port: u16| ["--port", &port.to_string(), "--requirepass", "s3 cr@t"].map(str::to_owned).to_vec();
     let Some(server) = RedisServer::start_with(with_password) else { return };
     let at = |password: &str| format!("redis://{password}127.0.0.1:{}/3", server.port());
     let store = RedisStore::open(&at(":s3%20cr%40t@")).unwrap();
@@ -355,7 +361,8 @@ async fn no_error_repeats_the_code() {
     assert!(matches!(error, StoreError::Unreachable(_)), "{error}");
     let raw = server.command(&format!("EVALSHA 0 0 {}", record.code.expose()));
     assert!(raw.contains(record.code.expose()), "the test proves nothing: {raw}");
-    let all = format!("{error} {error:?} {:?} {:?} {store:?}", store.trouble(), store.create(record.clone(), 1, 0).await);
+    let all =
+        format!("{error} {error:?} {:?} {:?} {store:?}", store.trouble(), store.create(record.clone(), 1, 0).await);
     assert!(!all.contains(record.code.expose()) && !all.contains(&*record.mcp_id), "{all}");
     let unreadable = RedisStore::open(&server.url()).unwrap();
     assert!(unreadable.answer(&record.code, "1", ToolAnswer::Error(WorkerError::outcome_unknown()), 0).await.is_err());
@@ -386,7 +393,9 @@ async fn rediss_speaks_tls_and_believes_only_the_authority_that_is_named() {
     let secure = |_: &Path, port: u16| {
         let mut settings: Vec<String> = ["--port", "0", "--tls-port"].map(str::to_owned).to_vec();
         settings.push(port.to_string());
-        for (key, name) in [("--tls-cert-file", "own.pem"), ("--tls-key-file", "own.key"), ("--tls-ca-cert-file", "ca.pem")] {
+        for (key, name) in
+            [("--tls-cert-file", "own.pem"), ("--tls-key-file", "own.key"), ("--tls-ca-cert-file", "ca.pem")]
+        {
             settings.extend([key.to_owned(), file(name)]);
         }
         settings
