@@ -220,6 +220,28 @@ async fn a_redis_that_was_restarted_empty_means_that_sessions_are_over() {
     new_session(&store).await;
 }
 
+/// The same with a Redis that keeps its data: nobody notices more than a pause.
+#[tokio::test]
+async fn a_redis_that_kept_its_data_goes_on_with_sessions() {
+    let keeping = |_: &Path, port: u16| {
+        let port = port.to_string();
+        ["--port", &port, "--appendonly", "yes", "--appendfsync", "always"].map(str::to_owned).to_vec()
+    };
+    let Some(mut server) = RedisServer::start_with(keeping) else { return };
+    let store = store(&server);
+    let (record, now) = (new_session(&store).await, unix_millis());
+    let mut events = store.subscribe(&record.code).await.unwrap();
+    store.push(&record.code, request("1", now + TTL), 5, now).await.unwrap();
+    assert!(matches!(next(&mut events).await, Some(RelayEvent::Requested { .. })));
+    server.stop();
+    server.start_again();
+    let waiting = until(async || store.unanswered(&record.code, now).await.ok()).await;
+    assert_eq!(ids(&waiting), ["1"]);
+    assert_eq!(store.answer(&record.code, "1", result("5"), now).await, Ok(Answered::Taken));
+    let answer = answer_of(&mut events, "1").await;
+    assert!(matches!(&*answer, ToolAnswer::Result(result) if result.get() == "5"));
+}
+
 #[tokio::test]
 async fn a_lost_connection_is_made_again_and_what_was_missed_is_told() {
     let Some(server) = RedisServer::start() else { return };
