@@ -8,7 +8,7 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend, permissions};
+use crate::{backend_auth, baseline, builtin_backend, permissions, relaying};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
@@ -18,6 +18,7 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_oauth::OauthDesk;
+use signalbox_relay::Relay;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
@@ -111,6 +112,8 @@ pub struct App {
     pub desk: Arc<OauthDesk>,
     /// What decides about calls by itself.
     pub govern: GovernParts,
+    /// The relay, where pages may offer tools.
+    pub relay: Option<Arc<Relay>>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -166,6 +169,8 @@ pub fn assemble(
     if uses_demo(config) {
         backends.push(demo(config, &settings)?);
     }
+    let relay = relaying::relay(config);
+    backends.extend(relay.iter().map(|relay| relaying::backend(relay, &settings)));
     let metrics = Arc::new(MethodMetrics::default());
     let calls = CallMetrics::new(config);
     let live = Live::new();
@@ -197,6 +202,9 @@ pub fn assemble(
         principal,
         catalog_file,
     })?;
+    if let Some(relay) = &relay {
+        relaying::attach(relay, &gateway, Arc::clone(&govern.permissions) as _);
+    }
     govern.attach(&gateway);
     audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
     signatures.attach(&gateway);
@@ -221,6 +229,7 @@ pub fn assemble(
         baseline,
         desk,
         govern,
+        relay,
         #[cfg(feature = "otel")]
         telemetry,
     })

@@ -26,6 +26,7 @@ pub mod permission_trial;
 pub mod permissions;
 pub mod process_memory;
 pub mod recording;
+mod relaying;
 pub mod reload;
 pub mod seal;
 pub mod seal_folder;

@@ -257,6 +257,8 @@ impl Reloader {
             };
             prepared.backends.push(backend);
         }
+        // It needs a restart to change.
+        prepared.backends.extend(running.get(signalbox_relay::BACKEND).filter(|_| next.relay.is_some()).cloned());
         Ok(prepared)
     }
 

@@ -5,7 +5,7 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
 use super::{
-    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, rules,
+    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, relay, rules,
     seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const OWN_PATHS: [&str; 7] = [HEALTH, READY, METRICS, ANCHORS, STREAM_PATH, POST_PATH, CALLBACK];
 
 /// What it answers itself below.
-const OWN_FOLDERS: [&str; 3] = ["/api/v1/", "/.well-known/", "/auth/"];
+const OWN_FOLDERS: [&str; 4] = ["/api/", "/.well-known/", "/auth/", "/relay/"];
 
 /// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
@@ -72,6 +72,11 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let performance = metered.then(|| faults.take(performance::check(&protocol, &own))).flatten();
     let audit = protocol.table("audit").and_then(|table| audit::check(&table));
     let audit = mcp.then(|| faults.take(audit)).flatten();
+    let relayed = !faults.within(&["relay"]);
+    let relay = relayed.then(|| faults.take(whole("relay").and_then(|table| relay::check(&table)))).flatten();
+    if relay.as_ref().is_some_and(Option::is_some) {
+        faults.take(relay::check_name(root, checked.iter().map(|backend: &super::BackendConfig| &backend.name)));
+    }
     let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
     let data_dir = faults.take(folder(&own, "data_dir"));
     let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
@@ -86,6 +91,7 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
         permissions: permissions?,
         performance: performance?,
         audit: audit?,
+        relay: relay?,
         rules: rules?,
         backends: checked,
         outbound: outbound.flatten()?,
@@ -113,7 +119,7 @@ fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError
     let own =
         OWN_PATHS.contains(&path.value.as_str()) || OWN_FOLDERS.iter().any(|folder| path.value.starts_with(folder));
     if own {
-        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`";
+        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`";
         return Err(bad(table, &path, expected));
     }
     let tls = tls::listen(&table.table("tls")?, authentication)?;

@@ -31,6 +31,11 @@ pub(crate) const fn limit(path: &'static str, meaning: &'static str) -> ConfigKe
     key(path, count(0, 0, 1_000_000_000), meaning)
 }
 
+/// The same with another default.
+pub(crate) const fn limit_of(path: &'static str, default: u64, meaning: &'static str) -> ConfigKey {
+    key(path, count(default, 0, 1_000_000_000), meaning)
+}
+
 pub(crate) const fn seconds(default: f64, max: f64) -> KeyKind {
     KeyKind::Seconds { default: Some(default), max }
 }

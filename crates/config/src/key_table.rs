@@ -9,6 +9,7 @@ use crate::key_parts::{
 use crate::keys::{ConfigKey, KeyKind};
 use crate::permission_keys::PERMISSION_KEYS;
 use crate::record_keys::RECORD_KEYS;
+use crate::relay_keys::RELAY_KEYS;
 use crate::seal_keys::SEAL_KEYS;
 use signalbox_engine::balance::Balance;
 
@@ -27,6 +28,7 @@ const ELSEWHERE: usize = AUDIT_KEYS.len()
     + PERMISSION_KEYS.len()
     + BACKEND_AUTH_KEYS.len()
     + RECORD_KEYS.len()
+    + RELAY_KEYS.len()
     + SEAL_KEYS.len()
     + AUTH_KEYS.len()
     + OUTBOUND_KEYS.len();
@@ -38,6 +40,7 @@ static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     let (permissions, rest) = rest.split_at_mut(PERMISSION_KEYS.len());
     let (backend_auth, rest) = rest.split_at_mut(BACKEND_AUTH_KEYS.len());
     let (record, rest) = rest.split_at_mut(RECORD_KEYS.len());
+    let (relay, rest) = rest.split_at_mut(RELAY_KEYS.len());
     let (seal, rest) = rest.split_at_mut(SEAL_KEYS.len());
     let (auth, outbound) = rest.split_at_mut(AUTH_KEYS.len());
     own.copy_from_slice(OWN);
@@ -45,6 +48,7 @@ static ALL: [ConfigKey; OWN.len() + ELSEWHERE] = {
     permissions.copy_from_slice(PERMISSION_KEYS);
     backend_auth.copy_from_slice(BACKEND_AUTH_KEYS);
     record.copy_from_slice(RECORD_KEYS);
+    relay.copy_from_slice(RELAY_KEYS);
     seal.copy_from_slice(SEAL_KEYS);
     auth.copy_from_slice(AUTH_KEYS);
     outbound.copy_from_slice(OUTBOUND_KEYS);
@@ -68,7 +72,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.path",
         KeyKind::Text("/mcp"),
-        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`.",
+        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`.",
     ),
     key(
         "mcp.protocol.transport.tls.enabled",

@@ -41,6 +41,8 @@ mod raw;
 mod read;
 pub mod record;
 mod record_keys;
+pub mod relay;
+mod relay_keys;
 pub mod redact_key;
 pub mod reference;
 pub mod rules;
@@ -76,6 +78,7 @@ pub use permissions::{DecisionPointRule, KillSwitch, PermissionRules, PolicyFold
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
 pub use record::{BaselineConfig, Record};
+pub use relay::RelayConfig;
 pub use rules::Rules;
 pub use seal::{AnchorPlace, Seal};
 pub use secret::Secret;
@@ -111,6 +114,8 @@ pub struct Config {
     pub performance: Performance,
     /// The audit log, if one is kept.
     pub audit: Option<Audit>,
+    /// How web pages offer tools, if they may.
+    pub relay: Option<RelayConfig>,
     /// The rules.
     pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
@@ -230,6 +235,7 @@ struct Settings {
     permissions: PermissionRules,
     performance: Performance,
     audit: Option<Audit>,
+    relay: Option<RelayConfig>,
     rules: Rules,
     backends: Vec<BackendConfig>,
     outbound: Outbound,
@@ -272,6 +278,7 @@ impl Config {
             permissions: settings.permissions,
             performance: settings.performance,
             audit: settings.audit,
+            relay: settings.relay,
             rules: settings.rules,
             backends: settings.backends,
             outbound: settings.outbound,

@@ -187,6 +187,8 @@ pub struct BackendEntry {
     /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and clients
     /// may not share them.
     pub private: bool,
+    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none from them.
+    pub apart: bool,
     /// The views from the least to the most recently stored.
     ages: Vec<ViewKey>,
     /// The rank of every entry it ever listed, by kind, in the order in which they were first seen.
@@ -200,7 +202,7 @@ impl BackendEntry {
     fn new(name: Arc<str>) -> Self {
         let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
         let (views, ages, ranks) = Default::default();
-        Self { name, listed: true, views, source: 0, private: false, ages, ranks, next_rank: 0, routed }
+        Self { name, listed: true, views, source: 0, private: false, apart: false, ages, ranks, next_rank: 0, routed }
     }
 
     /// Sorts lists by the order in which their entries were first seen.
@@ -280,7 +282,7 @@ const MAX_RANKS: usize = 10_000;
 /// Maximum number of views kept per backend; a client that invents capability sets must not fill the memory.
 pub const MAX_VIEWS: usize = 64;
 /// The same for a backend that shows each principal its own. The lists of whoever used it least recently are read again.
-pub const MAX_PRIVATE_VIEWS: usize = 1024;
+pub const MAX_PRIVATE_VIEWS: usize = 4096;
 
 /// The model of all lists.
 #[derive(Clone, Debug, Default)]
@@ -332,11 +334,18 @@ impl Catalog {
         }
     }
 
+    /// Sets whether a backend is reached by a way of its own alone.
+    pub fn set_apart(&mut self, backend: &str, apart: bool) {
+        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
+            entry.apart = apart;
+        }
+    }
+
     /// Gives every listed name without an owner to the first backend that lists it.
     fn claim_all(&mut self) {
         for kind in ListKind::ALL {
             let claims = &mut self.claims[kind as usize];
-            for (index, entry) in self.backends.iter().enumerate() {
+            for (index, entry) in self.backends.iter().enumerate().filter(|(_, entry)| !entry.apart) {
                 let earlier = |other: &str| self.backends[index..].iter().any(|later| *later.name == *other);
                 entry.owned(kind).for_each(|name| claims.claim(name, &entry.name, earlier));
             }

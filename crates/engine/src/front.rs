@@ -42,6 +42,7 @@ mod context;
 mod dialect;
 mod effects;
 mod exchanges;
+mod face;
 mod facts;
 mod holding;
 mod initialize;
@@ -64,12 +65,13 @@ mod task_requests;
 mod task_results;
 
 pub use context::Context;
+pub use face::Face;
 pub use initialize::Lifecycle;
 pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Principal};
 use crate::capset::CapSet;
 use crate::catalog::Selector;
 use crate::chain::Ruling;
@@ -116,6 +118,7 @@ pub const MAX_TASKS: usize = 1024;
 pub struct FrontMachine {
     session: SessionKey,
     caller: Caller,
+    principal: Principal,
     mode: Mode,
     state: Lifecycle,
     client: Option<Arc<ClientProfile>>,
@@ -139,6 +142,7 @@ impl FrontMachine {
     pub fn new(session: SessionKey, caller: Caller, mode: Mode) -> Self {
         Self {
             session,
+            principal: caller.principal().clone(),
             caller,
             mode,
             state: Lifecycle::Created,
@@ -271,7 +275,7 @@ impl FrontMachine {
         let exchange = self.exchanges.get(&id);
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let caps = client.map_or_else(CapSet::bare, |client| client.caps().clone());
-        let whose = Some(self.caller.principal().clone());
+        let whose = Some(self.principal.clone());
         Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps, whose }
     }
 

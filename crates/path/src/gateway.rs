@@ -183,6 +183,7 @@ impl Gateway {
             chain: &self.chain,
             session: None,
             session_started: self.now,
+            face: None,
             server_info: INFO,
             instructions: "",
             max_in_flight: 64,

@@ -13,13 +13,32 @@
 //! What several gateways have to agree on (sessions, requests, answers, which worker is active) goes through a
 //! [`store::RelayStore`]; everything else is of one process.
 
+pub mod assets;
+pub mod buckets;
+pub mod call;
 pub mod code;
+pub mod counts;
+pub mod entry;
+pub mod link;
+pub mod mcp_result;
 pub mod random;
+pub mod refusal;
+pub mod relay;
+pub mod routes;
 pub mod session;
+pub mod settings;
 pub mod store;
+pub mod stream_roles;
 pub mod tool_request;
+pub mod tools;
+pub mod when;
+pub mod worker;
 
 pub use code::Code;
+pub use entry::RelayEntry;
+pub use link::RelayConnector;
+pub use relay::{BACKEND, Relay, TRANSPORT};
 pub use session::SessionRecord;
+pub use settings::{ListedTools, Phase, RelayLimits, RelaySettings};
 pub use store::{RelayEvent, RelayStore, StoreError};
 pub use tool_request::{ToolAnswer, ToolRequest, WorkerError};

@@ -73,6 +73,7 @@ fn reaches(
         chain,
         session: None,
         session_started: now,
+        face: None,
         server_info: "{}",
         instructions: "",
         max_in_flight: 4,

@@ -86,6 +86,7 @@ impl Scene<'_> {
             chain: self.chain,
             session: None,
             session_started: now,
+            face: None,
             server_info: "{}",
             instructions: "",
             max_in_flight: 4,

@@ -194,6 +194,11 @@ impl Backend {
         self.connector.is_per_user()
     }
 
+    /// True if it is reached by a way of its own alone.
+    pub(crate) fn is_apart(&self) -> bool {
+        self.connector.is_apart()
+    }
+
     /// This principal, if it has lists of its own here.
     pub(crate) fn lists_of(&self, principal: &Principal) -> Option<Principal> {
         self.is_per_user().then(|| principal.clone())

@@ -173,6 +173,7 @@ impl CatalogKeeper {
 fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     for backend in backends.iter() {
         catalog.set_private(&backend.name, backend.is_per_user());
+        catalog.set_apart(&backend.name, backend.is_apart());
     }
 }
 

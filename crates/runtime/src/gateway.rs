@@ -12,7 +12,7 @@ use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
-use crate::presence::{self, Presence};
+use crate::presence::Presence;
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::{AuditDoor, Session};
@@ -26,7 +26,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
-use signalbox_engine::front::Mode;
+use signalbox_engine::front::Face;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::message_proof::MessageProof;
@@ -94,6 +94,8 @@ pub struct Gateway {
     /// What looks at the proofs that messages carry, where anything does.
     pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
     pub(crate) governance: OnceLock<Governance>,
+    /// How it shows itself to callers who come by the way of this name.
+    pub(crate) face: OnceLock<(&'static str, Face)>,
     /// Nobody whom the connection does not prove may call without a signature.
     pub(crate) demands_signatures: AtomicBool,
     message_facts: AtomicBool,
@@ -109,7 +111,7 @@ pub struct Gateway {
     pub(crate) task_calls: TaskCalls,
     refusals: PerSecond,
     pub(crate) session_store: OnceLock<SessionStore>,
-    next_session: AtomicU64,
+    pub(crate) next_session: AtomicU64,
     draining: AtomicBool,
 }
 
@@ -164,6 +166,7 @@ impl Gateway {
             audit: AuditDoor::new()?,
             proof: OnceLock::new(),
             governance: OnceLock::new(),
+            face: OnceLock::new(),
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
@@ -199,69 +202,6 @@ impl Gateway {
             tokio::spawn(Arc::clone(backend).supervise());
         }
         tokio::spawn(clock::run(Arc::clone(self)));
-    }
-
-    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless session is
-    /// not kept in the table.
-    ///
-    /// # Errors
-    /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open_session(
-        self: &Arc<Self>,
-        caller: Caller,
-        mode: Mode,
-        external: &str,
-        via: &'static str,
-    ) -> Result<Arc<Session>, Fault> {
-        if mode != Mode::Stateless {
-            self.may_open(&caller)?;
-            let (waiting, own_waiting) = self.dormant_sessions(caller.principal());
-            let most = self.settings().max_sessions;
-            if self.sessions.len() + waiting >= most {
-                Counters::add(&self.counters.sessions_refused);
-                let text = format!("{most} sessions are open, which is the limit");
-                return Err(Fault::new(FaultKind::Overloaded, text));
-            }
-            let each = self.settings().max_sessions_each;
-            if self.sessions.len_of(caller.principal()) + own_waiting >= each {
-                Counters::add(&self.counters.sessions_refused);
-                let text = format!("this caller has {each} sessions open, which is the limit; end one first");
-                return Err(Fault::new(FaultKind::Overloaded, text));
-            }
-        } else if self.is_draining() {
-            return Err(draining());
-        }
-        Ok(self.begin_session(caller, mode, external, via))
-    }
-
-    /// Refuses a session that is kept if this caller may not open any.
-    pub(crate) fn may_open(&self, caller: &Caller) -> Result<(), Fault> {
-        if self.is_draining() {
-            return Err(draining());
-        }
-        if self.must_still_prove(caller) {
-            return Err(Fault::new(FaultKind::Unauthenticated, "a session needs a caller that has proved who it is"));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn begin_session(
-        self: &Arc<Self>,
-        caller: Caller,
-        mode: Mode,
-        external: &str,
-        via: &'static str,
-    ) -> Arc<Session> {
-        let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(self), key, caller, mode, (external.into(), via));
-        if mode != Mode::Stateless {
-            session.tell_of_itself();
-            Counters::add(&self.counters.sessions_opened);
-            self.sessions.insert(&session);
-        } else if presence::credential_of(&session.caller).is_some() {
-            self.ending.follow(&session);
-        }
-        session
     }
 
     /// The backends at this moment, in configured order.
@@ -478,10 +418,6 @@ impl Gateway {
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(hex(&bytes))
     }
-}
-
-fn draining() -> Fault {
-    Fault::new(FaultKind::Draining, "the gateway is shutting down")
 }
 
 /// Polls until `over` is true, for no longer than `within`.

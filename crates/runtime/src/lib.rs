@@ -31,6 +31,7 @@ pub mod replacement;
 pub mod runtimes;
 pub mod sealer;
 pub mod session;
+mod session_opening;
 pub mod session_store;
 pub mod session_table;
 pub mod settings;

@@ -148,6 +148,11 @@ pub trait Connector: Send + Sync {
         false
     }
 
+    /// True if it is reached by a way of its own alone, and takes no names from others.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// The state of each address, if there are several.
     fn addresses(&self) -> Vec<AddressStatus> {
         Vec::new()

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::session::Session;
 use signalbox_engine::catalog::{Selector, Snapshot};
-use signalbox_engine::{ClientProfile, ExchangeId, Fault, Principal};
+use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fault, Principal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,14 @@ pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 impl Gateway {
     /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog: lists that
     /// arrive in between would count as ready here and not be shown.
-    pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
-        self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
+    pub(crate) fn lists_ready(&self, caller: &Caller, selector: &Selector, catalog: &Snapshot) -> bool {
+        self.backends().iter().all(|backend| self.need_not_wait(backend, caller, selector, catalog))
+    }
+
+    /// True if a caller need not wait for this backend, which it may not even see.
+    fn need_not_wait(&self, backend: &Backend, caller: &Caller, selector: &Selector, catalog: &Snapshot) -> bool {
+        backend.lists_ready(selector, catalog)
+            || self.visibility().is_some_and(|visibility| !visibility.shows_backend(caller, &backend.name))
     }
 
     /// The backends that show this principal nothing before it has signed in, with the faults that say where.
@@ -26,7 +32,8 @@ impl Gateway {
 
     fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
         let catalog = self.catalog.snapshot();
-        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector, &catalog)) {
+        let ready = |backend: &Backend| self.need_not_wait(backend, &session.caller, selector, &catalog);
+        for backend in self.backends().iter().filter(|backend| !ready(backend)) {
             backend.prepare(session, client, selector.era);
         }
     }
@@ -46,14 +53,14 @@ impl Gateway {
         if tokio::time::timeout(short, &mut coming).await.is_ok() {
             return;
         }
-        let early = session.is_told_of_changes(exchange, client) && self.shows_any(selector);
+        let early = session.is_told_of_changes(exchange, client) && self.shows_any(&session.caller, selector);
         if !early && tokio::time::timeout(most.saturating_sub(short), coming).await.is_ok() {
             return;
         }
         let (backends, catalog) = (self.backends(), self.catalog.snapshot());
         let missing: Vec<&str> = backends
             .iter()
-            .filter(|backend| !backend.lists_ready(selector, &catalog))
+            .filter(|backend| !self.need_not_wait(backend, &session.caller, selector, &catalog))
             .map(|backend| &*backend.name)
             .collect();
         if early {
@@ -65,7 +72,7 @@ impl Gateway {
 
     async fn lists_come(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
         let mut changes = self.catalog.follow();
-        while !self.lists_ready(selector, &self.catalog.snapshot()) && !session.is_ended() {
+        while !self.lists_ready(&session.caller, selector, &self.catalog.snapshot()) && !session.is_ended() {
             // Every time, because the era of a backend decides which connection the session needs.
             self.prepare(session, client, selector);
             if changes.changed().await.is_err() {
@@ -75,8 +82,9 @@ impl Gateway {
     }
 
     /// True if there is something to show to this kind of client.
-    fn shows_any(&self, selector: &Selector) -> bool {
-        let catalog = self.catalog.snapshot();
-        catalog.backends().iter().any(|entry| entry.listed && entry.shown(selector).is_some())
+    fn shows_any(&self, caller: &Caller, selector: &Selector) -> bool {
+        let (catalog, visibility) = (self.catalog.snapshot(), self.visibility());
+        let sees = |name: &str| visibility.is_none_or(|visibility| visibility.shows_backend(caller, name));
+        catalog.backends().iter().any(|entry| entry.listed && sees(&entry.name) && entry.shown(selector).is_some())
     }
 }

@@ -84,7 +84,7 @@ impl Gateway {
             let Some(credential) = credential_of(&session.caller) else { continue };
             let fault = match credential.fault(now) {
                 Some("revoked") => Some("revoked"),
-                Some(word) if !self.presence.is_there(&session.principal) => Some(word),
+                Some(word) if !self.presence.is_there(session.caller.principal()) => Some(word),
                 _ => None,
             };
             if let Some(word) = fault {

@@ -146,14 +146,14 @@ impl Session {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
         key: SessionKey,
-        caller: Caller,
+        (caller, principal): (Caller, Principal),
         mode: Mode,
         (external, via): (Box<str>, &'static str),
     ) -> Arc<Self> {
-        let machine = FrontMachine::new(key, caller.clone(), mode);
+        let machine = FrontMachine::new(key, caller.clone(), mode).acting_for(principal.clone());
         Arc::new(Self {
             key,
-            principal: caller.principal().clone(),
+            principal,
             caller,
             external,
             via,

@@ -121,7 +121,12 @@ impl Gateway {
     ///
     /// # Errors
     /// A fault if no session can be opened now.
-    pub fn resume_session(self: &Arc<Self>, external: &str, caller: Caller) -> Result<Option<Arc<Session>>, Fault> {
+    pub fn resume_session(
+        self: &Arc<Self>,
+        external: &str,
+        caller: Caller,
+        principal: Principal,
+    ) -> Result<Option<Arc<Session>>, Fault> {
         let proved = !self.must_still_prove(&caller);
         let Some(store) = self.session_store.get().filter(|_| proved) else { return Ok(None) };
         let name = name_of(external);
@@ -132,14 +137,14 @@ impl Gateway {
         }
         let (timeout, now) = (self.settings().session_timeout, SystemTime::now());
         let fits = |one: &&Dormant| {
-            *one.stored.principal == *caller.principal().as_str()
+            *one.stored.principal == *principal.as_str()
                 && now.duration_since(one.used).map_or(true, |idle| idle <= timeout)
         };
         let Some((client, level)) = dormant.get(&name).filter(fits).and_then(|one| one.stored.declared()) else {
             return Ok(None);
         };
         self.may_open(&caller)?;
-        let session = self.begin_session(caller, Mode::Session, external, "http");
+        let session = self.begin_session((caller, principal), Mode::Session, external, "http");
         session.restore(client, level);
         dormant.remove(&name);
         store.change(Change::Touch(name, now));

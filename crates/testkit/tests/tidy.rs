@@ -48,12 +48,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("audit", &["wire", "engine", "seal", "store", "tape"]),
     (
         "config",
-        &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay", "audit"],
+        &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay", "audit", "relay"],
     ),
     (
         "assembly",
         &[
             "wire",
+            "relay",
             "engine",
             "runtime",
             "transport",
@@ -75,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "control",
         &[
             "wire",
+            "relay",
             "engine",
             "runtime",
             "transport",
@@ -93,6 +95,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "signalbox",
         &[
             "wire",
+            "relay",
             "engine",
             "runtime",
             "transport",

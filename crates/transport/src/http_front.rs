@@ -40,6 +40,7 @@ mod answer;
 mod client_connection;
 mod connection;
 mod cors;
+mod entry;
 mod get;
 mod guard;
 mod heads;
@@ -62,6 +63,7 @@ pub(crate) use accepts::Accepts;
 pub(crate) use client_connection::{ClientConnection, ClientConnections, FrontClock, TICK};
 pub(crate) use connection::speak;
 pub(crate) use guard::OriginGuard;
+pub use entry::{Entry, Named, OpenedRoom};
 pub use path_secret::PathSecret;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
@@ -122,6 +124,8 @@ pub struct FrontSpec {
     pub tls: Option<Arc<FrontTls>>,
     /// A path that only a secret of its own opens.
     pub path_secret: Option<PathSecret>,
+    /// A second MCP endpoint, which stands for a server of its own.
+    pub entry: Option<Arc<dyn Entry>>,
 }
 
 impl Default for FrontSpec {
@@ -138,6 +142,7 @@ impl Default for FrontSpec {
             transport: "http",
             tls: None,
             path_secret: None,
+            entry: None,
         }
     }
 }

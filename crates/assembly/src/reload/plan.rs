@@ -63,6 +63,7 @@ const FIXED: &[Fixed] = &[
     ("gateway.rule_seed", |before, next| before.gateway.rule_seed != next.gateway.rule_seed),
     ("record", |before, next| before.record != next.record),
     ("mcp.protocol.audit", |before, next| before.audit != next.audit),
+    ("relay", |before, next| before.relay != next.relay),
     ("seal", |before, next| before.seal != next.seal),
     ("auth", |before, next| before.auth != next.auth),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),

@@ -326,11 +326,11 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/sse'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/sse`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/sse`",
     ),
     (
         "[mcp.protocol.transport]\npath = '/messages'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/messages`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/messages`",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\ntransport = 'pigeon'\n",
@@ -346,7 +346,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/healthz'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`, found `/healthz`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/healthz`",
     ),
     (
         "[mcp.protocol.transport.tls]\nenabled = false\ncert_file = 1\n",
@@ -387,6 +387,30 @@ const TOML: &[(&str, &str)] = &[
     (
         "[mcp.protocol.performance]\nexecution_time_warning = 0\n",
         "signalbox.toml:2:26: mcp.protocol.performance.execution_time_warning: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `0`",
+    ),
+    (
+        "[relay]\nphase = 'later'\n",
+        "signalbox.toml:2:9: relay.phase: expected `dual`, `deprecated` or `mcp-only`, found `later`",
+    ),
+    (
+        "[relay]\npublic_url = 'https://box.example/path'\n",
+        "signalbox.toml:2:14: relay.public_url: expected an address like `https://box.example`, without a path, found `https://box.example/path`",
+    ),
+    (
+        "[relay]\norigins = ['codap.concord.org']\n",
+        "signalbox.toml:2:12: relay.origins[0]: expected an origin like `https://codap.concord.org`, found `codap.concord.org`",
+    ),
+    (
+        "[relay]\nstore = 'file'\n",
+        "signalbox.toml:2:9: relay.store: expected `memory`, found `file`",
+    ),
+    (
+        "[relay]\nsunset = 'soon'\n",
+        "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`",
+    ),
+    (
+        "[relay.limits]\nqueue = 0\n",
+        "signalbox.toml:2:9: relay.limits.queue: expected a whole number from 1 to 10000, found `0`",
     ),
     (
         "[mcp.protocol.audit]\nretention_days = 0\n",

@@ -110,7 +110,11 @@ pub(super) async fn ready(served: Arc<Served>, _: RoutedRequest) -> Answered {
 }
 
 pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
-    Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
+    let mut page = metrics::render(served.app());
+    if let Some(relay) = &served.app().relay {
+        page.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
+    }
+    Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, page))
 }
 
 /// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either

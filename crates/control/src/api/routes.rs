@@ -64,6 +64,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> 
     all.extend(sign_in_list(served, server));
     all.extend(authentication.and_then(Authentication::resource).into_iter().flat_map(resource_list));
     all.extend(server.into_iter().flat_map(authorization_list));
+    all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
     Router::new(all).map(Arc::new)
 }
 

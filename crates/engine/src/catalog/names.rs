@@ -58,12 +58,14 @@ pub struct Names {
 }
 
 impl Names {
-    /// The names of these entries. `first` says which backend listed a name first.
+    /// The names of these entries. `first` says which backend listed a name first. A backend that stands `apart` has no plain
+    /// names.
     pub fn new(
         style: Style,
         backends: &[Arc<str>],
         owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
         first: impl Fn(&str) -> Option<usize>,
+        apart: impl Fn(usize) -> bool,
     ) -> Self {
         let indexes = backends.iter().enumerate().map(|(index, name)| (Box::from(&**name), index)).collect();
         let (exposed, renamed) = (TextMap::default(), HashMap::new());
@@ -76,7 +78,8 @@ impl Names {
             .flat_map(|(index, own)| own.iter().map(move |name| (index, name.clone())))
             .collect();
         for (index, name) in entries {
-            if first(&name).is_none_or(|owner| owner == index) && names.qualified(&name).is_none() {
+            let plain = !apart(index) && first(&name).is_none_or(|owner| owner == index);
+            if plain && names.qualified(&name).is_none() {
                 names.exposed.insert(name.clone(), (index, name));
             } else {
                 let ours: Box<str> = style.qualify(&backends[index], &name).into();
@@ -101,6 +104,12 @@ impl Names {
             Some((index, own)) => Some((*index, (&**own).into())),
             None => self.qualified(name),
         }
+    }
+
+    /// True if the backend lists this name.
+    #[must_use]
+    pub fn has(&self, index: usize, name: &str) -> bool {
+        self.owned.get(index).is_some_and(|own| own.contains(name))
     }
 
     /// The exposed name, if it differs from the backend's own.
@@ -136,7 +145,7 @@ mod tests {
         let backends: Vec<Arc<str>> = backends.iter().map(|name| Arc::from(*name)).collect();
         let owned = lists.iter().map(|names| names.iter().map(|name| Box::from(*name)).collect()).collect();
         let first = |name: &str| lists.iter().position(|list| list.contains(&name));
-        Names::new(style, &backends, owned, first)
+        Names::new(style, &backends, owned, first, |_| false)
     }
 
     fn owner<'a>(names: &'a Names, name: &'a str) -> Option<(usize, String)> {

@@ -86,7 +86,7 @@ impl Snapshot {
                 let owner = claims[kind as usize].owner(name)?;
                 names.iter().position(|name| name == owner)
             };
-            Names::new(kind.style(), &names, owned, first)
+            Names::new(kind.style(), &names, owned, first, |index| backends[index].apart)
         };
         let tools = of(ListKind::Tools);
         let mut params = TextMap::default();
@@ -189,6 +189,14 @@ impl Snapshot {
         self.route(&self.tools, exposed)
     }
 
+    /// The route of a tool of this backend, by its own name.
+    #[must_use]
+    pub fn own_tool(&self, backend: &str, own: &str) -> Option<Route> {
+        let index = self.index(backend).filter(|index| self.tools.has(*index, own))?;
+        self.show();
+        Some(Route { backend: Arc::clone(&self.backends[index].name), name: own.into(), renamed: false })
+    }
+
     /// The route of a prompt.
     #[must_use]
     pub fn prompt(&self, exposed: &str) -> Option<Route> {
@@ -209,8 +217,9 @@ impl Snapshot {
     /// A tool as its backend defines it for this principal.
     #[must_use]
     pub fn definition(&self, exposed: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
-        let route = self.tool(exposed).filter(|route| *route.backend == *backend)?;
-        self.own_definition(&route.name, backend, whose)
+        let route = self.tool(exposed).filter(|route| *route.backend == *backend);
+        // Who sees one backend alone calls its tools by their own names.
+        self.own_definition(route.as_ref().map_or(exposed, |route| &route.name), backend, whose)
     }
 
     /// The same for a tool by the name that its backend knows it under.
@@ -397,7 +406,8 @@ impl Snapshot {
                 if index == start && item.rank <= after || !seen {
                     continue;
                 }
-                let mut bytes = self.render_item(kind, index, item, selector.era);
+                let own = sight.and_then(Sight::sole).is_some_and(|sole| *sole == *entry.name);
+                let mut bytes = self.render_item(kind, index, item, selector.era, own);
                 if tasks {
                     bytes = listing::with_task_support(&bytes);
                 }
@@ -418,8 +428,8 @@ impl Snapshot {
         Some(Page { array: array.into(), next: None })
     }
 
-    fn render_item(&self, kind: ListKind, index: usize, item: &Item, era: Era) -> Bytes {
-        let exposed = self.names(kind).renamed(index, &item.key);
+    fn render_item(&self, kind: ListKind, index: usize, item: &Item, era: Era, own: bool) -> Bytes {
+        let exposed = self.names(kind).renamed(index, &item.key).filter(|_| !own);
         let bytes = item.render(exposed, |uri| self.resources.renamed(index, uri).map(Into::into));
         let revision = if era == Era::Modern { Revision::LATEST } else { Revision::LATEST_LEGACY };
         listing::entry(kind, revision, &bytes)

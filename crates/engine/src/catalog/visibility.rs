@@ -32,6 +32,11 @@ pub trait Visibility: Send + Sync {
     /// The audience that this caller belongs to.
     fn audience(&self, caller: &Caller) -> Audience;
 
+    /// The one backend that the caller sees, where it is given no choice: it calls its tools by their own names.
+    fn sole_backend(&self, _: &Caller) -> Option<&str> {
+        None
+    }
+
     /// True if the caller sees anything of this backend.
     fn shows_backend(&self, caller: &Caller, backend: &str) -> bool;
 
@@ -84,6 +89,12 @@ impl<'a> Sight<'a> {
     #[must_use]
     pub fn audience(&self) -> &Audience {
         self.audience.get_or_init(|| self.visibility.audience(self.caller))
+    }
+
+    /// The one backend that is seen, where there is no choice.
+    #[must_use]
+    pub fn sole(&self) -> Option<&str> {
+        self.visibility.sole_backend(self.caller)
     }
 
     /// True if anything of this backend is seen.

@@ -1,7 +1,8 @@
 //! The ports through which the machine sees the rest of the program.
 
+use super::Face;
 use crate::caller::{Caller, Principal};
-use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot, Style};
+use crate::catalog::{ListKind, Offer, Route, Selector, Sight, Snapshot, Style};
 use crate::chain::Chain;
 use crate::dialect::DialectPorts;
 use crate::fault::{ErrorDetail, Fault};
@@ -39,6 +40,8 @@ pub struct Context<'a> {
     pub session: Option<&'a str>,
     /// When the session began.
     pub session_started: Instant,
+    /// What the gateway shows itself as to callers who come this way, if that is something else.
+    pub face: Option<&'a Face>,
     /// Our own `serverInfo` object.
     pub server_info: &'a str,
     /// The gateway's own instructions, shown before those of its backends; may be empty.
@@ -93,6 +96,24 @@ impl Context<'_> {
         });
         let first = || Some(Route { backend: Arc::clone(&wanted.first()?.0), name: exposed.into(), renamed: false });
         named.or_else(first)
+    }
+
+    /// The tool that the caller means by this name. Who sees one backend alone calls its tools by their own names.
+    pub(super) fn tool(&self, exposed: &str) -> Option<Route> {
+        match self.sight.and_then(Sight::sole) {
+            Some(sole) => self.catalog.own_tool(sole, exposed),
+            None => self.catalog.tool(exposed),
+        }
+    }
+
+    /// What the caller is told that it can use.
+    pub(super) fn offer(&self, selector: &Selector) -> Offer {
+        self.face.map_or_else(|| self.catalog.offer(selector, self.sight), |face| face.offer)
+    }
+
+    /// Our own `serverInfo` object.
+    pub(super) fn server_info(&self) -> &str {
+        self.face.map_or(self.server_info, |face| &face.server_info)
     }
 
     /// True if the caller sees anything of this backend.

@@ -161,7 +161,7 @@ impl FrontMachine {
 
 /// The label of a tool by the name under which it is listed.
 fn listed_label(name: &str, ports: &DialectPorts<'_>, ctx: &Context<'_>) -> ToolLabel {
-    let route = ctx.catalog.tool(name);
+    let route = ctx.tool(name);
     route.map_or_else(ToolLabel::default, |route| ports.labels.label(&route.backend, &route.name))
 }
 

@@ -26,13 +26,14 @@ impl FrontMachine {
         };
         let revision = client.revision;
         self.client = Some(Arc::new(client));
-        self.state = Lifecycle::Initializing;
+        let eager = ctx.face.is_some_and(|face| face.eager);
+        self.state = if eager { Lifecycle::Operational } else { Lifecycle::Initializing };
         let selector = self.selector(id);
         let mut result = format!(
             r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{}"#,
             revision.as_str(),
-            legacy_capabilities(&ctx.catalog.offer(&selector, ctx.sight), revision),
-            ctx.server_info
+            legacy_capabilities(&ctx.offer(&selector), revision),
+            ctx.server_info()
         );
         if let Some(text) = instructions(ctx, &selector) {
             let _ = write!(result, r#","instructions":{}"#, json::quote(&text));
@@ -46,8 +47,8 @@ impl FrontMachine {
         let mut result = format!(
             r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
             supported_versions(),
-            modern_capabilities(&ctx.catalog.offer(&selector, ctx.sight), ctx, &selector),
-            ctx.server_info
+            modern_capabilities(&ctx.offer(&selector), ctx, &selector),
+            ctx.server_info()
         );
         if let Some(text) = instructions(ctx, &selector) {
             let _ = write!(result, r#","instructions":{}"#, json::quote(&text));
@@ -170,7 +171,8 @@ fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Optio
         .profiles(selector, ctx.sight)
         .filter_map(|(name, profile)| Some((name, clip(profile.instructions.as_deref()?))))
         .collect();
-    match (ctx.instructions, &texts[..]) {
+    let own = if ctx.face.is_some() { "" } else { ctx.instructions };
+    match (own, &texts[..]) {
         ("", []) => None,
         ("", [(_, only)]) => Some((*only).to_owned()),
         (own, many) => {

@@ -37,7 +37,7 @@ impl Search {
     /// The route of an entry that the caller sees, or will once it has signed in.
     fn route(self, kind: ListKind, exposed: &str, ctx: &Context<'_>) -> Option<Route> {
         let listed = match kind {
-            ListKind::Tools => ctx.catalog.tool(exposed),
+            ListKind::Tools => ctx.tool(exposed),
             ListKind::Prompts => ctx.catalog.prompt(exposed),
             ListKind::Resources | ListKind::Templates => ctx.catalog.resource(exposed),
         };
@@ -408,7 +408,7 @@ fn routing(route: &Route, subject: Option<&str>) -> Ruling {
 fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     let fault = Fault::unknown(ListKind::Tools, tool);
     let mut others = ctx.catalog.qualified_tools(tool);
-    others.retain(|name| ctx.catalog.tool(name).is_some_and(|route| ctx.sees(ListKind::Tools, &route)));
+    others.retain(|name| ctx.tool(name).is_some_and(|route| ctx.sees(ListKind::Tools, &route)));
     if others.is_empty() {
         return fault;
     }

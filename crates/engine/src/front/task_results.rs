@@ -38,7 +38,7 @@ impl FrontMachine {
         // The qualified id is split before the backend is asked.
         let qualified = told.strip_prefix(&**backend).and_then(|rest| rest.strip_prefix('+')) == Some(&*own);
         let task = if qualified { own } else { told };
-        let route = ctx.catalog.tool(tool).filter(|route| route.backend == *backend);
+        let route = ctx.tool(tool).filter(|route| route.backend == *backend);
         let own_name = route.map(|route| route.name).or_else(|| exchange.own_name.clone());
         let call = TaskCall {
             session: self.session,

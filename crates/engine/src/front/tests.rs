@@ -273,6 +273,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         chain: &chain,
         session: None,
         session_started: Instant::now(),
+        face: None,
         server_info: "{}",
         instructions: "",
         max_in_flight: 20_000,

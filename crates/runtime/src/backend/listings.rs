@@ -235,7 +235,10 @@ impl Backend {
         if changed.any() {
             self.lock().lists.tell(changed);
             gateway.tell_lists_changed(changed, Some(&key));
-            gateway.catalog.save().await;
+            // The lists of one principal are not kept.
+            if key.whose.is_none() {
+                gateway.catalog.save().await;
+            }
         }
         changed.any()
     }

@@ -38,7 +38,7 @@ impl Session {
         let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
         let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
         let catalog = self.gateway.catalog.snapshot();
-        let ready = |selector: &Selector| self.gateway.lists_ready(selector, &catalog);
+        let ready = |selector: &Selector| self.gateway.lists_ready(&self.caller, selector, &catalog);
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
@@ -59,6 +59,7 @@ impl Session {
             chain: &self.gateway.chain,
             session,
             session_started: self.started,
+            face: self.gateway.face(&self.caller),
             server_info: &settings.server_info,
             instructions: &settings.instructions,
             max_in_flight: settings.max_in_flight,

@@ -22,6 +22,7 @@ use signalbox_engine::Principal;
 use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::record::TapeKind;
 use signalbox_govern::Secret;
+use signalbox_relay::{Relay, RelayEntry};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec, PathSecret};
@@ -127,6 +128,7 @@ impl Front {
         authentication: &Authentication,
         admission: Arc<Admission>,
         tls: Option<Arc<FrontTls>>,
+        relay: Option<&Arc<Relay>>,
     ) -> Self {
         let authenticators = authentication.authenticators().clone();
         let authentication_timeout = config.auth.timeout;
@@ -147,9 +149,17 @@ impl Front {
                 .metrics_secret
                 .as_ref()
                 .map(|secret| PathSecret::new(routes::METRICS, secret.expose())),
+            entry: relay.map(|relay| Arc::new(RelayEntry(Arc::clone(relay))) as _),
             ..FrontSpec::default()
         }))
     }
+}
+
+/// The names that the gateway may be called by: those configured, and that of the address which the relay tells pages.
+fn hosts(config: &Config) -> Vec<String> {
+    let public = config.relay.as_ref().and_then(|relay| relay.public_url.as_ref());
+    let host = public.and_then(|url| url.split_once("://")).map(|(_, host)| host.to_owned());
+    config.gateway.allowed_hosts.iter().cloned().chain(host).collect()
 }
 
 /// Everything of the front that follows the configuration, and the certificates with it.
@@ -165,9 +175,9 @@ fn followers(
     });
     let admission = Arc::clone(admission);
     let door: Follower = Box::new(move |config: &Config| {
-        let (admission, gateway) = (Arc::clone(&admission), config.gateway.clone());
+        let (admission, gateway, hosts) = (Arc::clone(&admission), config.gateway.clone(), hosts(config));
         Ok(Box::new(move || {
-            admission.set(gateway.max_connections, &gateway.allowed_origins, &gateway.allowed_hosts);
+            admission.set(gateway.max_connections, &gateway.allowed_origins, &hosts);
         }))
     });
     let certificates = tls.map(|tls| -> Follower {
@@ -219,7 +229,7 @@ impl Server {
             tracing::warn!(%error, "sessions will not survive a restart");
         }
         let rules = &config.gateway;
-        let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
+        let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &hosts(config));
         let security = FrontSecurity::load(config, data_dir)?;
         let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
@@ -227,7 +237,10 @@ impl Server {
         let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
         let following = followers(&admission, &authentication, tls.clone());
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
-        let front = Front::new(config, &authentication, admission, tls.clone());
+        if let Some(relay) = &app.relay {
+            relay.start(url.strip_suffix(&config.listen.path).unwrap_or(&url));
+        }
+        let front = Front::new(config, &authentication, admission, tls.clone(), app.relay.as_ref());
         let served = Served::new(&reloader, ProcessInfo { command: "serve", url: Some(url.clone()), tls });
         let router = routes::router(&served, Some(&authentication))?;
         let control = Control::open(data_dir, &app.gateway, &router);

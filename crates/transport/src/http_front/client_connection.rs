@@ -4,6 +4,7 @@
 //! enters, against a clock that moves twice a second; whoever moves the clock looks through all connections and tells
 //! those that have taken too long.
 
+use super::entry::Visit;
 use super::upgrade::PendingUpgrade;
 use super::{COMMIT_AFTER, FrontShared};
 use crate::first_message::Newcomer;
@@ -20,7 +21,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -119,6 +120,9 @@ pub struct ClientConnection {
     /// What that caller may make the gateway hold on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     address: Option<SocketAddr>,
+    /// True while the request is for another entry than the usual one.
+    visiting: AtomicBool,
+    visit: Mutex<Option<Visit>>,
 }
 
 impl ClientConnection {
@@ -136,6 +140,8 @@ impl ClientConnection {
             caller: Mutex::default(),
             share: Mutex::default(),
             address,
+            visiting: AtomicBool::new(false),
+            visit: Mutex::default(),
         })
     }
 
@@ -192,6 +198,20 @@ impl ClientConnection {
                 standing: None,
             })
         })
+    }
+
+    /// Whose room the request is for, where it is for another entry than the usual one.
+    pub fn visit(&self) -> Option<Visit> {
+        if !self.visiting.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.visit.lock().unpoisoned().clone()
+    }
+
+    /// The request is for this room of another entry, or for the usual one.
+    pub fn set_visit(&self, visit: Option<Visit>) {
+        self.visiting.store(visit.is_some(), Ordering::Relaxed);
+        *self.visit.lock().unpoisoned() = visit;
     }
 
     /// What its client may make the gateway hold.

@@ -10,8 +10,9 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 /// Headers that pages may send besides those of [`PARAM`].
-const SENT: [&str; 9] = [
+const SENT: [&str; 14] = [
     "accept",
+    "accept-version",
     "authorization",
     "content-type",
     "last-event-id",
@@ -20,10 +21,14 @@ const SENT: [&str; 9] = [
     "mcp-protocol-version",
     "mcp-session-id",
     "traceparent",
+    "x-session-code",
+    "x-worker-id",
+    "x-worker-journal",
+    "x-worker-token",
 ];
 /// The beginning of the headers that mirror arguments of a tool.
 const PARAM: &str = "mcp-param-";
-const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
 /// How long a browser may remember the answer, in seconds.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");

@@ -3,6 +3,7 @@
 use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
+use super::entry::{self, Visit};
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
 use super::sse_body::Resumable;
@@ -57,11 +58,21 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         room.await;
     }
     if is_array(&bytes) {
+        if let Err(answer) = Box::pin(entry::settle_batch(connection, &headers)).await {
+            return *answer;
+        }
         return Box::pin(handle_batch(connection, headers, &bytes, accepts)).await;
     }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
         Err(answer) => return *answer,
+    };
+    let message = match connection.visit() {
+        None => message,
+        Some(visit) => match Box::pin(entry::settle(connection, visit, &heads, message)).await {
+            Ok(message) => message,
+            Err(answer) => return *answer,
+        },
     };
     match era_of(&heads, &message) {
         Era::Modern => match open_modern(connection, &heads, &message, Proved(Ok(None))) {
@@ -92,7 +103,7 @@ pub(super) fn is_json(headers: &HeaderMap) -> bool {
     says_json(headers.get(CONTENT_TYPE))
 }
 
-fn says_json(kind: Option<&HeaderValue>) -> bool {
+pub(super) fn says_json(kind: Option<&HeaderValue>) -> bool {
     if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
         return true;
     }
@@ -188,8 +199,14 @@ async fn initialize(
 ) -> FrontAnswer {
     let front = &connection.front;
     let id = message.id();
-    let opened = Gateway::new_session_id()
-        .and_then(|external| front.gateway.open_session(connection.caller(), Mode::Session, &external, "http"));
+    let external = match connection.visit() {
+        Some(visit) => Ok(visit.external.to_string()),
+        None => Gateway::new_session_id(),
+    };
+    let opened = external.and_then(|external| {
+        let (caller, principal) = Visit::of(connection.visit().as_ref(), connection.caller());
+        front.gateway.open_session_for(caller, principal, Mode::Session, &external, "http")
+    });
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
@@ -274,9 +291,10 @@ pub(super) fn open_modern(
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let caller = connection.caller();
     let proof = if proof.is_open() { Proved(front.gateway.confirm(&caller, message)) } else { proof };
+    let (caller, principal) = Visit::of(connection.visit().as_ref(), proof.caller().unwrap_or(caller));
     let session = front
         .gateway
-        .open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http")
+        .open_session_for(caller, principal, Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) if message.kind() == Kind::Notification => {

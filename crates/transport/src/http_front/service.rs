@@ -4,6 +4,7 @@ use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sente
 use super::client_connection::ClientConnection;
 use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
+use super::entry::{self, Entry, Visit};
 use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
 use crate::router::Door;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
@@ -62,7 +63,9 @@ fn note(connection: &ClientConnection, answer: &FrontAnswer) {
 
 async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, has_origin: bool) -> FrontAnswer {
     let front = &connection.front;
-    if !front.spec.admission.admits(request.headers(), has_origin) {
+    let entry = front.spec.entry.as_ref();
+    let welcome = |entry: &Arc<dyn Entry>| entry.welcomes(request.uri().path(), request.headers());
+    if !front.spec.admission.admits(request.headers(), has_origin && !entry.is_some_and(welcome)) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }
@@ -83,7 +86,8 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         if path == front.spec.path && may_prove_later(&request, &fault) {
             return upgrade::handle(connection, request, false);
         }
-        if !front.router.is_open(Door::Listener, request.method(), path) {
+        let anonymous = entry.is_some_and(|entry| entry.path() == path && entry.is_open());
+        if !anonymous && !front.router.is_open(Door::Listener, request.method(), path) {
             return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
         }
     }
@@ -99,6 +103,11 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
             Method::DELETE => delete(connection, request.headers()),
             _ => not_allowed(METHODS),
         };
+    }
+    if let Some(entry) = entry.filter(|entry| entry.path() == path) {
+        let answer = Box::pin(entry::handle(connection, Arc::clone(entry), request)).await;
+        connection.set_visit(None);
+        return answer;
     }
     match path {
         sse::STREAM_PATH => sse::open(connection, &request),
@@ -173,7 +182,7 @@ pub fn not_allowed(methods: HeaderValue) -> FrontAnswer {
     answer
 }
 
-fn delete(connection: &ClientConnection, headers: &HeaderMap) -> FrontAnswer {
+pub(super) fn delete(connection: &ClientConnection, headers: &HeaderMap) -> FrontAnswer {
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
@@ -205,19 +214,22 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
     };
     let Ok(id) = std::str::from_utf8(id) else { return refuse(StatusCode::NOT_FOUND, NO_SESSION) };
     let gateway = &connection.front.gateway;
+    let visit = connection.visit();
+    let (caller, principal) = Visit::of(visit.as_ref(), connection.caller());
     let session = match gateway.sessions.get(id) {
         Some(session) => Some(session),
-        None => match gateway.resume_session(id, connection.caller()) {
+        None => match gateway.resume_session(id, caller, principal.clone()) {
             Ok(session) => session,
             Err(fault) => return Err(Box::new(sentence(StatusCode::SERVICE_UNAVAILABLE, fault.kind, &fault.message))),
         },
     };
     match session {
         // Another caller's session does not exist for this one.
-        Some(session) if session.principal == *connection.caller().principal() && session.mode() == Mode::Session => {
-            Ok(session)
-        }
-        _ => refuse(StatusCode::NOT_FOUND, NO_SESSION),
+        Some(session) if session.principal == principal && session.mode() == Mode::Session => Ok(session),
+        _ => match visit {
+            Some(visit) => Err(Box::new(entry::answer_of(visit.entry.gone(None, id)))),
+            None => refuse(StatusCode::NOT_FOUND, NO_SESSION),
+        },
     }
 }
 

@@ -98,6 +98,7 @@ impl Dialogue {
             chain: &chain,
             session: None,
             session_started: self.now,
+            face: None,
             server_info: r#"{"name":"signalbox","version":"0"}"#,
             instructions: self.instructions,
             max_in_flight: 4,

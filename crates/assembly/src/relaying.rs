@@ -1,0 +1,106 @@
+//! The relay as part of the gateway: its backend, who sees it, and how the gateway shows itself at its endpoint.
+
+use signalbox_config::Config;
+use signalbox_engine::Caller;
+use signalbox_engine::back::Wish;
+use signalbox_engine::catalog::{Audience, EntryRef, Visibility};
+use signalbox_engine::front::Face;
+use signalbox_relay::store::memory::MemoryStore;
+use signalbox_relay::{BACKEND, Relay, RelayConnector, RelaySettings, TRANSPORT};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Settings};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How much longer than a page the gateway waits, so that the relay says what happened.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// The relay of a configuration, if it has one.
+pub(crate) fn relay(config: &Config) -> Option<Arc<Relay>> {
+    let relay = config.relay.as_ref()?;
+    let settings = RelaySettings {
+        phase: relay.phase,
+        ttl: relay.ttl,
+        public_url: relay.public_url.clone().unwrap_or_default(),
+        origins: relay.origins.clone(),
+        tools: relay.tools,
+        proof_needed: config.auth.required && !relay.anonymous,
+        sunset: relay.sunset.clone(),
+        limits: relay.limits.clone(),
+    };
+    Some(Relay::new(settings, Arc::new(MemoryStore::default())))
+}
+
+/// The pages as a backend. A page that fails is no reason to refuse calls of others, so there is no breaker.
+pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
+    let limits = &relay.settings.limits;
+    let spec = BackendSpec {
+        timeout: limits.request_timeout + GRACE,
+        start_timeout: Duration::from_secs(10),
+        max_children: 1,
+        wish: Wish::Legacy,
+        strict: settings.strict.then_some(settings.limits),
+        failing: FailureRules {
+            breaker: None,
+            ping: None,
+            slow_start: Duration::ZERO,
+            max_queue: limits.max_sessions,
+            ..FailureRules::default()
+        },
+        lifetime: Lifetime::default(),
+        source: 0,
+        allows: Box::new(|_| true),
+    };
+    Backend::new(BACKEND, Arc::new(RelayConnector::new(relay)), spec)
+}
+
+/// Has calls of the relay go through the gateway, and has only them see it.
+pub(crate) fn attach(relay: &Arc<Relay>, gateway: &Arc<Gateway>, permissions: Arc<dyn Visibility>) {
+    gateway.show_by(Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions }));
+    gateway.show_face(TRANSPORT, Face::of_tools("codap-mcp-server", "1.0.0", true));
+    relay.attach(gateway);
+}
+
+/// Callers who come by the relay see it and nothing else; all others see everything else. Within that, permissions decide.
+struct RelayVisibility {
+    relay: Arc<Relay>,
+    inner: Arc<dyn Visibility>,
+}
+
+fn by_relay(caller: &Caller) -> bool {
+    caller.identity().transport == TRANSPORT
+}
+
+impl RelayVisibility {
+    fn allows(&self, ask: impl FnOnce(&dyn Visibility) -> bool) -> bool {
+        self.inner.is_open() || ask(&*self.inner)
+    }
+}
+
+impl Visibility for RelayVisibility {
+    fn audience(&self, caller: &Caller) -> Audience {
+        let inner = if self.inner.is_open() { Audience::default() } else { self.inner.audience(caller) };
+        match by_relay(caller) {
+            true => Audience(format!("{TRANSPORT} {}", inner.0).into()),
+            false => inner,
+        }
+    }
+
+    fn sole_backend(&self, caller: &Caller) -> Option<&str> {
+        by_relay(caller).then_some(BACKEND)
+    }
+
+    fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
+        by_relay(caller) == (backend == BACKEND) && self.allows(|inner| inner.shows_backend(caller, backend))
+    }
+
+    fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        self.shows_backend(caller, entry.backend)
+            && (entry.backend != BACKEND || self.relay.tools.is_listed(entry.name))
+            && self.allows(|inner| inner.lists(caller, entry))
+    }
+
+    /// A tool that is not listed can be called all the same.
+    fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        by_relay(caller) == (entry.backend == BACKEND) && self.allows(|inner| inner.reveals(caller, entry))
+    }
+}

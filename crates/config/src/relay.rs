@@ -1,0 +1,137 @@
+//! The relay: the table `relay`.
+
+use super::backend::bad;
+use super::error::{ConfigError, Problem};
+use super::read::Table;
+use http::Uri;
+use signalbox_relay::{ListedTools, Phase, RelayLimits, when};
+use std::time::Duration;
+
+/// How web pages offer tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelayConfig {
+    /// How the legacy routes are served.
+    pub phase: Phase,
+    /// How long a session lives that nobody uses.
+    pub ttl: Duration,
+    /// Where the gateway is reached, without a slash at the end; `None` for the listener's own address.
+    pub public_url: Option<String>,
+    /// Pages elsewhere that may use it.
+    pub origins: Vec<String>,
+    /// Which tools of CODAP are listed.
+    pub tools: ListedTools,
+    /// Whether a code is enough to call tools.
+    pub anonymous: bool,
+    /// When the legacy routes end.
+    pub sunset: Option<String>,
+    /// The limits.
+    pub limits: RelayLimits,
+}
+
+/// Check the table; nothing if there is no relay.
+pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigError> {
+    let limits = table.table("limits")?;
+    let word = table.choice("phase")?;
+    let phase = Phase::ALL.into_iter().find(|phase| phase.word() == word).unwrap_or_default();
+    let word = table.choice("tools")?;
+    let tools = ListedTools::ALL.into_iter().find(|tools| tools.word() == word).unwrap_or_default();
+    if let Some(store) = table.text("store")?.filter(|store| store.value != "memory") {
+        return Err(bad(table, &store, "`memory`"));
+    }
+    let relay = RelayConfig {
+        phase,
+        ttl: table.duration("ttl")?,
+        public_url: public_url(table)?,
+        origins: origins(table)?,
+        tools,
+        anonymous: table.flag("anonymous")?,
+        sunset: sunset(table)?,
+        limits: RelayLimits {
+            sessions_per_minute: limits.count("sessions_per_minute")?,
+            requests_per_minute: limits.count("requests_per_minute")?,
+            mcp_requests_per_minute: limits.count("mcp_requests_per_minute")?,
+            wrong_codes_per_minute: limits.count("wrong_codes_per_minute")?,
+            max_sessions: limits.count("max_sessions")?,
+            queue: limits.count("queue")?,
+            body: limits.count("body")?,
+            request_timeout: limits.duration("request_timeout")?,
+        },
+    };
+    Ok(Some(relay).filter(|_| table.flag("enabled").unwrap_or(false)))
+}
+
+/// True for `http` and `https` with a host, and nothing behind it.
+fn is_origin(text: &str) -> bool {
+    let Ok(uri) = text.parse::<Uri>() else { return false };
+    let web = matches!(uri.scheme_str(), Some("http" | "https"));
+    let bare = uri.path() == "/" && uri.query().is_none() && !text.ends_with('/') && !text.contains('@');
+    web && bare && uri.host().is_some_and(|host| !host.is_empty())
+}
+
+fn public_url(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
+    let Some(text) = table.text("public_url")?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
+    let bare = text.value.strip_suffix('/').unwrap_or(&text.value);
+    match is_origin(bare) {
+        true => Ok(Some(bare.to_owned())),
+        false => Err(bad(table, &text, "an address like `https://box.example`, without a path")),
+    }
+}
+
+fn origins(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
+    let read = |text: super::read::Text<'_>| match is_origin(&text.value) {
+        true => Ok(text.value),
+        false => Err(bad(table, &text, "an origin like `https://codap.concord.org`")),
+    };
+    table.texts("origins")?.into_iter().map(read).collect()
+}
+
+fn sunset(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
+    let Some(text) = table.text("sunset")?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
+    match when::http_date(&text.value) {
+        Some(_) => Ok(Some(text.value)),
+        None => Err(bad(table, &text, "a day like `2027-06-30`")),
+    }
+}
+
+/// Refuse a backend that has the relay's name.
+pub(super) fn check_name(root: &Table<'_>, names: impl Iterator<Item = impl AsRef<str>>) -> Result<(), ConfigError> {
+    let mut names = names;
+    match names.any(|name| name.as_ref() == signalbox_relay::BACKEND) {
+        true => {
+            let expected = "another name than `relay`, which is taken while `relay.enabled` is set";
+            Err(root.table("backends")?.key_error(signalbox_relay::BACKEND, Problem::BadHiddenValue(expected)))
+        }
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, Overrides};
+    use std::path::Path;
+
+    fn load(text: &str) -> Result<Option<RelayConfig>, ConfigError> {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.relay)
+    }
+
+    #[test]
+    fn every_key_is_read_and_without_enabled_there_is_none() {
+        assert_eq!(load("").unwrap(), None);
+        assert_eq!(load("[relay]\nphase = 'mcp-only'\n").unwrap(), None);
+        let plain = load("[relay]\nenabled = true\n").unwrap().unwrap();
+        assert_eq!((plain.phase, plain.ttl, plain.tools), (Phase::Dual, Duration::from_secs(600), ListedTools::Document));
+        assert_eq!(plain.limits, RelayLimits::default());
+        let text = "[relay]\nenabled = true\nphase = 'deprecated'\nttl = '2m'\npublic_url = 'https://box.example/'\n\
+                    origins = ['https://codap.concord.org']\ntools = 'both'\nanonymous = true\nsunset = '2027-06-30'\n\
+                    [relay.limits]\nqueue = 5\nbody = 2048\nrequest_timeout = '3s'\n";
+        let relay = load(text).unwrap().unwrap();
+        assert_eq!((relay.phase, relay.tools, relay.anonymous), (Phase::Deprecated, ListedTools::Both, true));
+        assert_eq!(relay.public_url.as_deref(), Some("https://box.example"));
+        assert_eq!((relay.limits.queue, relay.limits.body), (5, 2_048));
+        assert_eq!(relay.sunset.as_deref(), Some("2027-06-30"));
+        assert!(load("[relay]\nenabled = true\n[backends.relay]\nurl = 'http://127.0.0.1:1/mcp'\n").is_err());
+        assert!(load("[backends.relay]\nurl = 'http://127.0.0.1:1/mcp'\n").is_ok());
+    }
+}

@@ -1,0 +1,87 @@
+//! How often each address may do something.
+
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::rate::Rate;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Keys that are counted at a time. When there are more, those that have their whole bucket back are forgotten, then all.
+const MAX_KEYS: usize = 10_000;
+
+/// A bucket for each key. Not more than `limit` of 0 means no bound.
+#[derive(Debug)]
+pub struct Buckets {
+    rate: Rate,
+    full: Mutex<HashMap<Box<str>, Instant>>,
+}
+
+impl Buckets {
+    /// So many in a minute.
+    #[must_use]
+    pub fn per_minute(limit: u64) -> Self {
+        Self { rate: Rate { limit, per: Duration::from_secs(60) }, full: Mutex::default() }
+    }
+
+    /// Takes one.
+    ///
+    /// # Errors
+    /// How long it takes until there is one to take.
+    pub fn take(&self, key: &str, now: Instant) -> Result<(), Duration> {
+        if self.rate.limit == 0 {
+            return Ok(());
+        }
+        let mut all = self.full.lock().unpoisoned();
+        if all.len() >= MAX_KEYS && !all.contains_key(key) {
+            all.retain(|_, full| *full > now);
+            if all.len() >= MAX_KEYS {
+                all.clear();
+            }
+        }
+        let full = self.rate.take(all.get(key).copied(), now)?;
+        all.insert(key.into(), full);
+        Ok(())
+    }
+
+    /// True if there is none to take, which takes none.
+    #[must_use]
+    pub fn is_empty(&self, key: &str, now: Instant) -> bool {
+        let full = self.full.lock().unpoisoned().get(key).copied();
+        self.rate.limit > 0 && self.rate.left(full, now) == 0
+    }
+}
+
+/// An address as a key. Whoever has one address of IPv6 has the whole network.
+#[must_use]
+pub fn address_key(address: Option<IpAddr>) -> String {
+    match address.map(|address| address.to_canonical()) {
+        None => "-".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_key_has_a_bucket_of_its_own_and_their_number_is_bounded() {
+        let (buckets, now) = (Buckets::per_minute(2), Instant::now());
+        assert!(buckets.take("a", now).is_ok() && !buckets.is_empty("a", now));
+        assert!(buckets.take("a", now).is_ok() && buckets.is_empty("a", now));
+        assert_eq!(buckets.take("a", now), Err(Duration::from_secs(30)));
+        assert!(buckets.take("b", now).is_ok());
+        assert!(buckets.take("a", now + Duration::from_secs(30)).is_ok());
+        for n in 0..MAX_KEYS + 5 {
+            buckets.take(&n.to_string(), now).unwrap();
+        }
+        assert!(buckets.full.lock().unwrap().len() <= MAX_KEYS);
+        let any = Buckets::per_minute(0);
+        assert!((0..100).all(|_| any.take("a", now).is_ok()));
+    }
+}

@@ -1,0 +1,145 @@
+//! One call of a page's tool, from the queue to its end.
+
+use crate::code::Code;
+use crate::counts::Counts;
+use crate::random;
+use crate::relay::Relay;
+use crate::settings::millis;
+use crate::store::{EventReader, Pushed, RelayEvent};
+use crate::tool_request::{ToolAnswer, ToolRequest, WorkerError};
+use serde_json::value::RawValue;
+use signalbox_runtime::clock::unix_millis;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+/// How a call ended.
+#[derive(Debug)]
+pub enum CallEnd {
+    /// The page answered.
+    Answered(Arc<ToolAnswer>),
+    /// The session is over.
+    Expired,
+    /// Something else is to be told, as a page would tell it.
+    Failed(WorkerError),
+}
+
+/// A call.
+#[derive(Debug)]
+pub struct RelayCall {
+    /// The session.
+    pub code: Code,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, an object.
+    pub arguments: Box<RawValue>,
+    /// True if it may be carried out twice.
+    pub idempotent: bool,
+}
+
+impl RelayCall {
+    /// Has a page carry it out. `progress` is told how far it is. Dropping the future takes the call back.
+    pub async fn run(self, relay: &Arc<Relay>, mut progress: impl FnMut(&RawValue) + Send) -> CallEnd {
+        let within = relay.settings.limits.request_timeout;
+        let deadline = Instant::now() + within;
+        let Ok(id) = random::request_id() else { return failed("internal_error", "the system gives no random bytes") };
+        // Before it is queued, so that the answer is not missed.
+        let mut events = match relay.store.subscribe(&self.code).await {
+            Ok(events) => events,
+            Err(error) => return failed("internal_error", &error.to_string()),
+        };
+        let mut withdrawal = Withdrawal { relay: Arc::clone(relay), code: self.code.clone(), id: id.clone(), armed: true };
+        match self.push(relay, &id).await {
+            Ok(Pushed::Queued) => {}
+            Ok(Pushed::NoSession) => {
+                withdrawal.armed = false;
+                return CallEnd::Expired;
+            }
+            Ok(Pushed::Full) => {
+                withdrawal.armed = false;
+                let most = relay.settings.limits.queue;
+                return failed("queue_full", &format!("{most} requests wait for the page already"));
+            }
+            Err(error) => return failed("internal_error", &error.to_string()),
+        }
+        let end = loop {
+            match timeout_at(deadline, events.recv()).await {
+                Err(_) => {
+                    Counts::add(&relay.counts.timeouts);
+                    let _ = relay.store.withdraw(&self.code, &id, "timeout", unix_millis()).await;
+                    break failed("timeout", &too_slow(within));
+                }
+                Ok(Some(RelayEvent::Answered { id: told, answer })) if *told == *id => break CallEnd::Answered(answer),
+                Ok(Some(RelayEvent::Progressed { id: told, progress: how_far })) if *told == *id => progress(&how_far),
+                Ok(Some(RelayEvent::Ended)) => break CallEnd::Expired,
+                Ok(Some(_)) => {}
+                Ok(None) => match self.reread(relay, &id).await {
+                    Ok(fresh) => events = fresh,
+                    Err(end) => break end,
+                },
+            }
+        };
+        withdrawal.armed = false;
+        end
+    }
+
+    async fn push(&self, relay: &Relay, id: &str) -> Result<Pushed, crate::store::StoreError> {
+        let now = unix_millis();
+        let deadline = now.saturating_add(millis(relay.settings.limits.request_timeout));
+        let request = ToolRequest {
+            id: id.into(),
+            tool: self.tool.as_str().into(),
+            arguments: self.arguments.clone(),
+            at: now,
+            deadline,
+            idempotent: self.idempotent,
+            sent_to: None,
+        };
+        relay.store.push(&self.code, request, relay.settings.limits.queue, now).await
+    }
+
+    /// Events were missed. If the call still waits, its answer is yet to come; else nobody knows it.
+    async fn reread(&self, relay: &Relay, id: &str) -> Result<EventReader, CallEnd> {
+        let trouble = |error: crate::store::StoreError| failed("internal_error", &error.to_string());
+        let events = relay.store.subscribe(&self.code).await.map_err(trouble)?;
+        let now = unix_millis();
+        if relay.store.by_code(&self.code, now).await.map_err(trouble)?.is_none() {
+            return Err(CallEnd::Expired);
+        }
+        let waiting = relay.store.unanswered(&self.code, now).await.map_err(trouble)?;
+        match waiting.iter().any(|request| *request.id == *id) {
+            true => Ok(events),
+            false => Err(CallEnd::Failed(WorkerError::outcome_unknown())),
+        }
+    }
+}
+
+fn too_slow(within: Duration) -> String {
+    format!("the page did not answer within {} s; it may not be connected, or may still be at work", within.as_secs_f64())
+}
+
+fn failed(kind: &str, message: &str) -> CallEnd {
+    CallEnd::Failed(WorkerError { kind: kind.into(), message: message.into(), details: None })
+}
+
+/// Takes a call back that nobody waits for any more.
+struct Withdrawal {
+    relay: Arc<Relay>,
+    code: Code,
+    id: String,
+    armed: bool,
+}
+
+impl Drop for Withdrawal {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let (relay, code, id) = (Arc::clone(&self.relay), self.code.clone(), std::mem::take(&mut self.id));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let _ = relay.store.withdraw(&code, &id, "cancelled", unix_millis()).await;
+            });
+        }
+    }
+}

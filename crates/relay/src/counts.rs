@@ -1,0 +1,132 @@
+//! What the relay counts.
+
+use crate::settings::Phase;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Families of clients by which the use of legacy routes is counted. The set is closed, so that nobody can fill the metrics.
+pub const CLIENTS: [&str; 8] = ["browser", "curl", "python", "node", "go", "java", "signalbox", "other"];
+
+/// The legacy routes by which their use is counted.
+pub const ROUTES: [&str; 6] = ["sessions", "metadata", "request", "response", "stream", "tools"];
+
+/// The counters.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Uses of legacy routes, by route and family of client.
+    legacy: [[AtomicU64; CLIENTS.len()]; ROUTES.len()],
+    /// Sessions that were made.
+    pub sessions: AtomicU64,
+    /// Requests that were given to pages, each time.
+    pub delivered: AtomicU64,
+    /// Requests that were given to a page again.
+    pub redelivered: AtomicU64,
+    /// Answers that were taken.
+    pub answered: AtomicU64,
+    /// Second answers, which were refused.
+    pub duplicate_answers: AtomicU64,
+    /// Late, foreign and unknown answers, which were refused.
+    pub unknown_answers: AtomicU64,
+    /// Calls whose outcome nobody knows.
+    pub unknown_outcomes: AtomicU64,
+    /// Calls for which the time was over.
+    pub timeouts: AtomicU64,
+    /// Codes that were none.
+    pub wrong_codes: AtomicU64,
+    /// Requests that were refused because there were too many.
+    pub rate_limited: AtomicU64,
+}
+
+impl Counts {
+    /// Adds one.
+    pub fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a client of this family used a legacy route.
+    pub fn used(&self, route: &str, family: &str) {
+        let route = ROUTES.iter().position(|known| *known == route);
+        let client = CLIENTS.iter().position(|known| *known == family).unwrap_or(CLIENTS.len() - 1);
+        if let Some(route) = route {
+            Self::add(&self.legacy[route][client]);
+        }
+    }
+
+    /// The metrics in the text format of Prometheus, with these sessions and active workers.
+    #[must_use]
+    pub fn page(&self, phase: Phase, (sessions, workers): (usize, usize)) -> String {
+        use std::fmt::Write as _;
+        let mut out = String::new();
+        let mut gauge = |name: &str, help: &str, value: usize| {
+            let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n");
+        };
+        gauge("signalbox_relay_sessions", "Relay sessions that are open.", sessions);
+        gauge("signalbox_relay_workers", "Relay sessions whose page is connected.", workers);
+        let mut counter = |name: &str, help: &str, value: &AtomicU64| {
+            let value = value.load(Ordering::Relaxed);
+            let _ = write!(out, "# HELP {name} {help}\n# TYPE {name} counter\n{name} {value}\n");
+        };
+        counter("signalbox_relay_sessions_opened_total", "Relay sessions that were made.", &self.sessions);
+        counter("signalbox_relay_delivered_total", "Requests that were sent to pages.", &self.delivered);
+        counter("signalbox_relay_redelivered_total", "Requests that were sent to a page again.", &self.redelivered);
+        counter("signalbox_relay_answers_total", "Answers of pages that were taken.", &self.answered);
+        counter("signalbox_relay_duplicate_answers_total", "Second answers, refused.", &self.duplicate_answers);
+        counter("signalbox_relay_unknown_answers_total", "Late and foreign answers, refused.", &self.unknown_answers);
+        counter("signalbox_relay_unknown_outcomes_total", "Calls whose outcome is unknown.", &self.unknown_outcomes);
+        counter("signalbox_relay_timeouts_total", "Calls that a page did not answer in time.", &self.timeouts);
+        counter("signalbox_relay_wrong_codes_total", "Codes that were none.", &self.wrong_codes);
+        counter("signalbox_relay_rate_limited_total", "Requests refused by a limit.", &self.rate_limited);
+        let name = "signalbox_relay_legacy_requests_total";
+        let _ = write!(out, "# HELP {name} Uses of the legacy routes.\n# TYPE {name} counter\n");
+        for (route, clients) in ROUTES.iter().zip(&self.legacy) {
+            for (client, count) in CLIENTS.iter().zip(clients) {
+                let count = count.load(Ordering::Relaxed);
+                if count > 0 {
+                    let phase = phase.word();
+                    let _ = writeln!(out, "{name}{{client=\"{client}\",phase=\"{phase}\",route=\"{route}\"}} {count}");
+                }
+            }
+        }
+        out
+    }
+}
+
+/// The family of a client by what it calls itself.
+#[must_use]
+pub fn family(user_agent: &str) -> &'static str {
+    let agent = user_agent.to_ascii_lowercase();
+    let of = |words: &[&str]| words.iter().any(|word| agent.contains(word));
+    match () {
+        () if of(&["signalbox"]) => "signalbox",
+        () if of(&["mozilla", "chrome", "safari", "firefox"]) => "browser",
+        () if of(&["curl", "wget", "httpie"]) => "curl",
+        () if of(&["python", "aiohttp", "httpx"]) => "python",
+        () if of(&["node", "undici", "axios", "deno", "bun"]) => "node",
+        () if of(&["go-http"]) => "go",
+        () if of(&["java", "okhttp", "kotlin"]) => "java",
+        () => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_19_the_use_of_legacy_routes_is_counted_by_a_closed_set_of_clients() {
+        let counts = Counts::default();
+        counts.used("request", family("curl/8.1"));
+        counts.used("request", family("curl/8.2"));
+        counts.used("stream", family("Mozilla/5.0 (X11)"));
+        counts.used("stream", family("evil\"} 1\n"));
+        let page = counts.page(Phase::Deprecated, (2, 1));
+        for line in [
+            "signalbox_relay_sessions 2",
+            r#"signalbox_relay_legacy_requests_total{client="curl",phase="deprecated",route="request"} 2"#,
+            r#"signalbox_relay_legacy_requests_total{client="browser",phase="deprecated",route="stream"} 1"#,
+            r#"signalbox_relay_legacy_requests_total{client="other",phase="deprecated",route="stream"} 1"#,
+        ] {
+            assert!(page.lines().any(|one| one == line), "{line}\n{page}");
+        }
+        assert!(!page.contains("evil"));
+    }
+}

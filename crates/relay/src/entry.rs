@@ -1,0 +1,276 @@
+//! `/api/mcp`: the MCP endpoint of the relay, as the front asks about it.
+
+use crate::buckets::address_key;
+use crate::code::Code;
+use crate::counts::Counts;
+use crate::link::{SESSION_EXPIRED, expired_data};
+use crate::random;
+use crate::refusal::Refusal;
+use crate::relay::{Relay, TRANSPORT};
+use crate::settings::Phase;
+use crate::tools::{CONNECT, SESSION_CODE};
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::json;
+use signalbox_engine::{Caller, Principal};
+use signalbox_runtime::BoxFuture;
+use signalbox_runtime::clock::unix_millis;
+use std::time::Instant;
+use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
+use signalbox_transport::router::RoutedAnswer;
+use signalbox_wire::{Edits, Envelope, RawId, Span, json as wire_json, method};
+use std::sync::Arc;
+
+/// Its path.
+pub const PATH: &str = "/api/mcp";
+/// Where a request of the new revision may say which page it means, besides the argument.
+pub const META_CODE: &str = "io.signalbox/sessionCode";
+/// What is answered to who sends too much.
+const RATE_LIMITED: i64 = -32429;
+/// What is answered to a code that is none.
+const INVALID_PARAMS: i64 = -32602;
+
+/// The endpoint.
+#[derive(Clone, Debug)]
+pub struct RelayEntry(pub Arc<Relay>);
+
+impl Entry for RelayEntry {
+    fn path(&self) -> &str {
+        PATH
+    }
+
+    fn transport(&self) -> &'static str {
+        TRANSPORT
+    }
+
+    fn welcomes(&self, path: &str, headers: &HeaderMap) -> bool {
+        let ours = path == PATH || is_page(path) || crate::routes::is_legacy(path);
+        let mut origins = headers.get_all(http::header::ORIGIN).iter();
+        let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
+        ours && self.0.settings.origins.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
+    }
+
+    fn is_open(&self) -> bool {
+        !self.0.settings.proof_needed
+    }
+
+    fn admit(&self, caller: &Caller) -> Result<(), RoutedAnswer> {
+        let key = address_key(caller.identity().address.map(|address| address.ip()));
+        self.0.mcp_rate.take(&key, Instant::now()).map_err(|wait| {
+            Counts::add(&self.0.counts.rate_limited);
+            let message = "Rate limit exceeded";
+            let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
+            answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            answer
+        })
+    }
+
+    fn open(&self, caller: Caller) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>> {
+        let relay = Arc::clone(&self.0);
+        Box::pin(async move {
+            let key = address_key(caller.identity().address.map(|address| address.ip()));
+            if let Err(wait) = relay.session_rate.take(&key, Instant::now()) {
+                Counts::add(&relay.counts.rate_limited);
+                let message = "Rate limit exceeded: too many new sessions";
+                let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
+                answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+                return Err(answer);
+            }
+            let refused = |refusal: Refusal| rpc_error(refusal.name().1, None, -32603, &refusal.to_string(), None);
+            let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
+            relay.create(Some(&session)).await.map_err(refused)?;
+            Ok(OpenedRoom { principal: relay.session_room(&caller, &session), session })
+        })
+    }
+
+    fn room(&self, caller: Caller, session: String) -> BoxFuture<Option<Principal>> {
+        let relay = Arc::clone(&self.0);
+        Box::pin(async move {
+            let found = relay.store.by_mcp(&session, unix_millis()).await;
+            let mut record = found.map_err(|error| relay.failed(&error)).ok().flatten()?;
+            relay.touch(&mut record).await.ok()?;
+            Some(relay.session_room(&caller, &session))
+        })
+    }
+
+    fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<Named, RoutedAnswer>> {
+        let relay = Arc::clone(&self.0);
+        Box::pin(async move {
+            let (code, message) = without_code(message);
+            let Some(code) = code else { return Ok(Named { principal: relay.no_room(&caller), message }) };
+            let id = message.id();
+            let refused = |refusal: Refusal| {
+                let (name, status) = refusal.name();
+                let status = if status == StatusCode::TOO_MANY_REQUESTS { status } else { StatusCode::NOT_FOUND };
+                let rpc = if status == StatusCode::TOO_MANY_REQUESTS { RATE_LIMITED } else { SESSION_EXPIRED };
+                let data = json!({"originalCode": name.to_ascii_uppercase()});
+                rpc_error(status, id.as_ref(), rpc, &refusal.to_string(), Some(&data))
+            };
+            let key = address_key(caller.identity().address.map(|address| address.ip()));
+            let Ok(code) = Code::parse(&code) else {
+                relay.guessed(&key);
+                let text = Refusal::InvalidSessionCode.to_string();
+                return Err(rpc_error(StatusCode::BAD_REQUEST, id.as_ref(), INVALID_PARAMS, &text, None));
+            };
+            let record = relay.find(&code, &key).await.map_err(refused)?;
+            Ok(Named { principal: relay.code_room(&caller, &record), message })
+        })
+    }
+
+    fn seen(&self, message: Envelope) -> Envelope {
+        if message.method() != Some(method::TOOLS_CALL) {
+            return message;
+        }
+        let bytes = message.bytes();
+        let name = message.param("name").and_then(|span| wire_json::string(span.of(bytes)));
+        if name.as_deref() != Some(CONNECT) {
+            return message;
+        }
+        let Some((_, span, text)) = argument(&message, "sessionId") else { return message };
+        let mut edits = Edits::new();
+        edits.replace(span, wire_json::quote(&self.0.ticket(&text)));
+        Envelope::parse(edits.apply(bytes)).unwrap_or(message)
+    }
+
+    fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer {
+        let data = expired_data(Some(session));
+        rpc_error(StatusCode::NOT_FOUND, id, SESSION_EXPIRED, "Session expired", Some(&data))
+    }
+
+    fn left(&self, session: &str) {
+        let (relay, session) = (Arc::clone(&self.0), session.to_owned());
+        tokio::spawn(async move {
+            if let Err(error) = relay.store.forget_mcp(&session).await {
+                relay.failed(&error);
+            }
+        });
+    }
+
+    fn health(&self) -> RoutedAnswer {
+        let phase = self.0.settings.phase;
+        let body = json!({
+            "status": "healthy",
+            "server": {"name": "codap-mcp-server", "version": "1.0.0"},
+            "transport": "streamable-http",
+            "phase": phase.word(),
+            "features": phase.features(),
+            "legacy": phase != Phase::McpOnly,
+        });
+        let mut answer = RoutedAnswer::json(StatusCode::OK, body.to_string());
+        answer.headers.insert(HeaderName::from_static("x-server-version"), HeaderValue::from_static("1.0.0"));
+        answer
+    }
+}
+
+/// True for what pages load.
+fn is_page(path: &str) -> bool {
+    path == "/relay" || path.starts_with("/relay/")
+}
+
+/// The member of the arguments of this name, if it is a string: the object's place, its value's place, and what it says.
+fn argument(message: &Envelope, name: &str) -> Option<(Span, Span, String)> {
+    let bytes = message.bytes();
+    let object = message.param("arguments")?;
+    let inner = wire_json::member(object.of(bytes), name)?;
+    let span = Span { start: object.start + inner.start, end: object.start + inner.end };
+    Some((object, span, wire_json::string(span.of(bytes))?.into_owned()))
+}
+
+/// The code that a request of the new revision names, and the request without it.
+fn without_code(message: Envelope) -> (Option<String>, Envelope) {
+    let bytes = message.bytes();
+    let mut edits = Edits::new();
+    let is_call = message.method() == Some(method::TOOLS_CALL);
+    let in_arguments = if is_call { argument(&message, SESSION_CODE) } else { None };
+    if let Some((object, _, _)) = &in_arguments {
+        edits.remove_member(bytes, *object, SESSION_CODE);
+    }
+    let in_meta = message.param_meta(META_CODE).and_then(|span| wire_json::string(span.of(bytes)));
+    if in_meta.is_some()
+        && let Some(object) = message.param("_meta")
+    {
+        edits.remove_member(bytes, object, META_CODE);
+    }
+    let code = in_arguments.map(|(_, _, code)| code).or(in_meta.map(|code| code.into_owned()));
+    if code.is_none() {
+        return (None, message);
+    }
+    match Envelope::parse(edits.apply(bytes)) {
+        Ok(rest) => (code, rest),
+        Err(_) => (code, message),
+    }
+}
+
+/// An error of JSON-RPC.
+fn rpc_error(
+    status: StatusCode,
+    id: Option<&RawId>,
+    code: i64,
+    message: &str,
+    data: Option<&serde_json::Value>,
+) -> RoutedAnswer {
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data.clone();
+    }
+    let id = id.map_or_else(|| "null".to_owned(), ToString::to_string);
+    RoutedAnswer::json(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RelaySettings;
+    use crate::store::memory::MemoryStore;
+
+    fn entry() -> RelayEntry {
+        let settings = RelaySettings { origins: vec!["https://codap.concord.org".to_owned()], ..RelaySettings::default() };
+        RelayEntry(Relay::new(settings, Arc::new(MemoryStore::default())))
+    }
+
+    fn envelope(text: &str) -> Envelope {
+        Envelope::parse(text.to_owned().into()).unwrap()
+    }
+
+    #[test]
+    fn the_code_is_taken_out_of_a_request_before_anybody_sees_it() {
+        let call = envelope(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"sessionCode":"ABC123XY"},"_meta":{"io.signalbox/sessionCode":"ABC123XY","x":1}}}"#,
+        );
+        let (code, rest) = without_code(call);
+        assert_eq!(code.as_deref(), Some("ABC123XY"));
+        let expected =
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"x":1}}}"#;
+        assert_eq!(rest.bytes(), expected);
+        let list = envelope(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#,
+        );
+        let (code, rest) = without_code(list);
+        assert_eq!((code.as_deref(), rest.bytes().windows(3).any(|part| part == b"XY\"")), (Some("ABC123XY"), false));
+        let connect = envelope(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect_to_session","arguments":{"sessionId":"ABC123XY"}}}"#,
+        );
+        let entry = entry();
+        let seen = entry.seen(connect);
+        let text = String::from_utf8_lossy(seen.bytes()).into_owned();
+        assert!(!text.contains("ABC123XY"), "{text}");
+        let ticket = argument(&seen, "sessionId").unwrap().2;
+        assert_eq!(entry.0.redeem(&ticket).as_deref(), Some("ABC123XY"));
+        assert_eq!(entry.0.redeem(&ticket), None, "once");
+    }
+
+    #[test]
+    fn only_configured_origins_and_only_the_relays_paths_are_welcome() {
+        let entry = entry();
+        let from = |origin: &'static str, path: &str| {
+            let headers = HeaderMap::from_iter([(http::header::ORIGIN, HeaderValue::from_static(origin))]);
+            entry.welcomes(path, &headers)
+        };
+        for path in ["/api/mcp", "/api/sessions", "/api/request/ABCDEFGH", "/relay/worker.js"] {
+            assert!(from("https://codap.concord.org", path) && !from("https://evil.example", path), "{path}");
+        }
+        for path in ["/mcp", "/api/v1/status", "/metrics", "/relayed"] {
+            assert!(!from("https://codap.concord.org", path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! A page as a backend: each connection acts for one room, whose page may change.
+//!
+//! The server side of a connection speaks an old revision, in which a server tells of changed lists by itself. It asks the relay at
+//! each call which page the room is bound to.
+
+use crate::call::{CallEnd, RelayCall};
+use crate::code::Code;
+use crate::mcp_result;
+use crate::relay::{BACKEND, Relay, Room, own_tools};
+use crate::session::SessionRecord;
+use crate::store::{EventReader, RelayEvent};
+use crate::tool_request::{ToolRequest, WorkerError};
+use crate::tools::{self, CONNECT, CONNECTED, with_session_code};
+use crate::{random, settings::millis};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use signalbox_engine::{Fault, Principal};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_transport::in_process::{InProcessConnector, Visitor};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// Where a legacy call says that it wants its result as the page said it.
+pub const REST: &str = "io.signalbox/rest";
+/// What is answered where a session is not there any more (C-10).
+pub const SESSION_EXPIRED: i64 = -32002;
+const INVALID_PARAMS: i64 = -32602;
+const METHOD_NOT_FOUND: i64 = -32601;
+/// Revisions that the server side speaks.
+const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+type Serve = Box<dyn Fn(Visitor) -> BoxFuture<()> + Send + Sync>;
+
+/// Opens connections to pages.
+pub struct RelayConnector(InProcessConnector<Serve>);
+
+impl fmt::Debug for RelayConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RelayConnector")
+    }
+}
+
+impl RelayConnector {
+    /// A connector to the pages of this relay.
+    #[must_use]
+    pub fn new(relay: &Arc<Relay>) -> Self {
+        let relay = Arc::clone(relay);
+        let serve: Serve = Box::new(move |visitor: Visitor| Box::pin(serve(Arc::clone(&relay), visitor)));
+        Self(InProcessConnector::new(BACKEND, serve))
+    }
+}
+
+impl Connector for RelayConnector {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        self.0.open(events)
+    }
+
+    fn carries_headers(&self) -> bool {
+        false
+    }
+
+    fn is_process(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &'static str {
+        BACKEND
+    }
+
+    fn is_per_user(&self) -> bool {
+        true
+    }
+
+    fn is_apart(&self) -> bool {
+        true
+    }
+}
+
+/// Answers the messages of one connection until it is closed.
+async fn serve(relay: Arc<Relay>, visitor: Visitor) {
+    let Visitor { mut incoming, outgoing, principal } = visitor;
+    let room = principal.as_ref().map_or(Room::Nowhere, |principal| relay.room_of(principal));
+    let mut conversation = Conversation {
+        room,
+        who: principal.map_or_else(String::new, |principal: Principal| principal.as_str().to_owned()),
+        relay,
+        outgoing,
+        events: None,
+        calls: JoinSet::new(),
+        running: HashMap::new(),
+    };
+    loop {
+        tokio::select! {
+            message = incoming.recv() => match message {
+                Some(bytes) => conversation.receive(&bytes).await,
+                None => return,
+            },
+            event = next(&mut conversation.events) => conversation.heard(event).await,
+            Some(ended) = conversation.calls.join_next(), if !conversation.calls.is_empty() => {
+                if let Ok((id, reply)) = ended && conversation.running.remove(&id).is_some() {
+                    conversation.say(reply).await;
+                }
+            }
+        }
+    }
+}
+
+/// The next event of the session; never, where nobody listens.
+async fn next(events: &mut Option<EventReader>) -> Option<RelayEvent> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// One connection.
+struct Conversation {
+    relay: Arc<Relay>,
+    room: Room,
+    /// Whose wrong codes are counted.
+    who: String,
+    outgoing: Sender<Bytes>,
+    events: Option<EventReader>,
+    calls: JoinSet<(Box<str>, String)>,
+    running: HashMap<Box<str>, AbortHandle>,
+}
+
+/// A message of the gateway.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct CallParams {
+    name: String,
+    arguments: Option<Box<RawValue>>,
+    #[serde(rename = "_meta")]
+    meta: Option<Value>,
+}
+
+impl Conversation {
+    async fn receive(&mut self, bytes: &[u8]) {
+        let Ok(message) = serde_json::from_slice::<Message<'_>>(bytes) else { return };
+        let params = message.params.map_or("{}", RawValue::get);
+        let Some(id) = message.id else {
+            if message.method.as_deref() == Some("notifications/cancelled") {
+                self.cancelled(params);
+            }
+            return;
+        };
+        match message.method.as_deref() {
+            Some("initialize") => {
+                let reply = result(id.get(), &initialized(params));
+                self.say(reply).await;
+            }
+            Some("ping") => self.say(result(id.get(), "{}")).await,
+            Some("tools/list") => {
+                let list = self.list().await;
+                self.say(result(id.get(), &list)).await;
+            }
+            Some("tools/call") => self.call(id.get(), params).await,
+            Some(other) => {
+                let text = format!("there is no method {other:?} here");
+                self.say(error(id.get(), METHOD_NOT_FOUND, &text, None)).await;
+            }
+            None => {}
+        }
+    }
+
+    async fn say(&self, message: String) {
+        let _ = self.outgoing.send(message.into()).await;
+    }
+
+    fn cancelled(&mut self, params: &str) {
+        let params: Value = serde_json::from_str(params).unwrap_or_default();
+        if let Some(call) = self.running.remove(params["requestId"].to_string().as_str()) {
+            call.abort();
+        }
+    }
+
+    /// The page's tools have changed, or it is gone.
+    async fn heard(&mut self, event: Option<RelayEvent>) {
+        match event {
+            Some(RelayEvent::ToolsChanged) => self.tell_changed().await,
+            Some(RelayEvent::Ended) | None => {
+                // The next list looks for a session anew.
+                self.events = None;
+            }
+            Some(_) => {}
+        }
+    }
+
+    async fn tell_changed(&self) {
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#.to_owned()).await;
+    }
+
+    /// Everything that can be called in this room. What of it callers are shown is decided where lists are.
+    async fn list(&mut self) -> String {
+        let record = self.relay.bound(&self.room).await.ok().flatten();
+        if let Some(record) = &record
+            && self.events.is_none()
+        {
+            self.events = self.relay.store.subscribe(&record.code).await.ok();
+        }
+        let own = record.as_ref().map(own_tools).unwrap_or_default();
+        let all = self.relay.tools.all(&own);
+        let tools: Vec<Value> = match &self.room {
+            Room::Session(_) => all.cloned().chain([tools::connect_tool()]).collect(),
+            Room::Code(_) | Room::Nowhere => all.map(with_session_code).collect(),
+        };
+        json!({"tools": tools}).to_string()
+    }
+
+    async fn call(&mut self, id: &str, params: &str) {
+        let Ok(params) = serde_json::from_str::<CallParams>(params) else {
+            return self.say(error(id, INVALID_PARAMS, "params.name must be a string", None)).await;
+        };
+        if params.name == CONNECT && matches!(self.room, Room::Session(_)) {
+            let reply = match self.connect(params.arguments.as_deref()).await {
+                Ok(text) => text_result(text),
+                Err(failure) => mcp_result::of_error(&failure),
+            };
+            return self.say(result(id, &reply)).await;
+        }
+        let call = PageCall {
+            relay: Arc::clone(&self.relay),
+            room: self.room.clone(),
+            outgoing: self.outgoing.clone(),
+            id: id.to_owned(),
+        };
+        let key: Box<str> = id.into();
+        let task = self.calls.spawn({
+            let key = key.clone();
+            async move { (key, call.run(params).await) }
+        });
+        self.running.insert(key, task);
+    }
+
+    /// Binds the MCP session of this room to the page whose code a ticket stands for (CO-12).
+    async fn connect(&mut self, arguments: Option<&RawValue>) -> Result<&'static str, WorkerError> {
+        let Room::Session(mcp_id) = self.room.clone() else { return Err(refused("this needs a session")) };
+        let arguments: Value = arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let given = arguments["sessionId"].as_str().and_then(|ticket| self.relay.redeem(ticket));
+        let Some(given) = given else { return Err(refused("sessionId must be the code that the page shows")) };
+        let code = Code::parse(&given).map_err(|error| refused(&error.to_string()))?;
+        let found = self.relay.find(&code, &self.who).await.map_err(|refusal| refused(&refusal.to_string()))?;
+        match self.relay.store.bind(&mcp_id, &code, unix_millis()).await {
+            Ok(true) => {}
+            Ok(false) => return Err(refused("the session is over: initialize again")),
+            Err(error) => return Err(refused(&error.to_string())),
+        }
+        self.events = self.relay.store.subscribe(&code).await.ok();
+        self.announce(&found).await;
+        self.tell_changed().await;
+        Ok("Connected to the page. Its tools can be used now.")
+    }
+
+    /// Tells the page that an agent has come. Nobody waits for its answer.
+    async fn announce(&self, record: &SessionRecord) {
+        let (Ok(id), Ok(arguments)) = (random::request_id(), RawValue::from_string("{}".to_owned())) else { return };
+        let (at, limits) = (unix_millis(), &self.relay.settings.limits);
+        let request = ToolRequest {
+            id: id.into(),
+            tool: CONNECTED.into(),
+            arguments,
+            at,
+            deadline: at.saturating_add(millis(limits.request_timeout)),
+            idempotent: true,
+            sent_to: None,
+        };
+        let _ = self.relay.store.push(&record.code, request, limits.queue, at).await;
+    }
+}
+
+/// A call on its way to a page.
+struct PageCall {
+    relay: Arc<Relay>,
+    room: Room,
+    outgoing: Sender<Bytes>,
+    id: String,
+}
+
+impl PageCall {
+    async fn run(self, params: CallParams) -> String {
+        let record = match self.relay.bound(&self.room).await {
+            Ok(Some(record)) => record,
+            Ok(None) if self.room == Room::Nowhere => {
+                let text = "say which page is meant: give `sessionCode`, the 8-character code that the page shows";
+                return result(&self.id, &mcp_result::of_error(&refused(text)));
+            }
+            Ok(None) => return self.expired(),
+            Err(error) => return result(&self.id, &mcp_result::of_error(&refused(&error.to_string()))),
+        };
+        let own = own_tools(&record);
+        if !self.relay.tools.has(&params.name, &own) {
+            let text = format!("there is no tool {:?} here", params.name);
+            return error(&self.id, INVALID_PARAMS, &text, None);
+        }
+        let mut record = record;
+        if self.relay.touch(&mut record).await.is_err() {
+            return self.expired();
+        }
+        let meta = params.meta.unwrap_or_default();
+        let (token, form) = (meta["progressToken"].clone(), meta[REST] == Value::Bool(true));
+        let empty = || RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let call = RelayCall {
+            code: record.code.clone(),
+            idempotent: self.relay.tools.is_idempotent(&params.name, &own),
+            tool: params.name,
+            arguments: params.arguments.unwrap_or_else(empty),
+        };
+        let outgoing = self.outgoing.clone();
+        let progress = |how_far: &RawValue| {
+            if !token.is_null()
+                && let Some(message) = progressed(&token, how_far)
+            {
+                // One that cannot be taken now is left out; a later one says more.
+                let _ = outgoing.try_send(message.into());
+            }
+        };
+        match call.run(&self.relay, progress).await {
+            CallEnd::Answered(answer) => result(&self.id, &mcp_result::of_answer(&answer, form)),
+            CallEnd::Failed(failure) => result(&self.id, &mcp_result::of_error(&failure)),
+            CallEnd::Expired => self.expired(),
+        }
+    }
+
+    fn expired(&self) -> String {
+        let session = match &self.room {
+            Room::Session(id) => Some(&**id),
+            Room::Code(_) | Room::Nowhere => None,
+        };
+        error(&self.id, SESSION_EXPIRED, "Session expired", Some(&expired_data(session)))
+    }
+}
+
+/// What C-10 says of a session that is over.
+#[must_use]
+pub fn expired_data(session: Option<&str>) -> Value {
+    match session {
+        Some(id) => json!({"sessionId": id, "originalCode": "SESSION_EXPIRED"}),
+        None => json!({"originalCode": "SESSION_EXPIRED"}),
+    }
+}
+
+fn refused(message: &str) -> WorkerError {
+    WorkerError { kind: "invalid_args".into(), message: message.into(), details: None }
+}
+
+fn initialized(params: &str) -> String {
+    let params: Value = serde_json::from_str(params).unwrap_or_default();
+    let asked = params["protocolVersion"].as_str().unwrap_or_default();
+    let revision = REVISIONS.into_iter().find(|known| *known == asked).unwrap_or(REVISIONS[3]);
+    json!({
+        "protocolVersion": revision,
+        "capabilities": {"tools": {"listChanged": true}},
+        "serverInfo": {"name": "codap-mcp-server", "version": "1.0.0"},
+    })
+    .to_string()
+}
+
+fn progressed(token: &Value, how_far: &RawValue) -> Option<String> {
+    let how_far: Value = serde_json::from_str(how_far.get()).ok()?;
+    let mut params = json!({"progressToken": token, "progress": how_far["progress"].as_f64()?});
+    for (key, wanted) in [("total", how_far["total"].is_number()), ("message", how_far["message"].is_string())] {
+        if wanted {
+            params[key] = how_far[key].clone();
+        }
+    }
+    Some(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}).to_string())
+}
+
+fn text_result(text: &str) -> String {
+    json!({"content": [{"type": "text", "text": text}]}).to_string()
+}
+
+fn result(id: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+fn error(id: &str, code: i64, message: &str, data: Option<&Value>) -> String {
+    let mut error = json!({"code": code, "message": message});
+    if let Some(data) = data {
+        error["data"] = data.clone();
+    }
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}

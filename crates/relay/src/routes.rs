@@ -1,0 +1,124 @@
+//! The legacy routes, the pages, and what describes the relay: everything of it that is not MCP.
+
+mod legacy_request;
+mod metadata;
+mod pages;
+mod polling;
+mod request;
+mod response;
+mod sessions;
+mod stream;
+mod tools;
+mod well_known;
+
+use crate::counts::family;
+use crate::refusal::Refusal;
+use crate::relay::Relay;
+use crate::settings::Phase;
+use crate::when;
+use http::header::{CACHE_CONTROL, LINK, REFERRER_POLICY, WARNING};
+use http::{HeaderName, HeaderValue, Method};
+use legacy_request::{Refused, user_agent};
+use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer, RoutedRequest};
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// The methods that are told apart.
+const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
+const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// A handler at work.
+type Doing = Pin<Box<dyn Future<Output = Result<RoutedAnswer, Refused>> + Send>>;
+type Handler = fn(Arc<Relay>, RoutedRequest) -> Doing;
+
+/// A legacy route.
+#[derive(Copy, Clone)]
+struct Legacy {
+    path: &'static str,
+    /// The name that its use is counted under.
+    name: &'static str,
+    method: &'static str,
+    handler: Handler,
+}
+
+const LEGACY: [Legacy; 7] = [
+    Legacy { path: "/api/sessions", name: "sessions", method: "POST", handler: |r, q| Box::pin(sessions::create(r, q)) },
+    Legacy { path: "/api/metadata", name: "metadata", method: "GET", handler: |r, q| Box::pin(metadata::tell(r, q)) },
+    Legacy { path: "/api/request", name: "request", method: "POST", handler: |r, q| Box::pin(request::take(r, q)) },
+    Legacy { path: "/api/request/{code}", name: "request", method: "GET", handler: |r, q| Box::pin(polling::poll(r, q)) },
+    Legacy { path: "/api/response", name: "response", method: "POST", handler: |r, q| Box::pin(response::take(r, q)) },
+    Legacy { path: "/api/stream", name: "stream", method: "GET", handler: |r, q| Box::pin(stream::open(r, q)) },
+    Legacy { path: "/api/tools", name: "tools", method: "PUT", handler: |r, q| Box::pin(tools::put(r, q)) },
+];
+
+/// True for the path of a legacy route, or of what describes them.
+#[must_use]
+pub fn is_legacy(path: &str) -> bool {
+    let below = path.strip_prefix("/api/request/").is_some_and(|code| !code.is_empty() && !code.contains('/'));
+    below || path == well_known::PATH || LEGACY.iter().any(|route| route.path == path)
+}
+
+/// All routes of a relay.
+#[must_use]
+pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
+    let mut all = Vec::new();
+    for legacy in LEGACY {
+        for method in METHODS {
+            let (relay, limit) = (Arc::clone(relay), relay.settings.limits.body);
+            let route = Route::new(method, legacy.path, Mount::Listener, move |asked: RoutedRequest| {
+                let relay = Arc::clone(&relay);
+                async move { Ok(serve(relay, legacy, asked).await) }
+            });
+            all.push(route.access(Access::Open).max_body(limit));
+        }
+    }
+    all.extend(pages::routes(relay));
+    all.push(well_known::route(relay));
+    all
+}
+
+/// Answers a legacy request as the phase has it.
+async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> RoutedAnswer {
+    let client = family(user_agent(&asked));
+    relay.counts.used(legacy.name, client);
+    // A page needs some of them whatever agents speak: its stream, its answers, its tools and its session.
+    let for_pages = !matches!(legacy.path, "/api/metadata" | "/api/request");
+    let gone = relay.settings.phase == Phase::McpOnly && !(for_pages && legacy_request::is_page(&asked));
+    let answered = match asked.method.as_str() {
+        _ if gone => Err(Refused::of(Refusal::Gone(relay.base().to_owned()))),
+        method if method == legacy.method || (method == "HEAD" && legacy.method == "GET") => {
+            (legacy.handler)(Arc::clone(&relay), asked).await
+        }
+        _ => Err(Refused::of(Refusal::MethodNotAllowed(legacy.method))),
+    };
+    let mut answer = answered.unwrap_or_else(|refused| refused.answer());
+    answer.headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
+    answer.headers.insert(REFERRER_POLICY, NO_REFERRER);
+    if relay.settings.phase != Phase::Dual && !(for_pages && !gone && relay.settings.phase == Phase::McpOnly) {
+        deprecate(&relay, &mut answer, client);
+    }
+    answer
+}
+
+/// Tells a client that the legacy routes will go, or are gone (C-19).
+fn deprecate(relay: &Relay, answer: &mut RoutedAnswer, client: &'static str) {
+    let base = relay.base();
+    let mut set = |name: HeaderName, value: String| {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            answer.headers.insert(name, value);
+        }
+    };
+    set(HeaderName::from_static("deprecation"), format!("@{}", relay.started / 1_000));
+    if let Some(sunset) = relay.settings.sunset.as_deref().and_then(when::http_date) {
+        set(HeaderName::from_static("sunset"), sunset);
+    }
+    let links = format!(
+        "<{base}/relay/migrate>; rel=\"deprecation\"; type=\"text/html\", <{base}/api/mcp>; rel=\"successor-version\""
+    );
+    set(LINK, links);
+    set(WARNING, "299 - \"this API is deprecated; use MCP at /api/mcp, see /relay/migrate\"".to_owned());
+    if relay.warn_once(client) {
+        tracing::warn!(client, "a client uses the relay's legacy routes, which are deprecated; see /relay/migrate");
+    }
+}

@@ -1,0 +1,160 @@
+//! What legacy requests have in common: who sends them, which code they give, what their body says.
+
+use crate::buckets::address_key;
+use crate::code::Code;
+use crate::refusal::Refusal;
+use crate::relay::{Relay, TRANSPORT};
+use crate::session::SessionRecord;
+use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Caller, Proof};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
+
+/// The header that carries a code, so that none stands in an address.
+const SESSION_CODE: &str = "x-session-code";
+const WORKER_TOKEN: &str = "x-worker-token";
+
+/// A refusal, with the code that it is about.
+#[derive(Debug)]
+pub struct Refused {
+    refusal: Refusal,
+    code: Option<String>,
+    /// Why the body was not taken, in the words of whoever read it.
+    problem: Option<Problem>,
+}
+
+impl Refused {
+    /// A refusal that is about no session.
+    pub fn of(refusal: Refusal) -> Self {
+        Self { refusal, code: None, problem: None }
+    }
+
+    /// A refusal about the session of this code.
+    pub fn about(refusal: Refusal, code: &Code) -> Self {
+        Self { refusal, code: Some(code.expose().to_owned()), problem: None }
+    }
+
+    /// The body of the answer.
+    pub fn body(&self) -> serde_json::Value {
+        self.refusal.body(self.code.as_deref())
+    }
+
+    /// The answer.
+    pub fn answer(&self) -> RoutedAnswer {
+        match &self.problem {
+            Some(problem) => {
+                let mut answer = problem.answer();
+                let name = if problem.status() == StatusCode::PAYLOAD_TOO_LARGE { "payload_too_large" } else { "validation_error" };
+                let body = serde_json::json!({"error": name, "message": problem.to_string(), "code": name.to_ascii_uppercase()});
+                answer.content = signalbox_transport::router::AnswerBody::Whole(body.to_string().into());
+                answer
+            }
+            None => self.refusal.answer(self.code.as_deref()),
+        }
+    }
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self::of(refusal)
+    }
+}
+
+/// What the client calls itself.
+pub fn user_agent(asked: &RoutedRequest) -> &str {
+    header(&asked.headers, "user-agent").unwrap_or_default()
+}
+
+/// A header, if it is text.
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())
+}
+
+/// True for a request of a page that has our library: it has a worker's token, or is about to get one.
+pub fn is_page(asked: &RoutedRequest) -> bool {
+    asked.headers.contains_key(WORKER_TOKEN) || asked.path == "/api/sessions"
+}
+
+/// The address that a request comes from, as a key.
+pub fn address(asked: &RoutedRequest) -> String {
+    address_key(asked.caller.identity().address.map(|address| address.ip()))
+}
+
+/// Who sends a request, by address and name: all that is known of legacy clients.
+pub fn peer(asked: &RoutedRequest) -> String {
+    format!("{} {}", address(asked), user_agent(asked))
+}
+
+/// The caller, who comes by the relay.
+pub fn caller(asked: &RoutedRequest) -> Caller {
+    Caller::new(Identity { transport: TRANSPORT, ..asked.caller.identity().clone() })
+}
+
+/// Refuses agents who have to prove who they are and have not.
+pub fn proved(relay: &Relay, asked: &RoutedRequest) -> Result<(), Refused> {
+    match relay.settings.proof_needed && asked.caller.identity().proof == Proof::Unproved {
+        true => Err(Refused::of(Refusal::Unauthenticated)),
+        false => Ok(()),
+    }
+}
+
+/// The code in the header or the query, if there is one.
+pub fn code_outside(asked: &RoutedRequest) -> Option<String> {
+    let query = || asked.query.get("sessionCode").or_else(|| asked.query.get("code"));
+    header(&asked.headers, SESSION_CODE).or_else(query).map(str::to_owned)
+}
+
+/// The session of this code.
+pub async fn session(relay: &Relay, given: Option<String>, address: &str) -> Result<SessionRecord, Refused> {
+    let given = given.filter(|text| !text.is_empty()).ok_or(Refused::of(Refusal::MissingSessionCode))?;
+    let Ok(code) = Code::parse(&given) else {
+        relay.guessed(address);
+        return Err(Refused::of(Refusal::InvalidSessionCode));
+    };
+    relay.find(&code, address).await.map_err(|refusal| Refused::about(refusal, &code))
+}
+
+/// The token that a worker shows, in a header or in its body.
+pub fn token<'a>(headers: &'a HeaderMap, body: Option<&'a str>) -> Option<&'a str> {
+    header(headers, WORKER_TOKEN).or(body)
+}
+
+/// True if the worker has shown the token of the session. A wrong one is refused, and none where one was shown before.
+pub async fn is_tokened(relay: &Relay, record: &SessionRecord, token: Option<&str>) -> Result<bool, Refused> {
+    let refused = || Refused::about(Refusal::WorkerTokenNeeded, &record.code);
+    match token {
+        Some(token) if !record.is_token(token) => Err(refused()),
+        Some(_) if record.tokened => Ok(true),
+        Some(_) => {
+            let noted = relay.store.set_tokened(&record.code, unix_millis()).await;
+            noted.map_err(|error| Refused::of(relay.failed(&error)))?;
+            Ok(true)
+        }
+        None if record.tokened => Err(refused()),
+        None => Ok(false),
+    }
+}
+
+/// The body as JSON of this form.
+pub async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Refused> {
+    let bytes = whole(body).await?;
+    read(&bytes)
+}
+
+/// The whole body.
+pub async fn whole(body: RoutedBody) -> Result<bytes::Bytes, Refused> {
+    let broken = |error| Refused { refusal: Refusal::Internal, code: None, problem: Some(Problem::Body(error)) };
+    body.bytes().await.map_err(broken)
+}
+
+/// Bytes as JSON of this form. What is not JSON is told from what has another form.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Refused::of(match error.classify() {
+            serde_json::error::Category::Data => Refusal::Validation(error.to_string()),
+            _ => Refusal::InvalidJson(error.to_string()),
+        })
+    })
+}

@@ -1,0 +1,136 @@
+//! `POST /api/request`: a legacy client calls a tool (C-6, CO-5). The call goes through the gateway like one by MCP, and its result to
+//! the client's stream.
+
+use super::legacy_request::{Refused, address, caller, code_outside, json, peer, proved, session, user_agent};
+use crate::counts::{Counts, family};
+use crate::link::REST;
+use crate::mcp_result;
+use crate::random;
+use crate::refusal::Refusal;
+use crate::relay::Relay;
+use crate::session::SessionRecord;
+use crate::stream_roles::Role;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Caller, Fault, FaultKind};
+use signalbox_runtime::clock::unix_millis;
+use std::time::Instant;
+use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
+use signalbox_wire::{Envelope, Revision, meta};
+use std::sync::Arc;
+
+/// The longest id of a client, in bytes.
+const MAX_ID: usize = 128;
+
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(rename = "sessionCode")]
+    session_code: Option<String>,
+    code: Option<String>,
+    tool: Option<String>,
+    arguments: Option<Box<RawValue>>,
+    args: Option<Box<RawValue>>,
+    id: Option<Value>,
+}
+
+/// Takes a call. Its result comes later, on the client's stream.
+pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+    proved(&relay, &asked)?;
+    let (address, caller, outside) = (address(&asked), caller(&asked), code_outside(&asked));
+    let (peer, client) = (peer(&asked), family(user_agent(&asked)));
+    let body: Asked = json(asked.body).await?;
+    let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
+    relay.roles.note(&peer, Role::Client);
+    if let Err(wait) = relay.request_rate.take(&format!("{address} {}", record.mark), Instant::now()) {
+        Counts::add(&relay.counts.rate_limited);
+        return Err(Refused::about(Refusal::RateLimited { what: "requests", wait }, &record.code));
+    }
+    let bad = |why: &str| Refused::about(Refusal::Validation(why.to_owned()), &record.code);
+    let tool = body.tool.filter(|tool| !tool.is_empty()).ok_or_else(|| bad("tool must be a string"))?;
+    let arguments = body.arguments.or(body.args);
+    if arguments.as_deref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
+        return Err(bad("arguments must be an object"));
+    }
+    let id = match body.id {
+        None | Some(Value::Null) => random::request_id().map_err(|_| Refused::of(Refusal::Internal))?,
+        Some(Value::String(id)) if !id.is_empty() && id.len() <= MAX_ID => id,
+        Some(Value::Number(id)) => id.to_string(),
+        Some(_) => return Err(bad("id must be a string of up to 128 characters")),
+    };
+    let message = json!({"id": id, "status": "queued", "message": "Request queued; its result comes on /api/stream"});
+    tokio::spawn(async move {
+        let told = carry_out(&relay, caller, &record, client, &tool, arguments.as_deref()).await;
+        let data = legacy_result(&tool, &id, told);
+        let most = relay.settings.limits.queue;
+        if let Err(error) = relay.store.push_result(&record.code, data.into(), most, unix_millis()).await {
+            relay.failed(&error);
+        }
+    });
+    Ok(RoutedAnswer::json(StatusCode::ACCEPTED, message.to_string()))
+}
+
+/// What the client's stream carries: `{tool, result, requestId}` or `{tool, error, requestId}`, in this order (C-7).
+fn legacy_result(tool: &str, id: &str, told: Result<String, String>) -> String {
+    let (tool, id) = (Value::from(tool), Value::from(id));
+    match told {
+        Ok(result) => format!(r#"{{"tool":{tool},"result":{result},"requestId":{id}}}"#),
+        Err(error) => format!(r#"{{"tool":{tool},"error":{},"requestId":{id}}}"#, Value::from(error)),
+    }
+}
+
+/// Calls the tool through the gateway, on behalf of this caller.
+async fn carry_out(
+    relay: &Arc<Relay>,
+    caller: Caller,
+    record: &SessionRecord,
+    client: &str,
+    tool: &str,
+    arguments: Option<&RawValue>,
+) -> Result<String, String> {
+    let told = |fault: Fault| fault.message.clone();
+    let gateway = relay.gateway().ok_or_else(|| "the gateway is shutting down".to_owned())?;
+    let principal = relay.code_room(&caller, record);
+    let session = gateway.open_session_for(caller, principal, Mode::Stateless, "", "http").map_err(told)?;
+    let message = Envelope::read(call(client, tool, arguments).into(), &gateway.settings().limits);
+    let message = message.map_err(|refusal| format!("the request cannot be read: {refusal:?}"))?;
+    let reader = session.open_stream().ok_or_else(|| told(Fault::new(FaultKind::Overloaded, "too many streams")))?;
+    session.receive(&reader, message);
+    while let Some(out) = reader.next().await {
+        if out.last {
+            return mcp_result::to_legacy(out.bytes());
+        }
+    }
+    Err("the call ended without an answer".to_owned())
+}
+
+/// The call as a message of the new revision, which stands alone.
+fn call(client: &str, tool: &str, arguments: Option<&RawValue>) -> String {
+    let arguments = arguments.map_or("{}", RawValue::get);
+    let about = json!({
+        meta::PROTOCOL_VERSION: Revision::LATEST.as_str(),
+        meta::CLIENT_INFO: {"name": format!("legacy-{client}"), "version": "1.0.0"},
+        meta::CLIENT_CAPABILITIES: {},
+        REST: true,
+    });
+    let tool = Value::from(tool);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{tool},"arguments":{arguments},"_meta":{about}}}}}"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn c_7_the_members_of_a_result_come_in_the_documents_order() {
+        let result = legacy_result("createDataContext", "7", Ok(r#"{"success":true,"dataContextId":"dc123"}"#.to_owned()));
+        let expected =
+            r#"{"tool":"createDataContext","result":{"success":true,"dataContextId":"dc123"},"requestId":"7"}"#;
+        assert_eq!(result, expected);
+        assert_eq!(legacy_result("t", "7", Err("no".to_owned())), r#"{"tool":"t","error":"no","requestId":"7"}"#);
+    }
+}

@@ -1,0 +1,157 @@
+//! `POST /api/response`: a page answers (C-9, CO-6), or says how far it is.
+
+use super::legacy_request::{Refused, address, code_outside, is_tokened, peer, read, session, token, whole};
+use crate::counts::Counts;
+use crate::refusal::Refusal;
+use crate::relay::Relay;
+use crate::store::{Answered, RelayEvent};
+use crate::stream_roles::Role;
+use crate::tool_request::{ToolAnswer, WorkerError};
+use http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
+use std::sync::Arc;
+
+/// Answers that may come at once.
+const MAX_BATCH: usize = 10;
+/// The kinds of errors that pages know.
+const KINDS: [&str; 5] = ["execution_error", "tool_not_found", "invalid_args", "codap_error", "outcome_unknown"];
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "sessionCode")]
+    session_code: Option<String>,
+    code: Option<String>,
+    #[serde(rename = "requestId")]
+    request_id: Option<Value>,
+    id: Option<Value>,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Box<RawValue>>,
+    #[serde(default, deserialize_with = "present")]
+    error: Option<Box<RawValue>>,
+    progress: Option<Box<RawValue>>,
+    #[serde(rename = "workerToken")]
+    worker_token: Option<String>,
+}
+
+/// Any value, `null` too: that is a result like others.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(from).map(Some)
+}
+
+/// What came with the request besides its body.
+struct Around {
+    address: String,
+    peer: String,
+    code: Option<String>,
+    headers: HeaderMap,
+}
+
+/// Takes an answer, or several.
+pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+    let around = Around {
+        address: address(&asked),
+        peer: peer(&asked),
+        code: code_outside(&asked),
+        headers: asked.headers.clone(),
+    };
+    let bytes = whole(asked.body).await?;
+    if bytes.trim_ascii_start().first() != Some(&b'[') {
+        let (status, body) = answer(&relay, &around, read(&bytes)?).await?;
+        return Ok(RoutedAnswer::json(status, body.to_string()));
+    }
+    let all: Vec<Told> = read(&bytes)?;
+    if all.is_empty() || all.len() > MAX_BATCH {
+        let why = format!("1 to {MAX_BATCH} answers can be sent at once");
+        return Err(Refused::of(Refusal::Validation(why)));
+    }
+    let mut told = Vec::with_capacity(all.len());
+    for one in all {
+        told.push(match answer(&relay, &around, one).await {
+            Ok((_, body)) => body,
+            Err(refused) => refused.body(),
+        });
+    }
+    Ok(RoutedAnswer::json(StatusCode::OK, Value::from(told).to_string()))
+}
+
+async fn answer(relay: &Arc<Relay>, around: &Around, told: Told) -> Result<(StatusCode, Value), Refused> {
+    // The form of the earliest system: `code` and `id`.
+    let old = told.request_id.is_none() && told.code.is_some() && told.id.is_some();
+    let given = around.code.clone().or(told.session_code).or(told.code);
+    let record = session(relay, given, &around.address).await?;
+    is_tokened(relay, &record, token(&around.headers, told.worker_token.as_deref())).await?;
+    relay.roles.note(&around.peer, Role::Worker);
+    let about = |refusal| Refused::about(refusal, &record.code);
+    let id = match told.request_id.or(told.id) {
+        Some(Value::String(id)) if !id.is_empty() => id,
+        Some(Value::Number(id)) => id.to_string(),
+        _ => return Err(about(Refusal::MissingRequestId)),
+    };
+    let now = unix_millis();
+    if let Some(progress) = told.progress.filter(|_| told.result.is_none() && told.error.is_none()) {
+        let waits = relay.store.unanswered(&record.code, now).await.map_err(|error| about(relay.failed(&error)))?;
+        if !waits.iter().any(|request| *request.id == *id) {
+            return Err(about(Refusal::RequestNotFound));
+        }
+        let event = RelayEvent::Progressed { id: id.as_str().into(), progress };
+        relay.store.publish(&record.code, event).await.map_err(|error| about(relay.failed(&error)))?;
+        return Ok((StatusCode::ACCEPTED, json!({"success": true, "requestId": id, "timestamp": now})));
+    }
+    let failure = told.error.filter(|raw| raw.get() != "null");
+    let answer = match (failure, told.result) {
+        (Some(error), _) => ToolAnswer::Error(read_error(&error)),
+        (None, Some(result)) => ToolAnswer::Result(result),
+        (None, None) => return Err(about(Refusal::MissingResultOrError)),
+    };
+    let answered = relay.store.answer(&record.code, &id, answer, now).await;
+    match answered.map_err(|error| about(relay.failed(&error)))? {
+        Answered::Taken => Counts::add(&relay.counts.answered),
+        Answered::Duplicate => {
+            Counts::add(&relay.counts.duplicate_answers);
+            return Err(about(Refusal::DuplicateResponse));
+        }
+        Answered::Unknown => {
+            Counts::add(&relay.counts.unknown_answers);
+            return Err(about(Refusal::RequestNotFound));
+        }
+    }
+    Ok(match old {
+        true => (StatusCode::ACCEPTED, json!({"id": id, "status": "stored", "message": "Response stored"})),
+        false => {
+            let message = "Response received";
+            (StatusCode::OK, json!({"success": true, "message": message, "requestId": id, "timestamp": now}))
+        }
+    })
+}
+
+/// An error as a page tells it: a text, or `{type, message, details}`.
+fn read_error(raw: &RawValue) -> WorkerError {
+    let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+    let message = value.as_str().or_else(|| value["message"].as_str()).unwrap_or("the page reports an error");
+    let kind = value["type"].as_str().filter(|kind| KINDS.contains(kind)).unwrap_or(KINDS[0]);
+    let details = value.get("details").and_then(|details| RawValue::from_string(details.to_string()).ok());
+    WorkerError { kind: kind.into(), message: message.into(), details }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn co_6_falsy_results_are_results() {
+        for falsy in ["null", "false", "0", "\"\""] {
+            let told: Told = serde_json::from_str(&format!(r#"{{"requestId":"1","result":{falsy}}}"#)).unwrap();
+            assert_eq!(told.result.unwrap().get(), falsy);
+            assert!(told.error.is_none());
+        }
+        let error = |text: &str| read_error(&RawValue::from_string(text.to_owned()).unwrap());
+        assert_eq!(&*error(r#""went wrong""#).message, "went wrong");
+        let told = error(r#"{"type":"codap_error","message":"m","details":{"a":1}}"#);
+        assert_eq!((&*told.kind, told.details.unwrap().get()), ("codap_error", r#"{"a":1}"#));
+        assert_eq!(&*error(r#"{"type":"invented"}"#).kind, "execution_error");
+    }
+}

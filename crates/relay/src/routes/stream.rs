@@ -1,0 +1,293 @@
+//! `GET /api/stream`: requests to a page, results to a client (C-7, CO-7).
+//!
+//! ```text
+//! who says it is a worker, or shows the worker's token ──────────► Worker
+//! who says it is a client, or has posted to /api/request ────────► Client
+//! who has posted to /api/response ───────────────────────────────► Worker
+//! nobody knows: Worker while no page is connected, else Client ──► changes if it posts to /api/request
+//! ```
+
+use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, proved, session, token};
+use crate::random;
+use crate::refusal::Refusal;
+use crate::relay::Relay;
+use crate::session::SessionRecord;
+use crate::store::{EventReader, RelayEvent, StoreError};
+use crate::stream_roles::Role;
+use crate::worker::Worker;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{AnswerEvent, Events, RoutedAnswer, RoutedRequest};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// Events that wait for a stream's reader.
+const QUEUE: usize = 64;
+/// The longest id of a page or journal, in bytes.
+const MAX_ID: usize = 128;
+
+/// Opens a stream.
+pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+    let accepts = header(&asked.headers, "accept").unwrap_or("*/*").to_ascii_lowercase();
+    if !["text/event-stream", "*/*", "text/*"].iter().any(|kind| accepts.contains(kind)) {
+        let why = "this is a stream of events: send `Accept: text/event-stream`".to_owned();
+        return Err(Refused::of(Refusal::Validation(why)));
+    }
+    let record = session(&relay, code_outside(&asked), &address(&asked)).await?;
+    let who = peer(&asked);
+    let shown = token(&asked.headers, None);
+    let role = match asked.query.get("role") {
+        Some("worker") => Some(Role::Worker),
+        Some("client") => Some(Role::Client),
+        Some(_) => return Err(Refused::about(Refusal::Validation("role is worker or client".to_owned()), &record.code)),
+        None if shown.is_some() => Some(Role::Worker),
+        None => None,
+    };
+    let known = role.or_else(|| relay.roles.of(&who));
+    if known == Some(Role::Client) {
+        proved(&relay, &asked)?;
+    } else if known == Some(Role::Worker) || shown.is_some() {
+        is_tokened(&relay, &record, shown).await?;
+    }
+    let random = random::request_id().map_err(|_| Refused::of(Refusal::Internal))?;
+    let given = |name: &str| header(&asked.headers, name).filter(|text| text.len() <= MAX_ID).map(str::to_owned);
+    let holder = given("x-worker-id").unwrap_or_else(|| random.clone());
+    let journal = given("x-worker-journal").unwrap_or_default();
+    // Where a page has shown its token, nobody becomes a worker without it, or by keeping silent about what it is.
+    let role = if known.is_none() && (record.tokened || relay.settings.proof_needed) { Some(Role::Client) } else { known };
+    if role == Some(Role::Client) {
+        proved(&relay, &asked)?;
+    }
+    let (events, reader) = mpsc::channel(QUEUE);
+    let replaced = relay.replace_stream(&record.code, &holder);
+    let stream = Stream {
+        worker: Worker::new(record.code.clone(), &holder, &journal, &random),
+        roles: relay.roles.follow(),
+        peer: who,
+        role,
+        leads: false,
+        delivered: None,
+        events,
+        relay,
+        record,
+    };
+    tokio::spawn(stream.run(replaced));
+    Ok(RoutedAnswer::events(Reader(reader)))
+}
+
+/// What the stream's connection reads.
+struct Reader(mpsc::Receiver<AnswerEvent>);
+
+impl Events for Reader {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+/// One open stream.
+struct Stream {
+    relay: Arc<Relay>,
+    record: SessionRecord,
+    worker: Worker,
+    /// Who reads it, by address and name.
+    peer: String,
+    /// What it is for, once that is known.
+    role: Option<Role>,
+    roles: watch::Receiver<u64>,
+    leads: bool,
+    /// The number of the last result that it carried.
+    delivered: Option<u64>,
+    events: mpsc::Sender<AnswerEvent>,
+}
+
+/// Why a stream ends.
+enum End {
+    /// Its reader has gone, or the page has opened another.
+    Gone,
+    /// The session is over.
+    Expired,
+    /// The store fails.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for End {
+    fn from(error: StoreError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Stream {
+    async fn run(mut self, replaced: oneshot::Receiver<()>) {
+        let Err(end) = self.carry(replaced).await;
+        let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());
+        match end {
+            End::Gone => {}
+            End::Expired => {
+                let refusal = Refusal::SessionExpired;
+                self.tell_error(refusal.name().0, &refusal.to_string()).await;
+            }
+            End::Failed(error) => {
+                relay.failed(&error);
+                self.tell_error("polling_error", "the relay cannot be used now").await;
+            }
+        }
+        if self.leads {
+            let _ = relay.store.yield_lead(&code, &self.worker.stream, unix_millis()).await;
+        }
+        relay.forget_stream(&code, &self.worker.holder);
+    }
+
+    /// Carries events until something ends it.
+    async fn carry(&mut self, mut replaced: oneshot::Receiver<()>) -> Result<std::convert::Infallible, End> {
+        let mut events = self.relay.store.subscribe(&self.record.code).await?;
+        if self.may_work() {
+            self.leads = self.worker.take_lead(&self.relay).await?;
+        }
+        // Nobody knows what it is: with a page connected, it is a client.
+        if self.role.is_none() && !self.leads {
+            self.role = Some(Role::Client);
+        }
+        self.tell_connected().await?;
+        self.send_all().await?;
+        let pause = self.relay.heartbeat();
+        let mut beat = Instant::now() + pause;
+        loop {
+            tokio::select! {
+                event = events.recv() => self.heard(event, &mut events).await?,
+                () = sleep_until(beat) => {
+                    self.heartbeat().await?;
+                    beat = Instant::now() + pause;
+                }
+                Ok(()) = self.roles.changed() => self.decide().await?,
+                _ = &mut replaced => return Err(End::Gone),
+                () = self.events.closed() => return Err(End::Gone),
+            }
+        }
+    }
+
+    fn may_work(&self) -> bool {
+        self.role != Some(Role::Client)
+    }
+
+    async fn heard(&mut self, event: Option<RelayEvent>, events: &mut EventReader) -> Result<(), End> {
+        match event {
+            Some(RelayEvent::Requested { .. }) if self.leads => self.send_requests().await,
+            Some(RelayEvent::Results) => self.send_results().await,
+            Some(RelayEvent::Cancelled { id, reason }) if self.leads && self.worker.was_given(&id) => {
+                self.tell("cancel", json!({"id": id, "requestId": id, "reason": reason})).await
+            }
+            Some(RelayEvent::LeadChanged) if self.role == Some(Role::Worker) && !self.leads => {
+                self.leads = self.worker.take_lead(&self.relay).await?;
+                if !self.leads {
+                    return Ok(());
+                }
+                self.tell("promoted", json!({"timestamp": unix_millis()})).await?;
+                self.send_requests().await
+            }
+            Some(RelayEvent::Ended) => Err(End::Expired),
+            Some(_) => Ok(()),
+            None => {
+                if self.relay.store.by_code(&self.record.code, unix_millis()).await?.is_none() {
+                    return Err(End::Expired);
+                }
+                *events = self.relay.store.subscribe(&self.record.code).await?;
+                self.send_all().await
+            }
+        }
+    }
+
+    /// Who reads it has shown what it is.
+    async fn decide(&mut self) -> Result<(), End> {
+        if self.role.is_none() {
+            self.role = self.relay.roles.of(&self.peer);
+            if self.role == Some(Role::Client) && self.leads {
+                self.leads = false;
+                self.relay.store.yield_lead(&self.record.code, &self.worker.stream, unix_millis()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn heartbeat(&mut self) -> Result<(), End> {
+        let now = unix_millis();
+        let until = now.saturating_add(self.relay.settings.ttl_ms());
+        // An open page keeps its session; a client that only listens does not.
+        let kept = match self.leads {
+            true => self.relay.store.touch(&self.record.code, until, now).await?,
+            false => self.relay.store.by_code(&self.record.code, now).await?.is_some(),
+        };
+        if !kept {
+            return Err(End::Expired);
+        }
+        if self.role == Some(Role::Worker) || self.leads {
+            let led = self.leads;
+            self.leads = self.worker.take_lead(&self.relay).await?;
+            if self.leads && !led {
+                self.tell("promoted", json!({"timestamp": now})).await?;
+                self.send_requests().await?;
+            }
+        }
+        self.tell("heartbeat", json!({"timestamp": now})).await
+    }
+
+    async fn send_all(&mut self) -> Result<(), End> {
+        if self.leads {
+            self.send_requests().await?;
+        }
+        self.send_results().await
+    }
+
+    async fn send_requests(&mut self) -> Result<(), End> {
+        for request in self.worker.due(&self.relay).await? {
+            self.put(Some("tool-request"), request).await?;
+        }
+        Ok(())
+    }
+
+    /// Results go to clients, and to who has not shown to be a page.
+    async fn send_results(&mut self) -> Result<(), End> {
+        if self.role == Some(Role::Worker) {
+            return Ok(());
+        }
+        let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());
+        for result in relay.store.results(&code, self.delivered, unix_millis()).await? {
+            self.put(None, result.data.to_string()).await?;
+            self.delivered = Some(result.number);
+            relay.store.delivered(&code, result.number, unix_millis()).await?;
+        }
+        if self.delivered.is_none() {
+            self.delivered = relay.store.results(&code, Some(0), unix_millis()).await?.last().map(|last| last.number);
+        }
+        Ok(())
+    }
+
+    async fn tell_connected(&self) -> Result<(), End> {
+        let mut data = json!({
+            "code": self.record.code.expose(),
+            "message": "Connected to the session's stream",
+            "timestamp": unix_millis(),
+        });
+        if self.may_work() {
+            data["workerId"] = Value::from(&*self.worker.holder);
+            data["standby"] = Value::from(!self.leads);
+        }
+        data["heartbeatMs"] = Value::from(crate::settings::millis(self.relay.heartbeat()));
+        self.tell("connected", data).await
+    }
+
+    async fn tell_error(&self, name: &str, message: &str) {
+        let _ = self.tell("error", json!({"error": name, "message": message, "timestamp": unix_millis()})).await;
+    }
+
+    async fn tell(&self, name: &str, data: Value) -> Result<(), End> {
+        self.put(Some(name), data.to_string()).await
+    }
+
+    async fn put(&self, name: Option<&str>, data: String) -> Result<(), End> {
+        let event = AnswerEvent { id: None, name: name.map(str::to_owned), data: Bytes::from(data) };
+        self.events.send(event).await.map_err(|_| End::Gone)
+    }
+}

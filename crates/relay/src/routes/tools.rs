@@ -1,0 +1,45 @@
+//! `PUT /api/tools`: a page brings tools of its own.
+
+use super::legacy_request::{Refused, address, code_outside, is_tokened, json as read_json, session, token};
+use crate::refusal::Refusal;
+use crate::relay::Relay;
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
+use std::sync::Arc;
+
+/// The largest list of tools, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+
+#[derive(Deserialize)]
+struct Told {
+    #[serde(rename = "sessionCode")]
+    session_code: Option<String>,
+    code: Option<String>,
+    #[serde(rename = "workerToken")]
+    worker_token: Option<String>,
+    tools: Vec<Value>,
+}
+
+/// Replaces the page's own tools. MCP sessions of the code are told that their lists have changed.
+pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
+    let (address, outside, headers) = (address(&asked), code_outside(&asked), asked.headers.clone());
+    let told: Told = read_json(asked.body).await?;
+    let record = session(&relay, outside.or(told.session_code).or(told.code), &address).await?;
+    if !is_tokened(&relay, &record, token(&headers, told.worker_token.as_deref())).await? {
+        return Err(Refused::about(Refusal::WorkerTokenNeeded, &record.code));
+    }
+    let bad = |why: String| Refused::about(Refusal::Validation(why), &record.code);
+    let own = relay.tools.read_own(&told.tools).map_err(|error| bad(error.to_string()))?;
+    let (count, text) = (own.len(), Value::from(own).to_string());
+    if text.len() > MAX_BYTES {
+        return Err(bad(format!("tools may take up {MAX_BYTES} bytes")));
+    }
+    match relay.store.set_tools(&record.code, &text, unix_millis()).await {
+        Ok(true) => Ok(RoutedAnswer::json(StatusCode::OK, json!({"tools": count}).to_string())),
+        Ok(false) => Err(Refused::about(Refusal::SessionExpired, &record.code)),
+        Err(error) => Err(Refused::of(relay.failed(&error))),
+    }
+}

@@ -1,0 +1,179 @@
+//! A page that is asked: which requests it is given, which of them again, and which end because nobody knows how far another page got.
+
+use crate::code::Code;
+use crate::counts::Counts;
+use crate::relay::Relay;
+use crate::store::StoreError;
+use crate::tool_request::{Delivery, ToolAnswer, ToolRequest, WorkerError};
+use serde_json::{Value, json};
+use signalbox_runtime::clock::unix_millis;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// A worker of a session.
+#[derive(Debug)]
+pub struct Worker {
+    /// The session.
+    pub code: Code,
+    /// The page: it has the lead, or waits for it.
+    pub holder: Box<str>,
+    /// The journal that it keeps; empty for none.
+    pub journal: Box<str>,
+    /// This connection of it.
+    pub stream: Box<str>,
+    /// What it was given on this connection.
+    sent: HashSet<Box<str>>,
+}
+
+impl Worker {
+    /// A worker that was given nothing yet.
+    #[must_use]
+    pub fn new(code: Code, holder: &str, journal: &str, stream: &str) -> Self {
+        Self { code, holder: holder.into(), journal: journal.into(), stream: stream.into(), sent: HashSet::new() }
+    }
+
+    /// The same, which was given these before.
+    #[must_use]
+    pub fn having(self, sent: HashSet<Box<str>>) -> Self {
+        Self { sent, ..self }
+    }
+
+    /// What it was given.
+    #[must_use]
+    pub fn into_sent(self) -> HashSet<Box<str>> {
+        self.sent
+    }
+
+    /// True if it was given this request on this connection.
+    #[must_use]
+    pub fn was_given(&self, id: &str) -> bool {
+        self.sent.contains(id)
+    }
+
+    /// Takes the lead if it is free, or keeps it.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn take_lead(&self, relay: &Relay) -> Result<bool, StoreError> {
+        let now = unix_millis();
+        let until = now.saturating_add(relay.lease_ms());
+        relay.store.take_lead(&self.code, &self.holder, &self.stream, until, now).await
+    }
+
+    /// What it is to be sent now, of which nothing was sent to it before on this connection.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn due(&mut self, relay: &Arc<Relay>) -> Result<Vec<String>, StoreError> {
+        let now = unix_millis();
+        let waiting = relay.store.unanswered(&self.code, now).await?;
+        // What is answered is not sent again; its id need not be kept.
+        self.sent.retain(|id| waiting.iter().any(|request| request.id == *id));
+        let mut due = Vec::new();
+        for request in waiting {
+            if self.sent.contains(&request.id) {
+                continue;
+            }
+            let again = match request.delivery(&self.journal) {
+                Delivery::First => false,
+                Delivery::Again => true,
+                Delivery::Unknown => {
+                    Counts::add(&relay.counts.unknown_outcomes);
+                    let answer = ToolAnswer::Error(WorkerError::outcome_unknown());
+                    relay.store.answer(&self.code, &request.id, answer, now).await?;
+                    continue;
+                }
+            };
+            if relay.store.mark_sent(&self.code, &request.id, &self.journal, now).await? {
+                Counts::add(&relay.counts.delivered);
+                if again {
+                    Counts::add(&relay.counts.redelivered);
+                }
+                due.push(told(&self.code, &request, again).to_string());
+                self.sent.insert(request.id);
+            }
+        }
+        Ok(due)
+    }
+}
+
+/// A request as pages read it, in both spellings (C-13, CO-10).
+#[must_use]
+pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> Value {
+    let arguments: Value = serde_json::from_str(request.arguments.get()).unwrap_or_else(|_| json!({}));
+    json!({
+        "id": request.id,
+        "requestId": request.id,
+        "tool": request.tool,
+        "args": arguments,
+        "arguments": arguments,
+        "timestamp": request.at,
+        "sessionCode": code.expose(),
+        "idempotent": request.idempotent,
+        "redelivered": redelivered,
+        "deadline": request.deadline,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RelaySettings;
+    use crate::store::memory::MemoryStore;
+    use serde_json::value::RawValue;
+
+    async fn relay() -> (Arc<Relay>, Code) {
+        let relay = Relay::new(RelaySettings::default(), Arc::new(MemoryStore::default()));
+        let code = relay.create(None).await.unwrap().record.code;
+        (relay, code)
+    }
+
+    async fn push(relay: &Relay, code: &Code, id: &str, idempotent: bool) {
+        let (arguments, now) = (RawValue::from_string("{}".to_owned()).unwrap(), unix_millis());
+        let (id, tool) = (id.into(), "t".into());
+        let request = ToolRequest { id, tool, arguments, at: now, deadline: now + 60_000, idempotent, sent_to: None };
+        relay.store.push(code, request, 10, now).await.unwrap();
+    }
+
+    fn shown(due: &[String]) -> Vec<(String, bool)> {
+        let of = |text: &String| {
+            let value: Value = serde_json::from_str(text).unwrap();
+            (value["id"].as_str().unwrap().to_owned(), value["redelivered"].as_bool().unwrap())
+        };
+        due.iter().map(of).collect()
+    }
+
+    #[tokio::test]
+    async fn a_page_that_comes_back_gets_what_its_journal_knows_and_another_only_what_does_no_harm() {
+        let (relay, code) = relay().await;
+        push(&relay, &code, "pay", false).await;
+        push(&relay, &code, "look", true).await;
+        let mut first = Worker::new(code.clone(), "page", "journal", "s1");
+        assert_eq!(shown(&first.due(&relay).await.unwrap()), [("pay".to_owned(), false), ("look".to_owned(), false)]);
+        assert!(first.due(&relay).await.unwrap().is_empty(), "once on one connection");
+        let mut back = Worker::new(code.clone(), "page", "journal", "s2");
+        assert_eq!(shown(&back.due(&relay).await.unwrap()), [("pay".to_owned(), true), ("look".to_owned(), true)]);
+        let mut events = relay.store.subscribe(&code).await.unwrap();
+        let mut other = Worker::new(code.clone(), "other", "", "s3");
+        assert_eq!(shown(&other.due(&relay).await.unwrap()), [("look".to_owned(), true)]);
+        let event = events.recv().await;
+        let Some(crate::store::RelayEvent::Answered { id, answer }) = event else { panic!("{event:?}") };
+        assert!(*id == *"pay" && matches!(&*answer, ToolAnswer::Error(error) if &*error.kind == "outcome_unknown"));
+    }
+
+    #[test]
+    fn co_10_a_request_has_both_spellings_and_a_fixed_order() {
+        let request = ToolRequest {
+            id: "00ff".into(),
+            tool: "get_items".into(),
+            arguments: RawValue::from_string(r#"{"b":1,"a":2}"#.to_owned()).unwrap(),
+            at: 5,
+            deadline: 9,
+            idempotent: true,
+            sent_to: None,
+        };
+        let code = Code::parse("ABC123XY").unwrap();
+        let expected = r#"{"id":"00ff","requestId":"00ff","tool":"get_items","args":{"b":1,"a":2},"arguments":{"b":1,"a":2},"timestamp":5,"sessionCode":"ABC123XY","idempotent":true,"redelivered":false,"deadline":9}"#;
+        assert_eq!(told(&code, &request, false).to_string(), expected);
+    }
+}

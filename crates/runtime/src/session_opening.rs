@@ -1,0 +1,106 @@
+//! How sessions are opened: by whom, on whose behalf, how many, and how the gateway shows itself to them.
+
+use crate::counters::Counters;
+use crate::gateway::Gateway;
+use crate::presence;
+use crate::session::Session;
+use signalbox_engine::front::{Face, Mode};
+use signalbox_engine::{Caller, Fault, FaultKind, Principal, SessionKey};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Gateway {
+    /// Shows itself like this to callers whose transport has this name. The first face given stays.
+    pub fn show_face(&self, transport: &'static str, face: Face) {
+        let _ = self.face.set((transport, face));
+    }
+
+    /// How it shows itself to this caller, if that is not as usual.
+    pub(crate) fn face(&self, caller: &Caller) -> Option<&Face> {
+        let (transport, face) = self.face.get()?;
+        (caller.identity().transport == *transport).then_some(face)
+    }
+
+    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless session is
+    /// not kept in the table.
+    ///
+    /// # Errors
+    /// A fault if there are too many, or the gateway is shutting down.
+    pub fn open_session(
+        self: &Arc<Self>,
+        caller: Caller,
+        mode: Mode,
+        external: &str,
+        via: &'static str,
+    ) -> Result<Arc<Session>, Fault> {
+        let principal = caller.principal().clone();
+        self.open_session_for(caller, principal, mode, external, via)
+    }
+
+    /// The same for a session that acts for another principal than its caller is: one of several rooms that the caller has.
+    ///
+    /// # Errors
+    /// A fault if there are too many, or the gateway is shutting down.
+    pub fn open_session_for(
+        self: &Arc<Self>,
+        caller: Caller,
+        principal: Principal,
+        mode: Mode,
+        external: &str,
+        via: &'static str,
+    ) -> Result<Arc<Session>, Fault> {
+        if mode != Mode::Stateless {
+            self.may_open(&caller)?;
+            let (waiting, own_waiting) = self.dormant_sessions(&principal);
+            let most = self.settings().max_sessions;
+            if self.sessions.len() + waiting >= most {
+                Counters::add(&self.counters.sessions_refused);
+                let text = format!("{most} sessions are open, which is the limit");
+                return Err(Fault::new(FaultKind::Overloaded, text));
+            }
+            let each = self.settings().max_sessions_each;
+            if self.sessions.len_of(&principal) + own_waiting >= each {
+                Counters::add(&self.counters.sessions_refused);
+                let text = format!("this caller has {each} sessions open, which is the limit; end one first");
+                return Err(Fault::new(FaultKind::Overloaded, text));
+            }
+        } else if self.is_draining() {
+            return Err(draining());
+        }
+        Ok(self.begin_session((caller, principal), mode, external, via))
+    }
+
+    /// Refuses a session that is kept if this caller may not open any.
+    pub(crate) fn may_open(&self, caller: &Caller) -> Result<(), Fault> {
+        if self.is_draining() {
+            return Err(draining());
+        }
+        if self.must_still_prove(caller) {
+            return Err(Fault::new(FaultKind::Unauthenticated, "a session needs a caller that has proved who it is"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn begin_session(
+        self: &Arc<Self>,
+        who: (Caller, Principal),
+        mode: Mode,
+        external: &str,
+        via: &'static str,
+    ) -> Arc<Session> {
+        let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
+        let session = Session::new(Arc::clone(self), key, who, mode, (external.into(), via));
+        if mode != Mode::Stateless {
+            session.tell_of_itself();
+            Counters::add(&self.counters.sessions_opened);
+            self.sessions.insert(&session);
+        } else if presence::credential_of(&session.caller).is_some() {
+            self.ending.follow(&session);
+        }
+        session
+    }
+}
+
+fn draining() -> Fault {
+    Fault::new(FaultKind::Draining, "the gateway is shutting down")
+}

@@ -1,0 +1,186 @@
+//! What is refused: guessed codes, foreign origins, bodies that are none, too much of anything, and the past.
+
+use super::page::{Page, send};
+use super::{Agent, OPEN, gateway, initialize, modern};
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
+
+fn name(answer: &HttpAnswer) -> (u16, String) {
+    let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    (answer.status, told["error"].as_str().unwrap_or_default().to_owned())
+}
+
+fn refused(status: u16, name: &str) -> (u16, String) {
+    (status, name.to_owned())
+}
+
+/// CO-3: every legacy route refuses what it must by the name that clients know.
+#[tokio::test(flavor = "multi_thread")]
+async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
+    let gateway = gateway(&format!("{OPEN}wrong_codes_per_minute = 0\nbody = 2048\n")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let post = async |path: &str, body: &str| name(&send(&client, Method::POST, path, body).await.unwrap());
+    let get = async |path: &str| name(&client.get(path).await.unwrap());
+    assert_eq!(post("/api/sessions", r#"{"ttl":1}"#).await, refused(400, "invalid_request"));
+    assert_eq!(post("/api/sessions", "{").await, refused(400, "invalid_json"));
+    assert_eq!(get("/api/sessions").await, refused(405, "method_not_allowed"));
+    assert_eq!(get("/api/metadata").await, refused(400, "missing_session_code"));
+    assert_eq!(get("/api/metadata?code=abc").await, refused(400, "invalid_session_code"));
+    assert_eq!(get("/api/metadata?code=AAAAAAAA").await, refused(404, "session_not_found"));
+    assert_eq!(get("/api/stream?code=AAAAAAAA").await, refused(404, "session_not_found"));
+    assert_eq!(get("/api/request/AAAAAAAA").await, refused(404, "session_not_found"));
+    let old = client.clone().with("accept-version", "2.0.0");
+    let answer = old.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
+    assert_eq!(name(&answer), refused(406, "version_not_acceptable"));
+    let with = |more: Value| {
+        let mut body = json!({"sessionCode": page.code});
+        more.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
+        body.to_string()
+    };
+    assert_eq!(post("/api/request", &with(json!({}))).await, refused(400, "validation_error"));
+    assert_eq!(post("/api/request", &with(json!({"tool": "t", "arguments": []}))).await, refused(400, "validation_error"));
+    assert_eq!(post("/api/request", "[]").await, refused(400, "validation_error"));
+    assert_eq!(post("/api/request", "nothing").await, refused(400, "invalid_json"));
+    assert_eq!(post("/api/response", &with(json!({"result": 1}))).await, refused(400, "missing_request_id"));
+    assert_eq!(post("/api/response", &with(json!({"requestId": "1"}))).await, refused(400, "missing_result_or_error"));
+    assert_eq!(post("/api/response", &with(json!({"requestId": "1", "result": 1}))).await, refused(404, "request_not_found"));
+    let large = with(json!({"tool": "t", "arguments": {"x": "x".repeat(5_000)}}));
+    assert_eq!(send(&client, Method::POST, "/api/request", &large).await.unwrap().status, 413);
+    // MCP.
+    let empty = Agent::open(&gateway, "2025-03-26").await.post(&json!([])).await;
+    assert_eq!((empty.status, &empty.message().unwrap()["error"]["code"]), (400, &json!(-32600)), "CO-11");
+    let plain = client.clone().with("content-type", "text/plain");
+    assert_eq!(send(&plain, Method::POST, "/api/mcp", "{}").await.unwrap().status, 404, "C-17");
+    let unknown = client.clone().with("mcp-session-id", "5f0c1a5e-0000-4000-8000-000000000000");
+    let answer = send(&unknown, Method::POST, "/api/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.unwrap();
+    assert_eq!((answer.status, &answer.message().unwrap()["error"]["code"]), (404, &json!(-32002)));
+    let notification = Agent::open(&gateway, "2024-11-05").await;
+    let told = notification.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    assert_eq!(told.status, 202);
+    let health = client.clone().with("accept", "application/json").get("/api/mcp").await.unwrap();
+    assert_eq!((health.status, &health.message().unwrap()["status"]), (200, &json!("healthy")));
+    let bad = modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": "AAAAAAAA"}})).await;
+    assert_eq!((bad.status, &bad.message().unwrap()["error"]["code"]), (404, &json!(-32002)));
+}
+
+/// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come back.
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_and_floods_are_slowed_down() {
+    let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n";
+    let gateway = gateway(limits).await;
+    let client = HttpClient::new(gateway.address());
+    let (page, other) = (Page::open(gateway.address()).await.unwrap(), Page::open(gateway.address()).await.unwrap());
+    for expected in [202, 202, 429] {
+        let ask = json!({"sessionCode": page.code, "tool": "get_items"});
+        let answer = send(&client, Method::POST, "/api/request", &ask.to_string()).await.unwrap();
+        assert_eq!(answer.status, expected, "CO-5");
+    }
+    for (guess, expected) in [("AAAAAAAA", 404), ("BBBBBBBB", 404), ("CCCCCCCC", 404), ("DDDDDDDD", 429)] {
+        assert_eq!(client.get(&format!("/api/metadata?code={guess}")).await.unwrap().status, expected);
+    }
+    let right = client.get(&format!("/api/metadata?code={}", other.code)).await.unwrap();
+    assert_eq!((right.status, right.headers.contains_key("retry-after")), (429, true));
+    let mcp = modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": other.code}})).await;
+    assert_eq!((mcp.status, &mcp.message().unwrap()["error"]["code"]), (429, &json!(-32429)));
+    let mut last = 201;
+    for _ in 0..6 {
+        last = send(&client, Method::POST, "/api/sessions", "").await.unwrap().status;
+    }
+    assert_eq!(last, 429);
+    assert_eq!(initialize(&client, "2025-06-18").await.status, 429, "they share a limit");
+}
+
+/// CO-11: messages to the MCP endpoint.
+#[tokio::test(flavor = "multi_thread")]
+async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
+    let gateway = gateway("[relay]\nenabled = true\n[relay.limits]\nmcp_requests_per_minute = 3\n").await;
+    let agent = Agent::open(&gateway, "2025-06-18").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(agent.post(&ping).await.status, 200);
+    assert_eq!(agent.post(&ping).await.status, 200);
+    let answer = agent.post(&ping).await;
+    assert_eq!((answer.status, &answer.message().unwrap()["error"]["code"]), (429, &json!(-32429)));
+    assert!(answer.headers.contains_key("retry-after"));
+}
+
+/// Pages of configured origins may use the relay and nothing else; others may use nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_configured_origins_may_use_the_relay() {
+    let config = "[relay]\nenabled = true\norigins = ['https://codap.concord.org']\n";
+    let gateway = gateway(config).await;
+    let from = |origin: &str| HttpClient::new(gateway.address()).with("origin", origin);
+    let (friend, foe) = (from("https://codap.concord.org"), from("https://evil.example"));
+    let answer = send(&friend, Method::POST, "/api/sessions", "{}").await.unwrap();
+    assert_eq!((answer.status, &answer.headers["access-control-allow-origin"]), (201, &"https://codap.concord.org".parse().unwrap()));
+    let exposed = answer.headers["access-control-expose-headers"].to_str().unwrap();
+    assert!(exposed.contains("Mcp-Session-Id"), "{exposed}");
+    let ask = friend.clone().with("access-control-request-method", "PUT").with("access-control-request-headers", "x-worker-token,x-session-code,x-evil");
+    let preflight = ask.send(Method::OPTIONS, "/api/tools", bytes::Bytes::new()).await.unwrap();
+    assert_eq!((preflight.status, &preflight.headers["access-control-allow-headers"]), (204, &"x-worker-token, x-session-code".parse().unwrap()));
+    assert!(preflight.headers["access-control-allow-methods"].to_str().unwrap().contains("PUT"));
+    for path in ["/api/sessions", "/api/mcp", "/api/response"] {
+        assert_eq!(send(&foe, Method::POST, path, "{}").await.unwrap().status, 403, "{path}");
+    }
+    assert_eq!(initialize(&friend, "2025-06-18").await.status, 200);
+    assert_eq!(send(&friend, Method::POST, "/mcp", "{}").await.unwrap().status, 403, "nothing but the relay");
+    assert_eq!(friend.get("/metrics").await.unwrap().status, 403);
+    let guide = HttpClient::new(gateway.address()).get("/relay/migrate/").await.unwrap();
+    assert_eq!((guide.status, &guide.headers["referrer-policy"]), (200, &"no-referrer".parse().unwrap()));
+    let moved = HttpClient::new(gateway.address()).get("/relay/migrate").await.unwrap();
+    assert_eq!((moved.status, &moved.headers["location"]), (308, &"/relay/migrate/".parse().unwrap()));
+}
+
+/// With authentication on, a code alone is not enough for an agent, unless that is configured; pages need no key.
+#[tokio::test(flavor = "multi_thread")]
+async fn with_authentication_a_code_alone_opens_the_agents_side_only_if_configured() {
+    for (anonymous, expected) in [(false, 401), (true, 200)] {
+        let config = format!(
+            "[mcp.protocol.security]\nrequire_authentication = true\n[relay]\nenabled = true\nanonymous = {anonymous}\n"
+        );
+        let gateway = gateway(&config).await;
+        let page = Page::open(gateway.address()).await.unwrap();
+        let stream = page.stream("w1", "j1").await.unwrap();
+        page.echo(stream);
+        let client = HttpClient::new(gateway.address());
+        let metadata = client.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
+        assert_eq!(metadata.status, expected, "anonymous = {anonymous}");
+        let call = json!({"name": "get_items", "arguments": {"sessionCode": page.code}});
+        let answer = modern(&gateway, "tools/call", call).await;
+        assert_eq!(answer.status, expected, "anonymous = {anonymous}: {answer:?}");
+        assert_eq!(initialize(&client, "2025-06-18").await.status, expected);
+        assert_eq!(client.post("{}").await.unwrap().status, 401, "the usual endpoint is as it was");
+    }
+}
+
+/// C-18 to C-20: the phases.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_18_to_20_the_legacy_routes_are_announced_to_end_and_end() {
+    let config = "[relay]\nenabled = true\nphase = 'deprecated'\nsunset = '2027-06-30'\npublic_url = 'https://box.example'\n";
+    let deprecated = gateway(config).await;
+    let page = Page::open(deprecated.address()).await.unwrap();
+    let client = HttpClient::new(deprecated.address()).with("user-agent", "python-requests/2");
+    let answer = client.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
+    assert_eq!(answer.status, 200, "C-24: existing clients keep working");
+    assert_eq!(answer.headers["sunset"], "Wed, 30 Jun 2027 00:00:00 GMT");
+    assert!(answer.headers["deprecation"].to_str().unwrap().starts_with('@'));
+    assert!(answer.headers["link"].to_str().unwrap().contains("<https://box.example/relay/migrate>; rel=\"deprecation\""));
+    let metrics = String::from_utf8(client.get("/metrics").await.unwrap().body.to_vec()).unwrap();
+    let line = r#"signalbox_relay_legacy_requests_total{client="python",phase="deprecated",route="metadata"} 1"#;
+    assert!(metrics.lines().any(|one| one == line), "{metrics}");
+    let described = client.get("/.well-known/codap-mcp.json").await.unwrap().message().unwrap();
+    assert_eq!((&described["protocolVersion"], &described["features"][0]), (&json!("2024-11-05"), &json!("deprecation-warnings")));
+
+    let over = gateway("[relay]\nenabled = true\nphase = 'mcp-only'\n").await;
+    let page = Page::open(over.address()).await.unwrap();
+    let stream = page.stream("w1", "j1").await.unwrap();
+    page.echo(stream);
+    let client = HttpClient::new(over.address());
+    let gone = client.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
+    assert_eq!((gone.status, gone.headers.contains_key("link")), (410, true));
+    assert!(gone.message().unwrap()["message"].as_str().unwrap().contains("/relay/migrate"));
+    let agent = Agent::open(&over, "2025-06-18").await;
+    agent.connect(&page).await;
+    assert!(super::text(&agent.call("get_items", json!({})).await).contains("echo"), "pages keep their side");
+}
