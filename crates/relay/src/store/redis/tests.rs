@@ -1,5 +1,7 @@
 //! The suite of every store, and what only Redis can get wrong, against a real server.
 
+mod calls;
+
 use super::redis_server::RedisServer;
 use super::*;
 use crate::store::tests::{check_store, ids, request, result, session};
