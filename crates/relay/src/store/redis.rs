@@ -27,9 +27,10 @@ use hub::{Hub, MAX_WISHES, Wish};
 use line::Line;
 use notice::Notice;
 use serde::de::DeserializeOwned;
+use signalbox_engine::lock::LockResultExt as _;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -44,12 +45,14 @@ type Fields = Option<Vec<Option<String>>>;
 pub struct RedisStore {
     line: Arc<Line>,
     wishes: mpsc::Sender<Wish>,
+    /// What the hub reads, until the first wish has it started.
+    wished: Mutex<Option<mpsc::Receiver<Wish>>>,
     sessions: AtomicUsize,
     workers: AtomicUsize,
 }
 
 impl RedisStore {
-    /// A store at this address: `redis://…` or `rediss://…`. Redis need not be there yet. Needs a runtime.
+    /// A store at this address: `redis://…` or `rediss://…`. Redis need not be there yet.
     ///
     /// # Errors
     /// If the address is none.
@@ -57,13 +60,20 @@ impl RedisStore {
         Ok(Self::at(RedisAddress::read(address)?))
     }
 
-    /// A store at this address. Needs a runtime.
+    /// A store at this address.
     #[must_use]
     pub fn at(address: RedisAddress) -> Self {
         let line = Arc::new(Line::new(address));
         let (wishes, wished) = mpsc::channel(MAX_WISHES);
-        tokio::spawn(Hub::run(Arc::clone(&line), wished));
-        Self { line, wishes, sessions: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
+        let wished = Mutex::new(Some(wished));
+        Self { line, wishes, wished, sessions: AtomicUsize::new(0), workers: AtomicUsize::new(0) }
+    }
+
+    /// The connection for events is opened when somebody first wants to hear of any.
+    fn start_hub(&self) {
+        if let Some(wished) = self.wished.lock().unpoisoned().take() {
+            tokio::spawn(Hub::run(Arc::clone(&self.line), wished));
+        }
     }
 
     /// An act on a session that says yes or no, and may be done twice.
@@ -285,6 +295,7 @@ impl RelayStore for RedisStore {
 
     fn subscribe<'a>(&'a self, code: &'a Code) -> Stored<'a, EventReader> {
         Box::pin(async move {
+            self.start_hub();
             let (reply, reader) = oneshot::channel();
             let busy = || StoreError::Unreachable("Redis did not take a subscription in time".to_owned());
             let asked = async {
@@ -324,8 +335,8 @@ impl RelayStore for RedisStore {
         let counters = &self.line.counters;
         let mut out = String::new();
         for (name, help, value) in [
-            ("timeouts", "Commands that Redis did not answer in time.", &counters.timeouts),
-            ("failures", "Commands and connections that failed.", &counters.failures),
+            ("timeouts", "Commands and connections that Redis did not answer in time.", &counters.timeouts),
+            ("failures", "Commands and connections that failed otherwise.", &counters.failures),
             ("connections", "Connections to Redis that were made.", &counters.connections),
             ("caught_up", "Events that were read again after a lost connection.", &counters.caught_up),
             ("let_go", "Listeners that were let go because they missed events.", &counters.let_go),

@@ -41,12 +41,22 @@ pub enum BadAddress {
 /// Where Redis is, and what keys begin with.
 #[derive(Clone)]
 pub struct RedisAddress {
+    /// All of it, with the password.
+    text: Box<str>,
     info: ConnectionInfo,
     ca_file: Option<PathBuf>,
     identity: Option<(PathBuf, PathBuf)>,
     prefix: Box<str>,
     timeout: Duration,
 }
+
+impl PartialEq for RedisAddress {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.timeout == other.timeout
+    }
+}
+
+impl Eq for RedisAddress {}
 
 impl fmt::Debug for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -90,7 +100,8 @@ impl RedisAddress {
             _ => return Err(BadAddress::HalfPair),
         };
         let ca_file = ca_file.map(PathBuf::from);
-        let address = Self { info, ca_file, identity, prefix: prefix.into(), timeout: TIMEOUT };
+        let (text, prefix) = (address.into(), prefix.into());
+        let address = Self { text, info, ca_file, identity, prefix, timeout: TIMEOUT };
         if !address.is_tls() && (address.ca_file.is_some() || address.identity.is_some()) {
             return Err(BadAddress::NeedsTls);
         }
@@ -168,6 +179,7 @@ mod tests {
         assert_eq!(address.to_string(), "redis://cache.example:6380/2");
         assert_eq!(format!("{address:?}"), "RedisAddress(redis://cache.example:6380/2)");
         assert_eq!(address.prefix(), "eu:relay:");
+        assert_ne!(address, RedisAddress::read("redis://ann:0ther@cache.example:6380/2?prefix=eu%3Arelay:").unwrap());
         let address = RedisAddress::read("rediss://:s3cret@cache.example?ca_file=/etc/ca.pem").unwrap();
         assert_eq!(address.to_string(), "rediss://cache.example:6379/0");
         assert_eq!((address.prefix(), address.ca_file.as_deref()), (PREFIX, Some(Path::new("/etc/ca.pem"))));

@@ -21,7 +21,7 @@ const MAX_ERROR_CODE: usize = 32;
 /// What is counted.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Commands without an answer in time.
+    /// Commands without an answer in time, and connections that were not made in time.
     pub timeouts: AtomicU64,
     /// Commands that failed otherwise.
     pub failures: AtomicU64,
@@ -169,8 +169,11 @@ impl Line {
     pub async fn open(&self, config: &AsyncConnectionConfig) -> Result<MultiplexedConnection, StoreError> {
         let client = self.address.client().await?;
         let opened = client.get_multiplexed_async_connection_with_config(config).await;
-        let outcome = if opened.is_ok() { &self.counters.connections } else { &self.counters.failures };
-        Counters::add(outcome);
+        Counters::add(match &opened {
+            Ok(_) => &self.counters.connections,
+            Err(error) if error.is_timeout() => &self.counters.timeouts,
+            Err(_) => &self.counters.failures,
+        });
         opened.map_err(|error| told(&error))
     }
 
