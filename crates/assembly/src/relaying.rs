@@ -56,7 +56,8 @@ pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
 /// Has calls of the relay go through the gateway, and has only them see it.
 pub(crate) fn attach(relay: &Arc<Relay>, gateway: &Arc<Gateway>, permissions: Arc<dyn Visibility>) {
     gateway.show_by(Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions }));
-    gateway.show_face(TRANSPORT, Face::of_tools("codap-mcp-server", "1.0.0", true));
+    let face = Face::of_tools("codap-mcp-server", "1.0.0");
+    gateway.show_face(TRANSPORT, Face { eager: true, open: !relay.settings.proof_needed, ..face });
     relay.attach(gateway);
 }
 

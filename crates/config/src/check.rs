@@ -5,8 +5,8 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, ANCHORS, HEALTH, Listen, METRICS, READY, Transport};
 use super::read::{Table, Text};
 use super::{
-    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, relay, rules,
-    seal, tls, tool_labels,
+    Gateway, LogLevel, Settings, audit, auth, otel, outbound, performance, permissions, rate_limits, record, relay,
+    rules, seal, tls, tool_labels,
 };
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_oauth::oauth_desk::CALLBACK;

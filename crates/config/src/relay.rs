@@ -121,7 +121,10 @@ mod tests {
         assert_eq!(load("").unwrap(), None);
         assert_eq!(load("[relay]\nphase = 'mcp-only'\n").unwrap(), None);
         let plain = load("[relay]\nenabled = true\n").unwrap().unwrap();
-        assert_eq!((plain.phase, plain.ttl, plain.tools), (Phase::Dual, Duration::from_secs(600), ListedTools::Document));
+        assert_eq!(
+            (plain.phase, plain.ttl, plain.tools),
+            (Phase::Dual, Duration::from_secs(600), ListedTools::Document)
+        );
         assert_eq!(plain.limits, RelayLimits::default());
         let text = "[relay]\nenabled = true\nphase = 'deprecated'\nttl = '2m'\npublic_url = 'https://box.example/'\n\
                     origins = ['https://codap.concord.org']\ntools = 'both'\nanonymous = true\nsunset = '2027-06-30'\n\

@@ -48,7 +48,8 @@ impl RelayCall {
             Ok(events) => events,
             Err(error) => return failed("internal_error", &error.to_string()),
         };
-        let mut withdrawal = Withdrawal { relay: Arc::clone(relay), code: self.code.clone(), id: id.clone(), armed: true };
+        let mut withdrawal =
+            Withdrawal { relay: Arc::clone(relay), code: self.code.clone(), id: id.clone(), armed: true };
         match self.push(relay, &id).await {
             Ok(Pushed::Queued) => {}
             Ok(Pushed::NoSession) => {
@@ -115,7 +116,10 @@ impl RelayCall {
 }
 
 fn too_slow(within: Duration) -> String {
-    format!("the page did not answer within {} s; it may not be connected, or may still be at work", within.as_secs_f64())
+    format!(
+        "the page did not answer within {} s; it may not be connected, or may still be at work",
+        within.as_secs_f64()
+    )
 }
 
 fn failed(kind: &str, message: &str) -> CallEnd {

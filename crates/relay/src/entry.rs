@@ -15,11 +15,11 @@ use serde_json::json;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::BoxFuture;
 use signalbox_runtime::clock::unix_millis;
-use std::time::Instant;
 use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
 use signalbox_transport::router::RoutedAnswer;
 use signalbox_wire::{Edits, Envelope, RawId, Span, json as wire_json, method};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Its path.
 pub const PATH: &str = "/api/mcp";
@@ -132,6 +132,11 @@ impl Entry for RelayEntry {
         Envelope::parse(edits.apply(bytes)).unwrap_or(message)
     }
 
+    /// What is secret in such a call is taken out of single messages only.
+    fn stands_alone(&self, messages: &[u8]) -> bool {
+        messages.windows(CONNECT.len()).any(|part| part == CONNECT.as_bytes())
+    }
+
     fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer {
         let data = expired_data(Some(session));
         rpc_error(StatusCode::NOT_FOUND, id, SESSION_EXPIRED, "Session expired", Some(&data))
@@ -224,7 +229,8 @@ mod tests {
     use crate::store::memory::MemoryStore;
 
     fn entry() -> RelayEntry {
-        let settings = RelaySettings { origins: vec!["https://codap.concord.org".to_owned()], ..RelaySettings::default() };
+        let settings =
+            RelaySettings { origins: vec!["https://codap.concord.org".to_owned()], ..RelaySettings::default() };
         RelayEntry(Relay::new(settings, Arc::new(MemoryStore::default())))
     }
 
@@ -239,8 +245,7 @@ mod tests {
         );
         let (code, rest) = without_code(call);
         assert_eq!(code.as_deref(), Some("ABC123XY"));
-        let expected =
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"x":1}}}"#;
+        let expected = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1},"_meta":{"x":1}}}"#;
         assert_eq!(rest.bytes(), expected);
         let list = envelope(
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#,

@@ -21,6 +21,7 @@ pub mod counts;
 pub mod entry;
 pub mod link;
 pub mod mcp_result;
+pub mod migrate;
 pub mod random;
 pub mod refusal;
 pub mod relay;

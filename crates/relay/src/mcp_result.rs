@@ -19,13 +19,16 @@ pub fn of_answer(answer: &ToolAnswer, form: bool) -> String {
 /// A result that says that there is none.
 #[must_use]
 pub fn of_error(error: &WorkerError) -> String {
-    let details: Value = error.details.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    let details: Value =
+        error.details.as_ref().and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
     let mut about = json!({"type": error.kind});
     if !details.is_null() {
         about["details"] = details;
     }
     let text = Value::from(&*error.message);
-    format!(r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"io.signalbox/error":{about}}}}}"#)
+    format!(
+        r#"{{"content":[{{"type":"text","text":{text}}}],"isError":true,"_meta":{{"io.signalbox/error":{about}}}}}"#
+    )
 }
 
 fn of_result(result: &RawValue, form: bool) -> String {
@@ -125,7 +128,15 @@ mod tests {
 
     #[test]
     fn the_legacy_routes_tell_what_the_page_said() {
-        for raw in [r#""text""#, r#""5""#, "5", "null", "false", r#"{"a":1.50}"#, r#"{"content":[{"type":"text","text":"x"}]}"#] {
+        for raw in [
+            r#""text""#,
+            r#""5""#,
+            "5",
+            "null",
+            "false",
+            r#"{"a":1.50}"#,
+            r#"{"content":[{"type":"text","text":"x"}]}"#,
+        ] {
             let answer = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, of_answer(&result(raw), true));
             assert_eq!(to_legacy(answer.as_bytes()), Ok(raw.to_owned()));
         }

@@ -140,8 +140,7 @@ mod tests {
         let answer = Refusal::SessionExpired.answer(Some("ABC123XY"));
         assert_eq!(answer.status, StatusCode::GONE);
         let body = Refusal::SessionExpired.body(Some("ABC123XY")).to_string();
-        let expected =
-            r#"{"error":"session_expired","message":"Session expired","code":"SESSION_EXPIRED","sessionCode":"ABC123XY"}"#;
+        let expected = r#"{"error":"session_expired","message":"Session expired","code":"SESSION_EXPIRED","sessionCode":"ABC123XY"}"#;
         assert_eq!(body, expected);
         let limited = Refusal::RateLimited { what: "new sessions", wait: Duration::from_millis(1_500) }.answer(None);
         assert_eq!(limited.headers[RETRY_AFTER], "1");

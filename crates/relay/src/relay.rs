@@ -15,11 +15,11 @@ use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
-use std::time::Instant;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
+use std::time::Instant;
 use tokio::sync::oneshot;
 
 /// The name of the backend.
@@ -159,7 +159,8 @@ impl Relay {
     pub async fn create(&self, mcp_id: Option<&str>) -> Result<NewSession, Refusal> {
         for _ in 0..TRIES {
             let at = unix_millis();
-            let new = SessionRecord::new(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
+            let new =
+                SessionRecord::new(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
             let created = self.store.create(new.record.clone(), self.settings.limits.max_sessions, at).await;
             match created.map_err(|error| self.failed(&error))? {
                 Created::Both => {

@@ -43,10 +43,20 @@ struct Legacy {
 }
 
 const LEGACY: [Legacy; 7] = [
-    Legacy { path: "/api/sessions", name: "sessions", method: "POST", handler: |r, q| Box::pin(sessions::create(r, q)) },
+    Legacy {
+        path: "/api/sessions",
+        name: "sessions",
+        method: "POST",
+        handler: |r, q| Box::pin(sessions::create(r, q)),
+    },
     Legacy { path: "/api/metadata", name: "metadata", method: "GET", handler: |r, q| Box::pin(metadata::tell(r, q)) },
     Legacy { path: "/api/request", name: "request", method: "POST", handler: |r, q| Box::pin(request::take(r, q)) },
-    Legacy { path: "/api/request/{code}", name: "request", method: "GET", handler: |r, q| Box::pin(polling::poll(r, q)) },
+    Legacy {
+        path: "/api/request/{code}",
+        name: "request",
+        method: "GET",
+        handler: |r, q| Box::pin(polling::poll(r, q)),
+    },
     Legacy { path: "/api/response", name: "response", method: "POST", handler: |r, q| Box::pin(response::take(r, q)) },
     Legacy { path: "/api/stream", name: "stream", method: "GET", handler: |r, q| Box::pin(stream::open(r, q)) },
     Legacy { path: "/api/tools", name: "tools", method: "PUT", handler: |r, q| Box::pin(tools::put(r, q)) },

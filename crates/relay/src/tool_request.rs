@@ -71,7 +71,8 @@ impl WorkerError {
     /// Nobody knows whether the call was carried out.
     #[must_use]
     pub fn outcome_unknown() -> Self {
-        let message = "outcome unknown: the page was lost while it worked on this call, which may have been carried out";
+        let message =
+            "outcome unknown: the page was lost while it worked on this call, which may have been carried out";
         Self { kind: "outcome_unknown".into(), message: message.into(), details: None }
     }
 }

@@ -196,12 +196,9 @@ mod tests {
 
     #[test]
     fn c_21_the_document_has_33_tools_and_the_later_set_34() {
-        for (listed, count) in [
-            (ListedTools::Document, 33),
-            (ListedTools::Later, 34),
-            (ListedTools::Both, 67),
-            (ListedTools::None, 0),
-        ] {
+        for (listed, count) in
+            [(ListedTools::Document, 33), (ListedTools::Later, 34), (ListedTools::Both, 67), (ListedTools::None, 0)]
+        {
             let set = ToolSet::new(listed);
             let manifest = set.manifest(&[]);
             assert_eq!(manifest.len(), count, "{listed:?}");
@@ -221,7 +218,8 @@ mod tests {
     fn a_page_brings_tools_whose_names_are_free() {
         let set = ToolSet::new(ListedTools::Document);
         let read = |tools: Value| set.read_own(tools.as_array().unwrap());
-        let fine = read(json!([{"name": "roll", "inputSchema": {}, "annotations": {"readOnlyHint": true}, "x": 1}])).unwrap();
+        let fine =
+            read(json!([{"name": "roll", "inputSchema": {}, "annotations": {"readOnlyHint": true}, "x": 1}])).unwrap();
         assert_eq!(fine[0].to_string(), r#"{"name":"roll","inputSchema":{},"annotations":{"readOnlyHint":true}}"#);
         assert!(set.is_idempotent("roll", &fine));
         let taken = |name: &str| read(json!([{"name": name, "inputSchema": {}}])).unwrap_err();

@@ -47,7 +47,9 @@ impl Gateway {
 
     /// True if the caller has proved nothing, where that is required.
     pub(crate) fn must_still_prove(&self, caller: &Caller) -> bool {
-        caller.identity().proof == Proof::Unproved && self.settings().require_proof
+        caller.identity().proof == Proof::Unproved
+            && self.settings().require_proof
+            && !self.face(caller).is_some_and(|face| face.open)
     }
 
     /// Refuses a message by which nobody has proved who calls, neither on its connection nor in itself, where that is required.

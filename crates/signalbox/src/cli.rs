@@ -5,6 +5,7 @@ mod audit_args;
 mod backtest_args;
 mod hold;
 mod permission_args;
+mod relay_args;
 mod replay_args;
 mod rules_args;
 mod seal_args;
@@ -27,6 +28,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 pub use permission_args::{EntryKind, ExplainArgs, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs};
 use permission_args::{POLICY_HELP, SWITCH_HELP};
+use relay_args::RELAY_HELP;
+pub use relay_args::{MigrateArgs, RelayCommand};
 use replay_args::REPLAY_HELP;
 pub use replay_args::{
     BreakAt, OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayAction, ReplayBranchArgs, ReplayCommand,
@@ -195,6 +198,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: PolicyCommand,
+    },
+    /// Help clients of the relay's legacy API over to MCP
+    #[command(after_help = RELAY_HELP)]
+    Relay {
+        /// What to do.
+        #[command(subcommand)]
+        command: RelayCommand,
     },
     /// Search, verify and export the audit log
     #[command(after_help = AUDIT_HELP)]

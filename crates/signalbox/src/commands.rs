@@ -15,6 +15,7 @@ mod man;
 mod policy;
 mod processes;
 mod proxy;
+mod relay;
 mod reload;
 mod replay;
 mod rules;
@@ -89,6 +90,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Rules { command } => rules::run(&global, command),
         Command::Switch { command } => quietly(&global, switch::run(&global, command)),
         Command::Policy { command } => policy::run(&global, command),
+        Command::Relay { command } => relay::run(command),
         Command::Audit { command } => audit::run(&global, command),
         Command::Keys { command } => api_keys::run(&global, command),
         Command::Users { command } => users::run(&global, command),

@@ -48,7 +48,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("audit", &["wire", "engine", "seal", "store", "tape"]),
     (
         "config",
-        &["wire", "engine", "runtime", "transport", "govern", "oauth", "rules", "store", "tape", "replay", "audit", "relay"],
+        &[
+            "wire",
+            "engine",
+            "runtime",
+            "transport",
+            "govern",
+            "oauth",
+            "rules",
+            "store",
+            "tape",
+            "replay",
+            "audit",
+            "relay",
+        ],
     ),
     (
         "assembly",
@@ -119,10 +132,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The same for crates that are planned: they are held to it as soon as they exist.
-const COMING: &[(&str, &[&str])] = &[
-    ("guard", &["wire", "engine", "scan"]),
-    ("console", &["control"]),
-];
+const COMING: &[(&str, &[&str])] = &[("guard", &["wire", "engine", "scan"]), ("console", &["control"])];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
 const PURE: &[&str] = &["wire", "engine", "scan", "authorization"];

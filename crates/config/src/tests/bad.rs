@@ -400,14 +400,8 @@ const TOML: &[(&str, &str)] = &[
         "[relay]\norigins = ['codap.concord.org']\n",
         "signalbox.toml:2:12: relay.origins[0]: expected an origin like `https://codap.concord.org`, found `codap.concord.org`",
     ),
-    (
-        "[relay]\nstore = 'file'\n",
-        "signalbox.toml:2:9: relay.store: expected `memory`, found `file`",
-    ),
-    (
-        "[relay]\nsunset = 'soon'\n",
-        "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`",
-    ),
+    ("[relay]\nstore = 'file'\n", "signalbox.toml:2:9: relay.store: expected `memory`, found `file`"),
+    ("[relay]\nsunset = 'soon'\n", "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`"),
     (
         "[relay.limits]\nqueue = 0\n",
         "signalbox.toml:2:9: relay.limits.queue: expected a whole number from 1 to 10000, found `0`",

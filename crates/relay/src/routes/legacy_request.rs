@@ -46,7 +46,11 @@ impl Refused {
         match &self.problem {
             Some(problem) => {
                 let mut answer = problem.answer();
-                let name = if problem.status() == StatusCode::PAYLOAD_TOO_LARGE { "payload_too_large" } else { "validation_error" };
+                let name = if problem.status() == StatusCode::PAYLOAD_TOO_LARGE {
+                    "payload_too_large"
+                } else {
+                    "validation_error"
+                };
                 let body = serde_json::json!({"error": name, "message": problem.to_string(), "code": name.to_ascii_uppercase()});
                 answer.content = signalbox_transport::router::AnswerBody::Whole(body.to_string().into());
                 answer
@@ -72,9 +76,10 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().filter(|text| !text.is_empty())
 }
 
-/// True for a request of a page that has our library: it has a worker's token, or is about to get one.
+/// True for a request that only a page makes: it opens a session, answers, brings tools, or shows a worker's token.
 pub fn is_page(asked: &RoutedRequest) -> bool {
-    asked.headers.contains_key(WORKER_TOKEN) || asked.path == "/api/sessions"
+    let own = ["/api/sessions", "/api/response", "/api/tools"].contains(&asked.path.as_str());
+    own || asked.headers.contains_key(WORKER_TOKEN)
 }
 
 /// The address that a request comes from, as a key.

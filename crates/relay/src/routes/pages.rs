@@ -68,7 +68,9 @@ fn policy(path: &str, origins: &[String]) -> String {
         true => origins.iter().fold("'self'".to_owned(), |all, origin| format!("{all} {origin}")),
         false => "'none'".to_owned(),
     };
-    format!("default-src 'self'; connect-src *; img-src 'self' data:; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors {framed}")
+    format!(
+        "default-src 'self'; connect-src *; img-src 'self' data:; style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'self'; frame-ancestors {framed}"
+    )
 }
 
 #[cfg(test)]

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_runtime::clock::unix_millis;
-use std::time::Instant;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use signalbox_wire::{Envelope, Revision, meta};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The longest id of a client, in bytes.
 const MAX_ID: usize = 128;
@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn c_7_the_members_of_a_result_come_in_the_documents_order() {
-        let result = legacy_result("createDataContext", "7", Ok(r#"{"success":true,"dataContextId":"dc123"}"#.to_owned()));
+        let result =
+            legacy_result("createDataContext", "7", Ok(r#"{"success":true,"dataContextId":"dc123"}"#.to_owned()));
         let expected =
             r#"{"tool":"createDataContext","result":{"success":true,"dataContextId":"dc123"},"requestId":"7"}"#;
         assert_eq!(result, expected);

@@ -8,9 +8,9 @@ use crate::session::NewSession;
 use crate::when::iso;
 use http::StatusCode;
 use serde_json::{Value, json};
-use std::time::Instant;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Makes a session. Both spellings of the code and of the time are told.
 pub async fn create(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {

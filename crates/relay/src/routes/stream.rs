@@ -42,7 +42,9 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let role = match asked.query.get("role") {
         Some("worker") => Some(Role::Worker),
         Some("client") => Some(Role::Client),
-        Some(_) => return Err(Refused::about(Refusal::Validation("role is worker or client".to_owned()), &record.code)),
+        Some(_) => {
+            return Err(Refused::about(Refusal::Validation("role is worker or client".to_owned()), &record.code));
+        }
         None if shown.is_some() => Some(Role::Worker),
         None => None,
     };
@@ -57,7 +59,8 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let holder = given("x-worker-id").unwrap_or_else(|| random.clone());
     let journal = given("x-worker-journal").unwrap_or_default();
     // Where a page has shown its token, nobody becomes a worker without it, or by keeping silent about what it is.
-    let role = if known.is_none() && (record.tokened || relay.settings.proof_needed) { Some(Role::Client) } else { known };
+    let role =
+        if known.is_none() && (record.tokened || relay.settings.proof_needed) { Some(Role::Client) } else { known };
     if role == Some(Role::Client) {
         proved(&relay, &asked)?;
     }

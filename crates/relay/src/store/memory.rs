@@ -1,8 +1,8 @@
 //! Sessions of one gateway, which end with it.
 
 use super::{
-    Answered, Created, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, Pushed, RelayEvent, RelayStore, StoreError,
-    Stored,
+    Answered, Created, EVENT_QUEUE, EventReader, MAX_ANSWERED, NumberedResult, Pushed, RelayEvent, RelayStore,
+    StoreError, Stored,
 };
 use crate::code::Code;
 use crate::session::SessionRecord;
@@ -179,7 +179,8 @@ impl RelayStore for MemoryStore {
     fn forget_mcp<'a>(&'a self, mcp_id: &'a str) -> Stored<'a, ()> {
         self.with(|rooms| {
             let Some(code) = rooms.by_mcp.remove(mcp_id) else { return };
-            let own = rooms.by_code.get(&code).is_some_and(|room| *room.record.mcp_id == *mcp_id && room.lead.is_none());
+            let own =
+                rooms.by_code.get(&code).is_some_and(|room| *room.record.mcp_id == *mcp_id && room.lead.is_none());
             if own && !rooms.by_mcp.values().any(|bound| *bound == code) {
                 rooms.remove(&code);
             }
@@ -343,7 +344,9 @@ impl RelayStore for MemoryStore {
         Box::pin(async move {
             match subscribed.await? {
                 true => Ok(reader),
-                false => Err(StoreError::Unreachable(format!("{MAX_SUBSCRIBERS} streams and calls wait at one session"))),
+                false => {
+                    Err(StoreError::Unreachable(format!("{MAX_SUBSCRIBERS} streams and calls wait at one session")))
+                }
             }
         })
     }

@@ -80,6 +80,8 @@ const COMMANDS: &[&[&str]] = &[
     &["replay", "control", "inject"],
     &["replay", "control", "modify"],
     &["backtest"],
+    &["relay"],
+    &["relay", "migrate"],
     &["audit"],
     &["audit", "search"],
     &["audit", "verify"],

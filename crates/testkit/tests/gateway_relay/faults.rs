@@ -42,7 +42,10 @@ async fn a_lost_page_that_comes_back_goes_on_and_another_does_not_repeat_what_ma
     let mut first = page.stream("w1", "journal").await.unwrap();
     let paying = call(&agent, "create_items", 1);
     let asked = request(&mut first).await;
-    assert_eq!((&asked["redelivered"], &asked["idempotent"], &asked["arguments"]), (&json!(false), &json!(false), &json!({"n": 1})));
+    assert_eq!(
+        (&asked["redelivered"], &asked["idempotent"], &asked["arguments"]),
+        (&json!(false), &json!(false), &json!({"n": 1}))
+    );
     drop(first);
     // A reload: another page load, the same journal.
     let mut second = page.stream("w2", "journal").await.unwrap();
@@ -113,7 +116,11 @@ async fn slow_late_double_and_foreign_answers_are_refused() {
     assert_eq!(text(&quick.await.unwrap()), "mine");
     let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
     let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
-    for line in ["signalbox_relay_duplicate_answers_total 1", "signalbox_relay_unknown_answers_total 2", "signalbox_relay_timeouts_total 1"] {
+    for line in [
+        "signalbox_relay_duplicate_answers_total 1",
+        "signalbox_relay_unknown_answers_total 2",
+        "signalbox_relay_timeouts_total 1",
+    ] {
         assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
     }
 }
@@ -150,13 +157,17 @@ async fn large_and_unordered_answers_progress_and_errors_reach_their_calls() {
     let client = agent.client.clone().with("accept", "text/event-stream");
     let message = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
         "name": "get_items", "arguments": {}, "_meta": {"progressToken": "p"}}});
-    let calling = tokio::spawn(async move { send(&client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap() });
+    let calling =
+        tokio::spawn(async move { send(&client, Method::POST, "/api/mcp", &message.to_string()).await.unwrap() });
     let asked = request(&mut events).await;
     let told = page.answer(id(&asked), json!({"progress": {"progress": 1, "total": 2}})).await.unwrap();
     assert_eq!(told.status, 202);
     page.answer(id(&asked), json!({"result": 1})).await.unwrap();
     let messages = calling.await.unwrap().messages().unwrap();
-    assert_eq!((&messages[0]["method"], &messages[0]["params"]["progressToken"]), (&json!("notifications/progress"), &json!("p")));
+    assert_eq!(
+        (&messages[0]["method"], &messages[0]["params"]["progressToken"]),
+        (&json!("notifications/progress"), &json!("p"))
+    );
 }
 
 /// C-10, C-22: a session whose time is over, in the middle of a call and before one.
@@ -178,7 +189,10 @@ async fn c_10_c_22_an_expired_session_is_told_as_the_document_has_it() {
     let legacy = client.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
     assert_eq!(legacy.status, 410);
     let told = legacy.message().unwrap();
-    assert_eq!((&told["message"], &told["code"], &told["sessionCode"]), (&json!("Session expired"), &json!("SESSION_EXPIRED"), &json!(page.code)));
+    assert_eq!(
+        (&told["message"], &told["code"], &told["sessionCode"]),
+        (&json!("Session expired"), &json!("SESSION_EXPIRED"), &json!(page.code))
+    );
 }
 
 /// An open page keeps its session, and one that ends is told so on its stream.
@@ -218,7 +232,10 @@ async fn co_7_co_9_legacy_pages_and_clients_share_an_address_and_eat_nothing_of_
     // The client listens only now; its result has waited.
     let mut results = Events::open(&client, &stream).await.unwrap();
     let result: Value = serde_json::from_str(&results.result().await.unwrap()).unwrap();
-    assert_eq!(result, json!({"tool": "get_items", "result": {"content": [{"type": "text", "text": "hi"}]}, "requestId": "r-1"}));
+    assert_eq!(
+        result,
+        json!({"tool": "get_items", "result": {"content": [{"type": "text", "text": "hi"}]}, "requestId": "r-1"})
+    );
     drop(requests);
     // Long polling.
     let poll = format!("/api/request/{}?wait=20", page.code);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::scene::{eventually, files_holding};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A relay without limits per minute that tests would run into.
 pub const OPEN: &str = "[relay]\nenabled = true\npublic_url = 'https://codap-mcp.vercel.app'\n[relay.limits]\n\
@@ -25,6 +26,7 @@ pub async fn gateway(config: &str) -> GatewayProcess {
 /// A client of the document's kind, at the relay's endpoint.
 pub struct Agent {
     pub client: HttpClient,
+    calls: AtomicU64,
 }
 
 impl Agent {
@@ -34,7 +36,8 @@ impl Agent {
         let answer = initialize(&client, version).await;
         let id = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
         let client = client.with("mcp-session-id", &id);
-        Self { client: if version == "2024-11-05" { client } else { client.with("mcp-protocol-version", version) } }
+        let client = if version == "2024-11-05" { client } else { client.with("mcp-protocol-version", version) };
+        Self { client, calls: AtomicU64::new(100) }
     }
 
     pub async fn post(&self, message: &Value) -> HttpAnswer {
@@ -43,7 +46,11 @@ impl Agent {
 
     pub async fn call(&self, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
-        self.post(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params})).await.message().unwrap()
+        let id = self.calls.fetch_add(1, Ordering::Relaxed);
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}))
+            .await
+            .message()
+            .unwrap()
     }
 
     /// Binds it to the page.
@@ -92,7 +99,10 @@ async fn c_1_to_3_sessions_and_initialize_as_the_document_has_them() {
     let told = answer.message().unwrap();
     let code = told["sessionCode"].as_str().unwrap();
     assert!(code.len() == 8 && code.bytes().all(|byte| byte.is_ascii_uppercase() || (b'2'..=b'7').contains(&byte)));
-    assert_eq!((&told["code"], &told["ttl"], &told["ttlSeconds"]), (&told["sessionCode"], &json!(600_000), &json!(600)));
+    assert_eq!(
+        (&told["code"], &told["ttl"], &told["ttlSeconds"]),
+        (&told["sessionCode"], &json!(600_000), &json!(600))
+    );
     assert_eq!(told["relayBaseUrl"], "https://codap-mcp.vercel.app");
     assert_eq!(told["workerToken"].as_str().unwrap().len(), 43);
 
@@ -120,7 +130,8 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     assert_eq!((metadata.status, &metadata.headers["api-version"]), (200, &"1.0.0".parse().unwrap()));
     let metadata = metadata.message().unwrap();
     assert_eq!((&metadata["version"], metadata["tools"].as_array().unwrap().len()), (&json!("1.0.0"), 33));
-    let mut results = Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
+    let mut results =
+        Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
     let request = json!({"sessionCode": page.code, "tool": "createDataContext",
         "arguments": {"name": "StudentData", "title": "Student Performance Data"}});
     let queued = send(&client, Method::POST, "/api/request", &request.to_string()).await.unwrap();
@@ -138,12 +149,14 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
         let list = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().unwrap();
         let listed = names(&list);
         assert_eq!(listed.len(), 34, "{version}: the 33 and connect_to_session");
-        for (tool, legacy) in list["result"]["tools"].as_array().unwrap().iter().zip(metadata["tools"].as_array().unwrap()) {
+        for (tool, legacy) in
+            list["result"]["tools"].as_array().unwrap().iter().zip(metadata["tools"].as_array().unwrap())
+        {
             assert_eq!(tool["inputSchema"], legacy["parameters"], "C-5: the schema is the same");
         }
         agent.connect(&page).await;
         let answer = agent.call("createDataContext", arguments.clone()).await;
-        assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 3, "result": {"content": [{"type": "text", "text": echo}]}}));
+        assert_eq!(answer["result"], json!({"content": [{"type": "text", "text": echo}]}));
     }
 
     // MCP without sessions: the code is a handle.
@@ -207,8 +220,9 @@ async fn a_page_brings_tools_of_its_own() {
     let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
     let listed = names(&agent.post(&list).await.message().unwrap());
     let tools = json!({"tools": [{"name": "roll", "description": "Rolls dice", "inputSchema": {"type": "object"}}]});
-    let without = send(&page.client.clone().with("x-session-code", &page.code), Method::PUT, "/api/tools", &tools.to_string());
-    assert_eq!(without.await.unwrap().status, 403, "only with the token");
+    let tokenless = page.client.clone().with("x-session-code", &page.code);
+    let without = send(&tokenless, Method::PUT, "/api/tools", &tools.to_string()).await.unwrap();
+    assert_eq!(without.status, 403, "only with the token");
     let put = send(&page.library("w1", "j1"), Method::PUT, "/api/tools", &tools.to_string()).await.unwrap();
     assert_eq!((put.status, put.message().unwrap()), (200, json!({"tools": 1})));
     let look = async || {
@@ -217,7 +231,10 @@ async fn a_page_brings_tools_of_its_own() {
     };
     eventually("the list has the page's tool", look).await.unwrap();
     assert!(text(&agent.call("roll", json!({"n": 2})).await).contains(r#""tool":"roll""#));
-    assert!(!names(&other.post(&list).await.message().unwrap()).contains(&"roll".to_owned()), "another page's is not shown");
+    assert!(
+        !names(&other.post(&list).await.message().unwrap()).contains(&"roll".to_owned()),
+        "another page's is not shown"
+    );
     assert!(other.call("roll", json!({})).await["error"].is_object());
 }
 
@@ -225,9 +242,9 @@ async fn a_page_brings_tools_of_its_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let config = format!(
-        "{OPEN}\n[record]\nenabled = true\n\n[permissions]\nenabled = true\ndefault_roles = ['reader']\n\n\
-         [roles.reader]\nallow = ['relay/get_*', 'relay/connect_to_session', 'relay/create_graph']\n\n\
-         [[rules]]\nname = 'no graphs'\nwhen = {{ method = 'tools/call', tool = 'create_graph' }}\nthen = {{ block = 'no graphs today' }}\n"
+        "{OPEN}\n[record]\nenabled = true\n\n[permissions]\ndefault_role = 'reader'\n\n\
+         [roles.reader]\npermissions = ['tools.execute']\nallow = ['relay/get_*', 'relay/connect_to_session', 'relay/create_graph']\n\n\
+         [[rules]]\nid = 'no-graphs'\nwhen = {{ tool = 'create_graph' }}\nthen = [{{ block = 'no graphs today' }}]\n"
     );
     let gateway = gateway(&config).await;
     let page = Page::open(gateway.address()).await.unwrap();
@@ -236,7 +253,11 @@ async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let agent = Agent::open(&gateway, "2025-06-18").await;
     agent.connect(&page).await;
     let list = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().unwrap();
-    assert!(names(&list).iter().all(|name| name.starts_with("get_") || name.contains("graph") || name == "connect_to_session"));
+    assert!(
+        names(&list)
+            .iter()
+            .all(|name| name.starts_with("get_") || name.contains("graph") || name == "connect_to_session")
+    );
     assert!(text(&agent.call("get_items", json!({"dataContextName": "d"})).await).contains("echo"));
     let denied = agent.call("create_items", json!({})).await;
     assert!(denied["error"].is_object(), "{denied}");
@@ -244,12 +265,17 @@ async fn permissions_rules_and_recording_apply_and_the_code_stands_nowhere() {
     let client = HttpClient::new(gateway.address());
     let metadata = client.get(&format!("/api/metadata?sessionCode={}", page.code)).await.unwrap().message().unwrap();
     assert!(metadata["toolCount"].as_u64().unwrap() < 20, "{metadata}");
-    let mut results = Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
+    let mut results =
+        Events::open(&client, &format!("/api/stream?sessionCode={}&role=client", page.code)).await.unwrap();
     for tool in ["create_items", "create_graph", "get_items"] {
         let request = json!({"sessionCode": page.code, "tool": tool, "arguments": {}, "id": tool});
         assert_eq!(send(&client, Method::POST, "/api/request", &request.to_string()).await.unwrap().status, 202);
         let result: Value = serde_json::from_str(&results.result().await.unwrap()).unwrap();
-        assert_eq!((&result["requestId"], result["error"].is_string()), (&json!(tool), tool != "get_items"), "{result}");
+        assert_eq!(
+            (&result["requestId"], result["error"].is_string()),
+            (&json!(tool), tool != "get_items"),
+            "{result}"
+        );
     }
     let given = json!({"name": "get_items", "arguments": {"dataContextName": "d", "sessionCode": page.code}});
     assert!(text(&modern(&gateway, "tools/call", given).await.message().unwrap()).contains("echo"));

@@ -40,12 +40,18 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
         body.to_string()
     };
     assert_eq!(post("/api/request", &with(json!({}))).await, refused(400, "validation_error"));
-    assert_eq!(post("/api/request", &with(json!({"tool": "t", "arguments": []}))).await, refused(400, "validation_error"));
+    assert_eq!(
+        post("/api/request", &with(json!({"tool": "t", "arguments": []}))).await,
+        refused(400, "validation_error")
+    );
     assert_eq!(post("/api/request", "[]").await, refused(400, "validation_error"));
     assert_eq!(post("/api/request", "nothing").await, refused(400, "invalid_json"));
     assert_eq!(post("/api/response", &with(json!({"result": 1}))).await, refused(400, "missing_request_id"));
     assert_eq!(post("/api/response", &with(json!({"requestId": "1"}))).await, refused(400, "missing_result_or_error"));
-    assert_eq!(post("/api/response", &with(json!({"requestId": "1", "result": 1}))).await, refused(404, "request_not_found"));
+    assert_eq!(
+        post("/api/response", &with(json!({"requestId": "1", "result": 1}))).await,
+        refused(404, "request_not_found")
+    );
     let large = with(json!({"tool": "t", "arguments": {"x": "x".repeat(5_000)}}));
     assert_eq!(send(&client, Method::POST, "/api/request", &large).await.unwrap().status, 413);
     // MCP.
@@ -54,14 +60,16 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
     let plain = client.clone().with("content-type", "text/plain");
     assert_eq!(send(&plain, Method::POST, "/api/mcp", "{}").await.unwrap().status, 404, "C-17");
     let unknown = client.clone().with("mcp-session-id", "5f0c1a5e-0000-4000-8000-000000000000");
-    let answer = send(&unknown, Method::POST, "/api/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.unwrap();
+    let answer =
+        send(&unknown, Method::POST, "/api/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.unwrap();
     assert_eq!((answer.status, &answer.message().unwrap()["error"]["code"]), (404, &json!(-32002)));
     let notification = Agent::open(&gateway, "2024-11-05").await;
     let told = notification.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     assert_eq!(told.status, 202);
     let health = client.clone().with("accept", "application/json").get("/api/mcp").await.unwrap();
     assert_eq!((health.status, &health.message().unwrap()["status"]), (200, &json!("healthy")));
-    let bad = modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": "AAAAAAAA"}})).await;
+    let bad =
+        modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": "AAAAAAAA"}})).await;
     assert_eq!((bad.status, &bad.message().unwrap()["error"]["code"]), (404, &json!(-32002)));
 }
 
@@ -82,7 +90,8 @@ async fn guesses_and_floods_are_slowed_down() {
     }
     let right = client.get(&format!("/api/metadata?code={}", other.code)).await.unwrap();
     assert_eq!((right.status, right.headers.contains_key("retry-after")), (429, true));
-    let mcp = modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": other.code}})).await;
+    let mcp =
+        modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": other.code}})).await;
     assert_eq!((mcp.status, &mcp.message().unwrap()["error"]["code"]), (429, &json!(-32429)));
     let mut last = 201;
     for _ in 0..6 {
@@ -113,12 +122,21 @@ async fn only_configured_origins_may_use_the_relay() {
     let from = |origin: &str| HttpClient::new(gateway.address()).with("origin", origin);
     let (friend, foe) = (from("https://codap.concord.org"), from("https://evil.example"));
     let answer = send(&friend, Method::POST, "/api/sessions", "{}").await.unwrap();
-    assert_eq!((answer.status, &answer.headers["access-control-allow-origin"]), (201, &"https://codap.concord.org".parse().unwrap()));
+    assert_eq!(
+        (answer.status, &answer.headers["access-control-allow-origin"]),
+        (201, &"https://codap.concord.org".parse().unwrap())
+    );
     let exposed = answer.headers["access-control-expose-headers"].to_str().unwrap();
     assert!(exposed.contains("Mcp-Session-Id"), "{exposed}");
-    let ask = friend.clone().with("access-control-request-method", "PUT").with("access-control-request-headers", "x-worker-token,x-session-code,x-evil");
+    let ask = friend
+        .clone()
+        .with("access-control-request-method", "PUT")
+        .with("access-control-request-headers", "x-worker-token,x-session-code,x-evil");
     let preflight = ask.send(Method::OPTIONS, "/api/tools", bytes::Bytes::new()).await.unwrap();
-    assert_eq!((preflight.status, &preflight.headers["access-control-allow-headers"]), (204, &"x-worker-token, x-session-code".parse().unwrap()));
+    assert_eq!(
+        (preflight.status, &preflight.headers["access-control-allow-headers"]),
+        (204, &"x-worker-token, x-session-code".parse().unwrap())
+    );
     assert!(preflight.headers["access-control-allow-methods"].to_str().unwrap().contains("PUT"));
     for path in ["/api/sessions", "/api/mcp", "/api/response"] {
         assert_eq!(send(&foe, Method::POST, path, "{}").await.unwrap().status, 403, "{path}");
@@ -157,7 +175,8 @@ async fn with_authentication_a_code_alone_opens_the_agents_side_only_if_configur
 /// C-18 to C-20: the phases.
 #[tokio::test(flavor = "multi_thread")]
 async fn c_18_to_20_the_legacy_routes_are_announced_to_end_and_end() {
-    let config = "[relay]\nenabled = true\nphase = 'deprecated'\nsunset = '2027-06-30'\npublic_url = 'https://box.example'\n";
+    let config =
+        "[relay]\nenabled = true\nphase = 'deprecated'\nsunset = '2027-06-30'\npublic_url = 'https://box.example'\n";
     let deprecated = gateway(config).await;
     let page = Page::open(deprecated.address()).await.unwrap();
     let client = HttpClient::new(deprecated.address()).with("user-agent", "python-requests/2");
@@ -165,12 +184,17 @@ async fn c_18_to_20_the_legacy_routes_are_announced_to_end_and_end() {
     assert_eq!(answer.status, 200, "C-24: existing clients keep working");
     assert_eq!(answer.headers["sunset"], "Wed, 30 Jun 2027 00:00:00 GMT");
     assert!(answer.headers["deprecation"].to_str().unwrap().starts_with('@'));
-    assert!(answer.headers["link"].to_str().unwrap().contains("<https://box.example/relay/migrate>; rel=\"deprecation\""));
+    assert!(
+        answer.headers["link"].to_str().unwrap().contains("<https://box.example/relay/migrate>; rel=\"deprecation\"")
+    );
     let metrics = String::from_utf8(client.get("/metrics").await.unwrap().body.to_vec()).unwrap();
     let line = r#"signalbox_relay_legacy_requests_total{client="python",phase="deprecated",route="metadata"} 1"#;
     assert!(metrics.lines().any(|one| one == line), "{metrics}");
     let described = client.get("/.well-known/codap-mcp.json").await.unwrap().message().unwrap();
-    assert_eq!((&described["protocolVersion"], &described["features"][0]), (&json!("2024-11-05"), &json!("deprecation-warnings")));
+    assert_eq!(
+        (&described["protocolVersion"], &described["features"][0]),
+        (&json!("2024-11-05"), &json!("deprecation-warnings"))
+    );
 
     let over = gateway("[relay]\nenabled = true\nphase = 'mcp-only'\n").await;
     let page = Page::open(over.address()).await.unwrap();

@@ -121,8 +121,8 @@ pub struct ClientConnection {
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     address: Option<SocketAddr>,
     /// True while the request is for another entry than the usual one.
-    visiting: AtomicBool,
-    visit: Mutex<Option<Visit>>,
+    pub(super) visiting: AtomicBool,
+    pub(super) visit: Mutex<Option<Visit>>,
 }
 
 impl ClientConnection {
@@ -198,20 +198,6 @@ impl ClientConnection {
                 standing: None,
             })
         })
-    }
-
-    /// Whose room the request is for, where it is for another entry than the usual one.
-    pub fn visit(&self) -> Option<Visit> {
-        if !self.visiting.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.visit.lock().unpoisoned().clone()
-    }
-
-    /// The request is for this room of another entry, or for the usual one.
-    pub fn set_visit(&self, visit: Option<Visit>) {
-        self.visiting.store(visit.is_some(), Ordering::Relaxed);
-        *self.visit.lock().unpoisoned() = visit;
     }
 
     /// What its client may make the gateway hold.

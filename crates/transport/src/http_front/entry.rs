@@ -13,11 +13,13 @@ use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::caller::Identity;
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, FaultKind, Principal};
 use signalbox_runtime::BoxFuture;
 use signalbox_wire::{Envelope, Era, HeaderValues, RawId};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What an entry decides. A refusal is an answer.
 pub trait Entry: Send + Sync + fmt::Debug {
@@ -50,6 +52,9 @@ pub trait Entry: Send + Sync + fmt::Debug {
 
     /// A request in a session, as everybody else may see it.
     fn seen(&self, message: Envelope) -> Envelope;
+
+    /// True if these messages, of which there are several at once, hold one that has to come alone.
+    fn stands_alone(&self, messages: &[u8]) -> bool;
 
     /// What is answered where a session is not there (any more).
     fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer;
@@ -104,6 +109,20 @@ impl Visit {
 
     fn caller(&self, caller: &Caller) -> Caller {
         Caller::new(Identity { transport: self.entry.transport(), ..caller.identity().clone() })
+    }
+}
+
+impl ClientConnection {
+    /// Whose room the request is for, where it is for another entry than the usual one.
+    pub fn visit(&self) -> Option<Visit> {
+        let visiting = self.visiting.load(Ordering::Relaxed);
+        if visiting { self.visit.lock().unpoisoned().clone() } else { None }
+    }
+
+    /// The request is for this room of another entry, or for the usual one.
+    pub fn set_visit(&self, visit: Option<Visit>) {
+        self.visiting.store(visit.is_some(), Ordering::Relaxed);
+        *self.visit.lock().unpoisoned() = visit;
     }
 }
 
@@ -197,7 +216,16 @@ pub async fn settle(
 ///
 /// # Errors
 /// The answer to give instead.
-pub async fn settle_batch(connection: &ClientConnection, headers: &HeaderMap) -> Result<(), Box<FrontAnswer>> {
+pub async fn settle_batch(
+    connection: &ClientConnection,
+    headers: &HeaderMap,
+    bytes: &[u8],
+) -> Result<(), Box<FrontAnswer>> {
+    let Some(visit) = connection.visit() else { return Ok(()) };
+    if visit.entry.stands_alone(bytes) {
+        let text = "Invalid request: this call cannot be part of a batch";
+        return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
+    }
     settle_session(connection, headers, None).await
 }
 

@@ -58,7 +58,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         room.await;
     }
     if is_array(&bytes) {
-        if let Err(answer) = Box::pin(entry::settle_batch(connection, &headers)).await {
+        if let Err(answer) = Box::pin(entry::settle_batch(connection, &headers, &bytes)).await {
             return *answer;
         }
         return Box::pin(handle_batch(connection, headers, &bytes, accepts)).await;
@@ -83,7 +83,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if speaks_dialect(front, &heads, &message) => {
+        Era::Legacy if connection.visit().is_none() && speaks_dialect(front, &heads, &message) => {
             Box::pin(dialect(connection, headers, message, accepts)).await
         }
         Era::Legacy if opens_session(&message) => Box::pin(initialize(connection, &headers, message, accepts)).await,
@@ -289,9 +289,10 @@ pub(super) fn open_modern(
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
-    let caller = connection.caller();
+    let visit = connection.visit();
+    let (caller, _) = Visit::of(visit.as_ref(), connection.caller());
     let proof = if proof.is_open() { Proved(front.gateway.confirm(&caller, message)) } else { proof };
-    let (caller, principal) = Visit::of(connection.visit().as_ref(), proof.caller().unwrap_or(caller));
+    let (caller, principal) = Visit::of(visit.as_ref(), proof.caller().unwrap_or(caller));
     let session = front
         .gateway
         .open_session_for(caller, principal, Mode::Stateless, "", "http")

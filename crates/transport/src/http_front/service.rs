@@ -2,9 +2,9 @@
 
 use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
+use super::entry::{self, Entry, Visit};
 use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::entry::{self, Entry, Visit};
 use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
 use crate::router::Door;
 use http::header::{ALLOW, WWW_AUTHENTICATE};

@@ -1,0 +1,33 @@
+//! `signalbox relay`: help for who moves from the legacy API to MCP.
+
+use crate::cli::{MigrateArgs, RelayCommand};
+use crate::failure::Failure;
+use crate::output;
+use signalbox_relay::migrate::{LegacyCall, Style};
+use std::io::Read as _;
+use std::process::ExitCode;
+
+/// The longest call that is read from standard input, in bytes.
+const MAX_CALL: u64 = 16 << 20;
+
+/// Runs a command about the relay.
+pub(super) fn run(command: RelayCommand) -> Result<ExitCode, Failure> {
+    match command {
+        RelayCommand::Migrate(args) => migrate(args),
+    }
+}
+
+fn migrate(args: MigrateArgs) -> Result<ExitCode, Failure> {
+    let style = if args.stateless { Style::Stateless } else { Style::Sessions };
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let call = if args.call.is_empty() {
+        let mut text = String::new();
+        std::io::stdin().take(MAX_CALL).read_to_string(&mut text).map_err(|error| usage(&error))?;
+        LegacyCall::of_json(&text)
+    } else {
+        LegacyCall::of_curl(args.call)
+    };
+    let told = call.and_then(|call| call.to_mcp(style)).map_err(|error| usage(&error))?;
+    output::result(&told)?;
+    Ok(ExitCode::SUCCESS)
+}
