@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "a part of it is used here")]
 #[path = "gateway_relay/page.rs"]
 mod page;
-#[path = "../../relay/src/store/redis/redis_server.rs"]
+#[path = "../../relay/src/store/redis/tests/redis_server.rs"]
 mod redis_server;
 
 use http::Method;

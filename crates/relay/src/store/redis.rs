@@ -14,8 +14,6 @@ mod hub;
 mod line;
 mod notice;
 #[cfg(test)]
-mod redis_server;
-#[cfg(test)]
 mod tests;
 
 use super::{Answered, Created, EventReader, NumberedResult, Pushed, RelayEvent, RelayStore, StoreError, Stored};

@@ -1,11 +1,12 @@
 //! The suite of every store, and what only Redis can get wrong, against a real server.
 
 mod calls;
+mod redis_server;
 
-use super::redis_server::RedisServer;
 use super::*;
 use crate::store::tests::{check_store, ids, request, result, session};
 use crate::tool_request::WorkerError;
+use redis_server::RedisServer;
 use signalbox_runtime::clock::unix_millis;
 use std::path::Path;
 use std::process::Command;
