@@ -6,7 +6,8 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::{Audience, EntryRef, Visibility};
 use signalbox_engine::front::Face;
 use signalbox_relay::store::memory::MemoryStore;
-use signalbox_relay::{BACKEND, Relay, RelayConnector, RelaySettings, TRANSPORT};
+use signalbox_relay::store::redis::RedisStore;
+use signalbox_relay::{BACKEND, Relay, RelayConnector, RelaySettings, RelayStore, TRANSPORT};
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Settings};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +28,14 @@ pub(crate) fn relay(config: &Config) -> Option<Arc<Relay>> {
         sunset: relay.sunset.clone(),
         limits: relay.limits.clone(),
     };
-    Some(Relay::new(settings, Arc::new(MemoryStore::default())))
+    let store: Arc<dyn RelayStore> = match &relay.redis {
+        None => Arc::new(MemoryStore::default()),
+        Some(address) => {
+            tracing::info!(%address, "the relay keeps its sessions in Redis");
+            Arc::new(RedisStore::at(address.clone()))
+        }
+    };
+    Some(Relay::new(settings, store))
 }
 
 /// The pages as a backend. A page that fails is no reason to refuse calls of others, so there is no breaker.

@@ -4,6 +4,7 @@ use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::Table;
 use http::Uri;
+use signalbox_relay::store::redis::address::RedisAddress;
 use signalbox_relay::{ListedTools, Phase, RelayLimits, when};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub struct RelayConfig {
     pub anonymous: bool,
     /// When the legacy routes end.
     pub sunset: Option<String>,
+    /// The Redis that keeps sessions; `None` for the memory of this process.
+    pub redis: Option<RedisAddress>,
     /// The limits.
     pub limits: RelayLimits,
 }
@@ -35,9 +38,6 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigErro
     let phase = Phase::ALL.into_iter().find(|phase| phase.word() == word).unwrap_or_default();
     let word = table.choice("tools")?;
     let tools = ListedTools::ALL.into_iter().find(|tools| tools.word() == word).unwrap_or_default();
-    if let Some(store) = table.text("store")?.filter(|store| store.value != "memory") {
-        return Err(bad(table, &store, "`memory`"));
-    }
     let relay = RelayConfig {
         phase,
         ttl: table.duration("ttl")?,
@@ -46,6 +46,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigErro
         tools,
         anonymous: table.flag("anonymous")?,
         sunset: sunset(table)?,
+        redis: redis(table)?,
         limits: RelayLimits {
             sessions_per_minute: limits.count("sessions_per_minute")?,
             requests_per_minute: limits.count("requests_per_minute")?,
@@ -93,6 +94,14 @@ fn sunset(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
     }
 }
 
+/// An address may hold a password, so a bad one is not shown.
+fn redis(table: &Table<'_>) -> Result<Option<RedisAddress>, ConfigError> {
+    const EXPECTED: &str = "`memory`, or an address like `redis://cache.example:6379/0` or `rediss://cache.example:6380/0` (see docs/relay.md)";
+    let Some(text) = table.text("store")?.filter(|text| text.value != "memory") else { return Ok(None) };
+    let bad = |_| table.document.error(&text.path, text.at, Problem::BadHiddenValue(EXPECTED));
+    RedisAddress::read(&text.value).map(Some).map_err(bad)
+}
+
 /// Refuse a backend that has the relay's name.
 pub(super) fn check_name(root: &Table<'_>, names: impl Iterator<Item = impl AsRef<str>>) -> Result<(), ConfigError> {
     let mut names = names;
@@ -134,6 +143,9 @@ mod tests {
         assert_eq!(relay.public_url.as_deref(), Some("https://box.example"));
         assert_eq!((relay.limits.queue, relay.limits.body), (5, 2_048));
         assert_eq!(relay.sunset.as_deref(), Some("2027-06-30"));
+        let text = "[relay]\nenabled = true\nstore = 'rediss://cache.example/2?prefix=eu:'\n";
+        let redis = load(text).unwrap().unwrap().redis.unwrap();
+        assert_eq!((redis.to_string().as_str(), redis.prefix()), ("rediss://cache.example:6379/2", "eu:"));
         assert!(load("[relay]\nenabled = true\n[backends.relay]\nurl = 'http://127.0.0.1:1/mcp'\n").is_err());
         assert!(load("[backends.relay]\nurl = 'http://127.0.0.1:1/mcp'\n").is_ok());
     }

@@ -33,7 +33,11 @@ pub(crate) const RELAY_KEYS: &[ConfigKey] = &[
         KeyKind::Texts,
         "Origins of pages elsewhere that may use the relay, like `https://codap.concord.org`; they may also show `/relay/codap/` in a frame.",
     ),
-    key("relay.store", KeyKind::Text("memory"), "Where sessions are kept: `memory`, which ends with the process."),
+    key(
+        "relay.store",
+        KeyKind::Text("memory"),
+        "Where sessions are kept: `memory`, which ends with the process, or a Redis that several gateways share, like `redis://cache.example:6379/0` or `rediss://…` with TLS.",
+    ),
     key(
         "relay.tools",
         one_of(&["document", "later", "both", "none"], "document"),

@@ -9,6 +9,7 @@
 //! what others wait for is published to the subscribers of the code, on whichever gateway they are.
 
 pub mod memory;
+pub mod redis;
 #[cfg(test)]
 pub mod tests;
 
@@ -220,5 +221,10 @@ pub trait RelayStore: Send + Sync {
     /// Why it cannot be used at this moment, if it cannot.
     fn trouble(&self) -> Option<StoreError> {
         None
+    }
+
+    /// What it counts itself, in the text format of Prometheus.
+    fn metrics(&self) -> String {
+        String::new()
     }
 }

@@ -22,6 +22,7 @@ const ABOUT_SECRETS: &[&str] = &[
     "crates/authorization/src/password.rs",
     "crates/config/src/audit.rs",
     "crates/govern/src/fuzzing.rs",
+    "crates/relay/src/store/redis/",
     "crates/replay/src/baseline/tests.rs",
     "crates/rules/src/tests/",
     "crates/scan/",

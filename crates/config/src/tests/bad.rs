@@ -400,7 +400,10 @@ const TOML: &[(&str, &str)] = &[
         "[relay]\norigins = ['codap.concord.org']\n",
         "signalbox.toml:2:12: relay.origins[0]: expected an origin like `https://codap.concord.org`, found `codap.concord.org`",
     ),
-    ("[relay]\nstore = 'file'\n", "signalbox.toml:2:9: relay.store: expected `memory`, found `file`"),
+    (
+        "[relay]\nstore = 'file'\n",
+        "signalbox.toml:2:9: relay.store: expected `memory`, or an address like `redis://cache.example:6379/0` or `rediss://cache.example:6380/0` (see docs/relay.md)",
+    ),
     ("[relay]\nsunset = 'soon'\n", "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`"),
     (
         "[relay.limits]\nqueue = 0\n",

@@ -113,6 +113,7 @@ pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let mut page = metrics::render(served.app());
     if let Some(relay) = &served.app().relay {
         page.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
+        page.push_str(&relay.store.metrics());
     }
     Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, page))
 }

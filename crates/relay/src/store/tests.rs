@@ -5,28 +5,29 @@ use super::*;
 use crate::session::NewSession;
 use crate::tool_request::WorkerError;
 
-fn session(now: u64, ttl: u64) -> SessionRecord {
+pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
     let NewSession { record, .. } = SessionRecord::new(None, now, ttl).unwrap();
     record
 }
 
-fn request(id: &str, deadline: u64) -> ToolRequest {
+pub(crate) fn request(id: &str, deadline: u64) -> ToolRequest {
     let arguments = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
     let (id, tool) = (id.into(), "t".into());
     ToolRequest { id, tool, arguments, at: 0, deadline, idempotent: false, sent_to: None }
 }
 
-fn result(text: &str) -> ToolAnswer {
+pub(crate) fn result(text: &str) -> ToolAnswer {
     ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap())
 }
 
-fn ids(requests: &[ToolRequest]) -> Vec<&str> {
+pub(crate) fn ids(requests: &[ToolRequest]) -> Vec<&str> {
     requests.iter().map(|request| &*request.id).collect()
 }
 
 /// What every store does. `now` is its time in milliseconds since 1970; a session of it may live for `ttl`.
 pub async fn check_store(store: &dyn RelayStore, now: u64, ttl: u64) {
     mappings(store, now, ttl).await;
+    forgetting(store, now, ttl).await;
     requests(store, now, ttl).await;
     results(store, now, ttl).await;
     lead(store, now, ttl).await;
@@ -58,6 +59,32 @@ async fn mappings(store: &dyn RelayStore, now: u64, ttl: u64) {
     assert!(read.tokened && read.tools.as_deref() == Some("[]"));
     assert_eq!(store.remove(&second.code).await, Ok(true));
     assert_eq!(store.by_mcp(&first.mcp_id, now).await, Ok(None), "what is bound to it ends with it");
+}
+
+/// An MCP session that leaves takes the session that was made with it along, unless somebody else uses that.
+async fn forgetting(store: &dyn RelayStore, now: u64, ttl: u64) {
+    let [alone, shared, led, other] = std::array::from_fn(|_| session(now, ttl));
+    for record in [&alone, &shared, &led, &other] {
+        assert_eq!(store.create(record.clone(), 100, now).await, Ok(Created::Both));
+    }
+    let there = async |record: &SessionRecord| store.by_code(&record.code, now).await.unwrap().is_some();
+    let mut events = store.subscribe(&alone.code).await.unwrap();
+    store.forget_mcp("not-minted-here").await.unwrap();
+    store.forget_mcp(&alone.mcp_id).await.unwrap();
+    assert!(!there(&alone).await && matches!(events.recv().await, Some(RelayEvent::Ended)));
+    assert!(events.recv().await.is_none(), "nothing more is told of it");
+    assert!(store.subscribe(&alone.code).await.unwrap().recv().await.is_none(), "nor is there anything to listen to");
+    assert_eq!(store.bind(&other.mcp_id, &shared.code, now).await, Ok(true));
+    store.forget_mcp(&shared.mcp_id).await.unwrap();
+    assert!(there(&shared).await, "another one is bound to it");
+    store.forget_mcp(&other.mcp_id).await.unwrap();
+    assert!(there(&shared).await && there(&other).await, "neither was made with the one that left last");
+    assert_eq!(store.by_mcp(&other.mcp_id, now).await, Ok(None));
+    assert_eq!(store.take_lead(&led.code, "page", "s1", now + 500, now).await, Ok(true));
+    store.forget_mcp(&led.mcp_id).await.unwrap();
+    assert!(there(&led).await, "its page is there");
+    assert_eq!(store.bind(&led.mcp_id, &led.code, now).await, Ok(false), "who has left is not known any more");
+    assert_eq!(store.remove(&alone.code).await, Ok(false));
 }
 
 async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
@@ -104,6 +131,17 @@ async fn results(store: &dyn RelayStore, now: u64, ttl: u64) {
     store.delivered(code, 2, now).await.unwrap();
     assert_eq!(read(None).await, [(3, "c".to_owned())], "a stream that comes later has the rest");
     assert_eq!(read(Some(1)).await.len(), 2, "one that was there has them all");
+    for number in 4..40 {
+        store.push_result(code, number.to_string().into(), 100, now).await.unwrap();
+    }
+    store.delivered(code, 39, now).await.unwrap();
+    store.delivered(code, 5, now).await.unwrap();
+    assert!(read(None).await.is_empty(), "what was delivered stays so");
+    let kept = read(Some(0)).await;
+    assert_eq!((kept.len(), kept[0].clone(), kept[15].0), (16, (24, "24".to_owned()), 39), "the last few are kept");
+    store.push_result(code, "last".into(), 100, now).await.unwrap();
+    assert_eq!(read(None).await, [(40, "last".to_owned())]);
+    assert!(store.results(code, None, now + ttl).await.unwrap().is_empty(), "the session is over by then");
 }
 
 async fn lead(store: &dyn RelayStore, now: u64, ttl: u64) {
