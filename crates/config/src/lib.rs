@@ -72,7 +72,9 @@ pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
 pub use performance::Performance;
-pub use permissions::{DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule};
+pub use permissions::{
+    AskRule, BreakGlassRule, DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule,
+};
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
 pub use record::{BaselineConfig, Record};

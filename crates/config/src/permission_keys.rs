@@ -32,6 +32,37 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "How long somebody may take to decide about a call that needs consent.",
     ),
     key(
+        "permissions.ask.of",
+        one_of(&["approver", "caller"], "approver"),
+        "Who is asked where a role or policy needs consent: somebody with the role `approver`, or the user of the calling client, by elicitation. `@of` of a policy says otherwise.",
+    ),
+    key(
+        "permissions.ask.without_elicitation",
+        one_of(&["deny", "approver"], "deny"),
+        "What happens where the caller is to be asked and its client cannot ask: the call is denied, or approvers are asked.",
+    ),
+    key(
+        "permissions.ask.webhook",
+        KeyKind::Text(""),
+        "An address, such as one of a chat, that is told of each call about which approvers are asked, with a link to the page on which they decide.",
+    ),
+    key(
+        "permissions.ask.public_url",
+        KeyKind::Text(""),
+        "The address under which browsers reach the gateway, for those links. By default `auth.outbound.public_url`, or the address that it listens at.",
+    ),
+    key(
+        "permissions.break_glass.allowed",
+        KeyKind::Flag(false),
+        "Whether `signalbox grant break-glass` works: for a while one caller may use everything but what is switched off.",
+    ),
+    key("permissions.break_glass.longest", seconds(3600.0, 24.0 * 3600.0), "For how long at most."),
+    key(
+        "permissions.break_glass.webhook",
+        KeyKind::Text(""),
+        "An address that is told when somebody breaks the glass, and when that ends.",
+    ),
+    key(
         "permissions.decision_point.url",
         KeyKind::Text(""),
         "A service that is asked about every use of `entries` that roles and policies allow.",

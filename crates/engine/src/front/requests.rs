@@ -275,8 +275,9 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        let Ok(round) = sign_in::round_of(exchange, &message, params, &mut edits) else {
-            return self.fail(id, &sign_in::declined(), ctx, out);
+        let round = match sign_in::round_of(exchange, &message, params, &mut edits) {
+            Ok(round) => round,
+            Err(fault) => return self.fail(id, &fault, ctx, out),
         };
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
             tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
