@@ -1,5 +1,6 @@
 //! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets, scopes.
 
+use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
 use crate::assemble::AssembleError;
 use crate::grants::GrantClock;
@@ -11,7 +12,7 @@ use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
 use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
-use signalbox_govern::{CallBudgets, CallLimits, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
+use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
 
@@ -29,6 +30,8 @@ pub struct GovernParts {
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
     scopes: Arc<ScopeCheck>,
+    constraints: Arc<ConstraintCheck>,
+    redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
 }
 
@@ -51,6 +54,8 @@ impl GovernParts {
             limits: Arc::new(CallLimits::new(rates(config))),
             budgets: Arc::new(CallBudgets::new(budgets(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
+            constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
+            redaction: Arc::new(AnswerRedaction::new(config, &permissions)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
             permissions,
         })
@@ -72,18 +77,23 @@ impl GovernParts {
         self.decision_point.replace(decision_point(next));
         tool_labels::take_over(&self.labels, next);
         permissions::take_over(&self.permissions, before, next, gateway);
+        self.constraints.replace(path_constraints(next));
+        self.redaction.follow(next);
         self.approvals.follow(next);
         self.grants.follow(next);
     }
 
     /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before
-    /// anything else is looked at. Nobody is asked about a request that its caller may not make.
-    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 6] {
+    /// anything else is looked at. Nobody is asked about a request that its caller may not make, or may not make so. What is taken out
+    /// of answers is taken out last.
+    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
+            Arc::clone(&self.redaction) as _,
             Arc::new(SwitchCheck::new(&self.permissions)),
             Arc::clone(&self.limits) as _,
             Arc::clone(&self.budgets) as _,
             Arc::clone(&self.scopes) as _,
+            Arc::clone(&self.constraints) as _,
             Arc::new(CallCheck::new(&self.permissions)),
             Arc::clone(&self.decision_point) as _,
         ]

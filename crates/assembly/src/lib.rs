@@ -2,6 +2,7 @@
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
 pub mod anchor_book;
+mod answer_redaction;
 pub mod approval_desk;
 pub mod assemble;
 pub mod auditing;

@@ -3,7 +3,7 @@
 use crate::key_parts::{count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
 
-/// Every key of `permissions`, `roles`, `kill_switch` and `limits`, in the order of the reference.
+/// Every key of `permissions`, `roles`, `kill_switch`, `constraints` and `limits`, in the order of the reference.
 pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
     key(
         "permissions.mode",
@@ -112,6 +112,27 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         KeyKind::Texts,
         "Tools and backends that are put aside until somebody has looked at them, as patterns `BACKEND` or `BACKEND/NAME`.",
     ),
+    key(
+        "constraints.NAME.roles",
+        KeyKind::Texts,
+        "For callers with one of these roles; by default for everybody. NAME is a pattern `BACKEND` or `BACKEND/NAME` of tools.",
+    ),
+    key(
+        "constraints.NAME.path_arguments",
+        KeyKind::Texts,
+        "The arguments that are paths, `file:` addresses, or lists of such.",
+    ),
+    key(
+        "constraints.NAME.folders",
+        KeyKind::Texts,
+        "The folders within which those paths have to lie. Paths are compared as text; links are not followed.",
+    ),
+    key(
+        "constraints.NAME.redact",
+        KeyKind::Texts,
+        "Regular expressions: what looks like this is taken out of answers before callers get them.",
+    ),
+    key("constraints.NAME.redact_members", KeyKind::Texts, "Names of members of answers whose values are taken out."),
     key(
         "limits.NAME.max_concurrent",
         count(0, 0, 1_000_000),

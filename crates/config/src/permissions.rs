@@ -1,6 +1,7 @@
-//! Who may see and use what: the tables `permissions`, `roles` and `kill_switch`.
+//! Who may see and use what: the tables `permissions`, `roles`, `kill_switch` and `constraints`.
 
 use super::backend::{bad, folder};
+use super::constraints::{self, ConstraintRule};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
 use signalbox_govern::policy::{BundleError, Policies};
@@ -38,6 +39,8 @@ pub struct PermissionRules {
     pub roles: Vec<(String, RoleRule)>,
     /// What is switched off.
     pub kill_switch: KillSwitch,
+    /// What holds for calls that are allowed.
+    pub constraints: Vec<ConstraintRule>,
 }
 
 /// Who is asked for consent, and how they hear of it.
@@ -189,7 +192,7 @@ pub enum PolicyFolderError {
     Policy(#[from] BundleError),
 }
 
-/// Check the three tables.
+/// Check the four tables.
 pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
     let table = root.table("permissions")?;
     let roles = root.table("roles")?;
@@ -237,6 +240,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
             principals: values(off.texts("principals")?),
             quarantine: patterns(&off, "quarantine")?,
         },
+        constraints: constraints::check(&root.table("constraints")?)?,
     })
 }
 

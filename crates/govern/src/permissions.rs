@@ -36,7 +36,7 @@ pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
 pub use approvals::{Approvals, Bound, Granted, MAX_APPROVALS, Use};
 pub use call_check::CallCheck;
-pub(crate) use call_check::entry_of;
+pub use call_check::entry_of;
 pub use roles::{Reach, Role, RoleBook, Why};
 pub use switch_check::SwitchCheck;
 pub use switches::{Off, Switch, Switches, Target};
@@ -203,6 +203,14 @@ impl Permissions {
         self.grants.store(Arc::new(grants));
         self.changed();
         true
+    }
+
+    /// True if the caller has this role.
+    #[must_use]
+    pub fn has_role(&self, caller: &Caller, role: &str) -> bool {
+        let set = self.set.load();
+        let roles = set.roles_of(caller);
+        roles.iter().any(|one| **one == *role) || (roles.is_empty() && set.roles.is_default(role))
     }
 
     /// True if this principal may use everything but what is switched off.

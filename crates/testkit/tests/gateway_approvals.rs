@@ -53,7 +53,8 @@ fn mcp(message: &Value, ran: &AtomicU64, version: &AtomicU64) -> Vec<Value> {
         }
         ("tools/call", Some("pay")) => {
             let times = ran.fetch_add(1, Ordering::SeqCst) + 1;
-            json!({"content": [{"type": "text", "text": format!("paid {times}")}]})
+            let card = if message["params"]["arguments"]["card"] == true { " by 4111111111111111" } else { "" };
+            json!({"content": [{"type": "text", "text": format!("paid {times}{card}")}]})
         }
         ("tools/call", _) => {
             version.fetch_add(1, Ordering::SeqCst);
@@ -636,7 +637,7 @@ async fn issue_18_grants_end_by_themselves() {
     let add = ["grant", "add", "--to", "key:dora", "--tools", "bank", "--for", "2s", "--because", "a moment"];
     signalbox(&data, &add).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(news.next().await.unwrap().unwrap()["method"], "notifications/tools/list_changed");
+        while news.next().await.unwrap().unwrap()["method"] != "notifications/tools/list_changed" {}
     }
     assert!(names(&at_dora).await.is_empty());
     assert_eq!(why(&paying(&at_dora).await.unwrap()).0, "unknown_tool");
@@ -718,4 +719,43 @@ async fn issue_18_breaking_the_glass_allows_everything_and_raises_an_alarm() {
     signalbox(&data, &["switch", "kill", "bank/pay"]).await.unwrap();
     assert_eq!(paying(&emil).await.unwrap()["error"]["code"], -32005);
     assert_eq!(backend.ran(), 1);
+}
+
+/// Allow with constraints: paths lie within folders, before anybody is asked; what is taken out of answers never leaves; the kill
+/// switch and unknown names come first.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_13_what_is_allowed_can_be_constrained() {
+    let constraints = "[constraints.'bank/pay']\nroles = ['user']\npath_arguments = ['receipt']\nfolders = ['/srv/receipts']\n\
+                       redact = ['[0-9]{16}']\n[roles.free]\n[auth.users.'key:fay']\nroles = ['free']\n";
+    let (backend, gateway) = scene(&format!("{constraints}{STRICT}")).await;
+    let ada = session(&person(&gateway, "ada").await, json!({})).await;
+    let pay = async |who: &HttpClient, receipt: &str| {
+        let arguments = json!({"receipt": receipt, "card": true});
+        who.post(&call(7, "pay", &arguments).to_string()).await.unwrap().message().unwrap()
+    };
+    for bad in ["/etc/passwd", "/srv/receipts/../x", "file:///etc/passwd", "/srv/receipts/%2e%2e/x", "~/x"] {
+        let denied = pay(&ada, bad).await;
+        assert_eq!(
+            (why(&denied).0, &denied["error"]["data"]["policy"]),
+            ("denied", &json!("constraint:bank/pay")),
+            "{denied}"
+        );
+        assert!(why(&denied).1.contains("the argument `receipt` must lie within `/srv/receipts`"), "{denied}");
+    }
+    let calling = tokio::spawn({
+        let (ada, arguments) = (ada.clone(), json!({"receipt": "/srv/receipts/1", "card": true}));
+        async move { ada.post(&call(7, "pay", &arguments).to_string()).await.unwrap().message().unwrap() }
+    });
+    signalbox(&gateway.data_dir(), &["hold", "release", &held(&gateway).await]).await.unwrap();
+    let paid = text(&calling.await.unwrap()).unwrap();
+    assert!(paid.starts_with("paid 1 by ") && !paid.contains("4111"), "{paid}");
+    let fay = session(&person(&gateway, "fay").await, json!({})).await;
+    assert_eq!(
+        text(&pay(&fay, "/etc/passwd").await).as_deref(),
+        Some("paid 2 by 4111111111111111"),
+        "it is for one role"
+    );
+    let dora = person(&gateway, "dora").await.initialize("2025-06-18", json!({})).await.unwrap();
+    assert_eq!(why(&pay(&dora, "/etc/passwd").await).0, "unknown_tool");
+    assert_eq!(backend.ran(), 2);
 }

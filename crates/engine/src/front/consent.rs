@@ -66,6 +66,8 @@ impl FrontMachine {
                 let result = format!(
                     r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{entry}}},"requestState":{state}}}"#
                 );
+                // The walk begins anew when the call comes back.
+                self.exchanges.take_held(id);
                 self.show_questions(id, result.as_bytes(), None, ctx, out);
             }
             Err(_) if consent.of == ConsentOf::CallerOrApprover => {

@@ -161,7 +161,8 @@ fn nobody_to_ask() -> Fault {
 }
 
 /// The entry that a request is about. Requests that name none, such as those about tasks, have no entry.
-pub(crate) fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
+#[must_use]
+pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     let exchange = case.exchange?;
     let kind = match &*exchange.method {
         method::TOOLS_CALL => ListKind::Tools,
