@@ -258,10 +258,11 @@ async fn wait_for_person(
         Err(answer) => return Some(answer),
     };
     let id = shown.id;
-    if let Some(notice) = holds.notices.get().filter(|_| shown.consent.is_some()).and_then(|by| by.notice(&shown)) {
-        if !session.gateway.webhooks.tell(&notice.url, notice.body, NOTICE_TIME) {
-            session.gateway.counters.dropped("webhook");
-        }
+    let notice = holds.notices.get().filter(|_| shown.consent.is_some()).and_then(|by| by.notice(&shown));
+    if let Some(notice) = notice
+        && !session.gateway.webhooks.tell(&notice.url, notice.body, NOTICE_TIME)
+    {
+        session.gateway.counters.dropped("webhook");
     }
     // If the exchange ended before its message was in the list, nobody else will remove it.
     if !session.waits_for(exchange) {

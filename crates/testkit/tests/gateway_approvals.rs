@@ -740,7 +740,7 @@ async fn g_13_what_is_allowed_can_be_constrained() {
             ("denied", &json!("constraint:bank/pay")),
             "{denied}"
         );
-        assert!(why(&denied).1.contains("the argument `receipt` must lie within `/srv/receipts`"), "{denied}");
+        assert!(why(&denied).1.contains("the argument `receipt` must lie within"), "{denied}");
     }
     let calling = tokio::spawn({
         let (ada, arguments) = (ada.clone(), json!({"receipt": "/srv/receipts/1", "card": true}));

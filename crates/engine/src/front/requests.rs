@@ -312,14 +312,10 @@ impl FrontMachine {
             }
             self.followed.insert(key, ours);
         }
-        let subscribe = match &*call.method {
-            method::RESOURCES_SUBSCRIBE => Some(true),
-            method::RESOURCES_UNSUBSCRIBE => Some(false),
-            _ => None,
-        };
-        let watched = subscribe.and_then(|on| Some((on, call.name.clone()?)));
-        out.push(match watched {
-            Some((on, uri)) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
+        let on = call.method == method::RESOURCES_SUBSCRIBE;
+        let watches = on || call.method == method::RESOURCES_UNSUBSCRIBE;
+        out.push(match call.name.clone().filter(|_| watches) {
+            Some(uri) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
             None => Command::Forward { exchange: id, backend: route.backend, call },
         });
     }
