@@ -1,7 +1,10 @@
 //! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets, scopes.
 
-use crate::permissions::{self, SwitchFileFault};
-use crate::tool_labels;
+use crate::answer_redaction::{AnswerRedaction, path_constraints};
+use crate::approval_desk::ApprovalDesk;
+use crate::assemble::AssembleError;
+use crate::grants::GrantClock;
+use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::chain::SubjectPattern;
@@ -9,7 +12,7 @@ use signalbox_govern::call_budgets::{Budgets, ToolBounds};
 use signalbox_govern::call_limits::{Rates, ScopeRates};
 use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
-use signalbox_govern::{CallBudgets, CallLimits, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
+use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
 
@@ -20,9 +23,15 @@ pub struct GovernParts {
     pub labels: Arc<ToolLabels>,
     /// Who may see and use what.
     pub permissions: Arc<Permissions>,
+    /// The grants that end by themselves.
+    pub grants: GrantClock,
+    /// Tells people of calls that need their consent.
+    pub approvals: Arc<ApprovalDesk>,
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
     scopes: Arc<ScopeCheck>,
+    constraints: Arc<ConstraintCheck>,
+    redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
 }
 
@@ -30,21 +39,32 @@ impl GovernParts {
     /// Those of a configuration.
     ///
     /// # Errors
-    /// If it is not known what is switched off.
-    pub(crate) fn new(config: &Config) -> Result<Self, SwitchFileFault> {
+    /// If it is not known what is switched off, or there is no randomness.
+    pub(crate) fn new(config: &Config) -> Result<Self, AssembleError> {
         let labels = Arc::new(tool_labels::of(config));
+        let permissions = Arc::new(permissions::of(config, &labels)?);
+        let random = |error: &dyn std::fmt::Display| AssembleError::Random(error.to_string());
+        let redactor = recording::redactor(&config.record.redaction).map_err(|error| random(&error))?;
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).map_err(|error| random(&error))?;
         Ok(Self {
-            permissions: Arc::new(permissions::of(config, &labels)?),
+            grants: GrantClock::new(config, &permissions),
+            approvals: Arc::new(ApprovalDesk::new(config, redactor, key)),
             labels,
             limits: Arc::new(CallLimits::new(rates(config))),
             budgets: Arc::new(CallBudgets::new(budgets(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
-            decision_point: Arc::new(DecisionPoint::new(decision_point(config))),
+            constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
+            redaction: Arc::new(AnswerRedaction::new(config, &permissions)),
+            decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
+            permissions,
         })
     }
 
     /// Has the gateway ask them.
-    pub(crate) fn attach(&self, gateway: &Gateway) {
+    pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
+        gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
+        self.grants.attach(gateway);
         gateway.show_by(Arc::clone(&self.permissions) as _);
         let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
         gateway.govern_by(Governance { labels, permissions });
@@ -57,16 +77,23 @@ impl GovernParts {
         self.decision_point.replace(decision_point(next));
         tool_labels::take_over(&self.labels, next);
         permissions::take_over(&self.permissions, before, next, gateway);
+        self.constraints.replace(path_constraints(next));
+        self.redaction.follow(next);
+        self.approvals.follow(next);
+        self.grants.follow(next);
     }
 
     /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before
-    /// anything else is looked at. Nobody is asked about a request that its caller may not make.
-    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 6] {
+    /// anything else is looked at. Nobody is asked about a request that its caller may not make, or may not make so. What is taken out
+    /// of answers is taken out last.
+    pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
+            Arc::clone(&self.redaction) as _,
             Arc::new(SwitchCheck::new(&self.permissions)),
             Arc::clone(&self.limits) as _,
             Arc::clone(&self.budgets) as _,
             Arc::clone(&self.scopes) as _,
+            Arc::clone(&self.constraints) as _,
             Arc::new(CallCheck::new(&self.permissions)),
             Arc::clone(&self.decision_point) as _,
         ]

@@ -2,6 +2,8 @@
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
 pub mod anchor_book;
+mod answer_redaction;
+pub mod approval_desk;
 pub mod assemble;
 pub mod auditing;
 pub mod auth_file;
@@ -13,6 +15,7 @@ mod builtin_backend;
 pub mod call_metrics;
 pub mod data_dir;
 pub mod govern_parts;
+pub mod grants;
 pub mod key_file;
 pub mod live;
 pub mod live_line;

@@ -93,7 +93,7 @@ impl PermissionTrial {
             Access::Usable(by) => {
                 return Tried { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason: String::new() };
             }
-            Access::AfterAsking(grounds) => ("ask", grounds),
+            Access::AfterAsking(asking) => ("ask", asking.grounds),
             Access::Denied(denial) => ("deny", denial.grounds),
             Access::Hidden(denial) => ("hide", denial.grounds),
             Access::Closed => {

@@ -58,6 +58,8 @@ fn set(config: &Config) -> PermissionSet {
         reveal: rules.reveal,
         shadow: rules.shadow,
         ask_timeout: rules.ask_timeout,
+        ask_caller: rules.ask.caller,
+        ask_others: rules.ask.others,
     }
 }
 

@@ -26,7 +26,7 @@ pub mod client;
 mod grants;
 pub mod metadata;
 mod moment;
-mod pages;
+pub mod pages;
 pub mod password;
 mod reply;
 mod server;

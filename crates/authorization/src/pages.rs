@@ -90,7 +90,10 @@ pub(crate) fn stop(status: u16, text: &str) -> Reply {
     page(status, "This did not work", &format!("<h1>This did not work</h1><p>{}</p>", escaped(text)), "'none'")
 }
 
-fn page(status: u16, title: &str, body: &str, forms: &str) -> Reply {
+/// A page of the gateway: `body` is HTML, in which texts of others are [`escaped`]; `forms` says where its forms may lead, in the words
+/// of a content security policy.
+#[must_use]
+pub fn page(status: u16, title: &str, body: &str, forms: &str) -> Reply {
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} · Signalbox</title>\
@@ -105,7 +108,8 @@ fn hidden(ticket: &str) -> String {
 }
 
 /// Text that is nothing but text in a page.
-fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -67,7 +67,8 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let rate_limits = bounded.then(|| faults.take(limits())).flatten();
     let tool_labels = whole("tools").and_then(|table| tool_labels::check(&table));
     let tool_labels = if faults.within(&["tools"]) { None } else { faults.take(tool_labels) };
-    let permitted = [&["permissions"][..], &["roles"], &["kill_switch"]].iter().all(|path| !faults.within(path));
+    let permitted =
+        [&["permissions"][..], &["roles"], &["kill_switch"], &["constraints"]].iter().all(|path| !faults.within(path));
     let permissions = permitted.then(|| faults.take(permissions::check(root))).flatten();
     let performance = metered.then(|| faults.take(performance::check(&protocol, &own))).flatten();
     let audit = protocol.table("audit").and_then(|table| audit::check(&table));

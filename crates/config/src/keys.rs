@@ -200,6 +200,7 @@ mod tests {
                 "permissions",
                 "roles",
                 "kill_switch",
+                "constraints",
                 "limits",
                 "record",
                 "seal",

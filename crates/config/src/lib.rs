@@ -14,6 +14,7 @@ pub mod backend;
 mod backend_auth;
 mod backend_auth_keys;
 mod check;
+pub mod constraints;
 pub mod duration;
 pub mod error;
 mod expand;
@@ -67,6 +68,7 @@ pub use audit::Audit;
 pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
+pub use constraints::ConstraintRule;
 pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
@@ -74,7 +76,9 @@ pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
 pub use performance::Performance;
-pub use permissions::{DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule};
+pub use permissions::{
+    AskRule, BreakGlassRule, DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule,
+};
 pub use play::{LiveCalls, TapeConfig, TapeName};
 pub use rate_limits::{RateLimits, RequestRates, ToolLimits};
 pub use record::{BaselineConfig, Record};

@@ -3,7 +3,7 @@
 use crate::key_parts::{count, key, one_of, seconds};
 use crate::keys::{ConfigKey, KeyKind};
 
-/// Every key of `permissions`, `roles`, `kill_switch` and `limits`, in the order of the reference.
+/// Every key of `permissions`, `roles`, `kill_switch`, `constraints` and `limits`, in the order of the reference.
 pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
     key(
         "permissions.mode",
@@ -30,6 +30,37 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "permissions.ask_timeout",
         seconds(300.0, 24.0 * 3600.0),
         "How long somebody may take to decide about a call that needs consent.",
+    ),
+    key(
+        "permissions.ask.of",
+        one_of(&["approver", "caller"], "approver"),
+        "Who is asked where a role or policy needs consent: somebody with the role `approver`, or the user of the calling client, by elicitation. `@of` of a policy says otherwise.",
+    ),
+    key(
+        "permissions.ask.without_elicitation",
+        one_of(&["deny", "approver"], "deny"),
+        "What happens where the caller is to be asked and its client cannot ask: the call is denied, or approvers are asked.",
+    ),
+    key(
+        "permissions.ask.webhook",
+        KeyKind::Text(""),
+        "An address, such as one of a chat, that is told of each call about which approvers are asked, with a link to the page on which they decide.",
+    ),
+    key(
+        "permissions.ask.public_url",
+        KeyKind::Text(""),
+        "The address under which browsers reach the gateway, for those links. By default `auth.outbound.public_url`, or the address that it listens at.",
+    ),
+    key(
+        "permissions.break_glass.allowed",
+        KeyKind::Flag(false),
+        "Whether `signalbox grant break-glass` works: for a while one caller may use everything but what is switched off.",
+    ),
+    key("permissions.break_glass.longest", seconds(3600.0, 24.0 * 3600.0), "For how long at most."),
+    key(
+        "permissions.break_glass.webhook",
+        KeyKind::Text(""),
+        "An address that is told when somebody breaks the glass, and when that ends.",
     ),
     key(
         "permissions.decision_point.url",
@@ -81,6 +112,27 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         KeyKind::Texts,
         "Tools and backends that are put aside until somebody has looked at them, as patterns `BACKEND` or `BACKEND/NAME`.",
     ),
+    key(
+        "constraints.NAME.roles",
+        KeyKind::Texts,
+        "For callers with one of these roles; by default for everybody. NAME is a pattern `BACKEND` or `BACKEND/NAME` of tools.",
+    ),
+    key(
+        "constraints.NAME.path_arguments",
+        KeyKind::Texts,
+        "The arguments that are paths, `file:` addresses, or lists of such.",
+    ),
+    key(
+        "constraints.NAME.folders",
+        KeyKind::Texts,
+        "The folders within which those paths have to lie. Paths are compared as text; links are not followed.",
+    ),
+    key(
+        "constraints.NAME.redact",
+        KeyKind::Texts,
+        "Regular expressions: what looks like this is taken out of answers before callers get them.",
+    ),
+    key("constraints.NAME.redact_members", KeyKind::Texts, "Names of members of answers whose values are taken out."),
     key(
         "limits.NAME.max_concurrent",
         count(0, 0, 1_000_000),

@@ -1,6 +1,7 @@
-//! Who may see and use what: the tables `permissions`, `roles` and `kill_switch`.
+//! Who may see and use what: the tables `permissions`, `roles`, `kill_switch` and `constraints`.
 
 use super::backend::{bad, folder};
+use super::constraints::{self, ConstraintRule};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
 use signalbox_govern::policy::{BundleError, Policies};
@@ -28,12 +29,42 @@ pub struct PermissionRules {
     pub approve_own: bool,
     /// How long somebody may take to decide.
     pub ask_timeout: Duration,
+    /// Who is asked, and how they hear of it.
+    pub ask: AskRule,
+    /// Whether and how somebody may be allowed everything for a while.
+    pub break_glass: BreakGlassRule,
     /// The service that is asked besides.
     pub decision_point: Option<DecisionPointRule>,
     /// The roles, by name.
     pub roles: Vec<(String, RoleRule)>,
     /// What is switched off.
     pub kill_switch: KillSwitch,
+    /// What holds for calls that are allowed.
+    pub constraints: Vec<ConstraintRule>,
+}
+
+/// Who is asked for consent, and how they hear of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AskRule {
+    /// Whether the caller is asked where neither role nor policy says who is.
+    pub caller: bool,
+    /// Whether approvers are asked where the client of a caller cannot ask.
+    pub others: bool,
+    /// The address that is told of calls about which approvers are asked.
+    pub webhook: Option<String>,
+    /// The address under which browsers reach the gateway, without a `/` at its end.
+    pub public_url: Option<String>,
+}
+
+/// Whether and how somebody may be allowed everything for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BreakGlassRule {
+    /// Whether it may be done.
+    pub allowed: bool,
+    /// For how long at most.
+    pub longest: Duration,
+    /// The address that is told.
+    pub webhook: Option<String>,
 }
 
 /// A service that decides about uses.
@@ -161,7 +192,7 @@ pub enum PolicyFolderError {
     Policy(#[from] BundleError),
 }
 
-/// Check the three tables.
+/// Check the four tables.
 pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
     let table = root.table("permissions")?;
     let roles = root.table("roles")?;
@@ -181,6 +212,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
         None => None,
     };
     let decision_point = decision_point(&table.table("decision_point")?)?;
+    let (ask, glass) = (table.table("ask")?, table.table("break_glass")?);
     let off = root.table("kill_switch")?;
     Ok(PermissionRules {
         shadow: table.choice("mode")? == "shadow",
@@ -189,6 +221,17 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
         policies,
         approve_own: table.flag("approve_own")?,
         ask_timeout: table.duration("ask_timeout")?,
+        ask: AskRule {
+            caller: ask.choice("of")? == "caller",
+            others: ask.choice("without_elicitation")? == "approver",
+            webhook: address(&ask, "webhook")?,
+            public_url: address(&ask, "public_url")?.map(|url| url.trim_end_matches('/').to_owned()),
+        },
+        break_glass: BreakGlassRule {
+            allowed: glass.flag("allowed")?,
+            longest: glass.duration("longest")?,
+            webhook: address(&glass, "webhook")?,
+        },
         decision_point,
         roles,
         kill_switch: KillSwitch {
@@ -197,13 +240,27 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
             principals: values(off.texts("principals")?),
             quarantine: patterns(&off, "quarantine")?,
         },
+        constraints: constraints::check(&root.table("constraints")?)?,
     })
+}
+
+/// An address of a web server, where one is given.
+fn address(table: &Table<'_>, key: &str) -> Result<Option<String>, ConfigError> {
+    let Some(url) = table.text(key)?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
+    if !is_web_address(&url.value) {
+        return Err(bad(table, &url, "an address like `https://chat.example/hooks/1`"));
+    }
+    Ok(Some(url.value))
+}
+
+fn is_web_address(url: &str) -> bool {
+    let parsed = url.parse::<http::Uri>();
+    parsed.is_ok_and(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https")))
 }
 
 fn decision_point(table: &Table<'_>) -> Result<Option<DecisionPointRule>, ConfigError> {
     let Some(url) = table.text("url")?.filter(|text| !text.value.is_empty()) else { return Ok(None) };
-    let parsed = url.value.parse::<http::Uri>();
-    if !parsed.is_ok_and(|uri| uri.host().is_some() && matches!(uri.scheme_str(), Some("http" | "https"))) {
+    if !is_web_address(&url.value) {
         return Err(bad(table, &url, "an address like `https://pdp.example/access/v1/evaluation`"));
     }
     let entries = patterns(table, "entries")?;
@@ -284,11 +341,29 @@ mod tests {
             ("[kill_switch]\ntools = ['files/']\n", "kill_switch.tools"),
             ("[permissions]\nmode = 'off'\n", "permissions.mode"),
             ("[permissions.decision_point]\nurl = 'pdp'\n", "permissions.decision_point.url"),
+            ("[permissions.ask]\nof = 'everybody'\n", "permissions.ask.of"),
+            ("[permissions.ask]\nwebhook = 'chat'\n", "permissions.ask.webhook"),
+            ("[permissions.ask]\npublic_url = 'ftp://a'\n", "permissions.ask.public_url"),
+            ("[permissions.break_glass]\nwebhook = 'chat'\n", "permissions.break_glass.webhook"),
+            ("[permissions.break_glass]\nlongest = '2d'\n", "permissions.break_glass.longest"),
             ("[permissions]\npolicies = 'not-there'\n", "cannot be read"),
         ] {
             let error = load(Path::new("/nowhere/signalbox.toml"), text).unwrap_err().to_string();
             assert!(error.contains(told), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn who_is_asked_and_who_hears_of_it() {
+        let text = "[permissions.ask]\nof = 'caller'\nwithout_elicitation = 'approver'\nwebhook = 'https://chat.example/1'\n\
+                    public_url = 'https://mcp.example/'\n[permissions.break_glass]\nallowed = true\nlongest = '10m'\n";
+        let rules = load(Path::new("signalbox.toml"), text).unwrap();
+        assert!(rules.ask.caller && rules.ask.others && rules.break_glass.allowed);
+        assert_eq!(rules.ask.webhook.as_deref(), Some("https://chat.example/1"));
+        assert_eq!(rules.ask.public_url.as_deref(), Some("https://mcp.example"));
+        assert_eq!(rules.break_glass.longest, Duration::from_secs(600));
+        let none = load(Path::new("signalbox.toml"), "").unwrap();
+        assert!(!none.ask.caller && !none.break_glass.allowed && none.ask.webhook.is_none());
     }
 
     #[test]

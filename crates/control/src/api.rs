@@ -1,9 +1,11 @@
 //! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
 mod anchors;
+mod approve;
 mod audit;
 mod authorization;
 mod breakpoints;
+mod grants;
 mod holds;
 mod mcp;
 mod process;

@@ -7,6 +7,7 @@ mod page;
 
 use page::{Family, Page, seconds_of};
 use signalbox_assembly::assemble::App;
+use signalbox_assembly::grants::SetGrants;
 use signalbox_assembly::process_memory::resident;
 use signalbox_assembly::recording::AnchorStats;
 use signalbox_audit::AuditStats;
@@ -35,6 +36,7 @@ pub fn render(app: &App) -> String {
     calls::tools(&mut page, app, &status.backends);
     calls::operations(&mut page, app);
     rules(&mut page, &app.gateway, app.rules.overflows());
+    granted(&mut page, &app.govern.grants.counting());
     if let Some(recording) = &app.recording {
         tape(&mut page, &recording.stats());
         if let Some(stats) = recording.anchored() {
@@ -67,6 +69,15 @@ fn audited(page: &mut Page, stats: &AuditStats) {
     for sink in &stats.sinks {
         skipped.sample(&[("sink", &sink.name)], sink.skipped);
     }
+}
+
+/// Permissions that end by themselves.
+fn granted(page: &mut Page, grants: &SetGrants) {
+    let glass = grants.0.iter().filter(|grant| grant.break_glass).count();
+    page.family("signalbox_grants", "gauge", "Grants that count and end by themselves.")
+        .sample(&[], grants.0.len() as u64);
+    page.family("signalbox_break_glass", "gauge", "Callers who may use everything but what is switched off.")
+        .sample(&[], glass as u64);
 }
 
 /// What rules counted, and what became of held messages.

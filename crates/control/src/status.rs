@@ -16,6 +16,7 @@ pub mod view;
 pub use audited::{AuditStatus, SinkStatus};
 use limits::{Bounds, ShownLimit};
 use serde::Serialize;
+use signalbox_assembly::grants::SetGrant;
 use signalbox_assembly::name_check;
 use signalbox_assembly::recording::{AnchorStats, Recording};
 use signalbox_assembly::reload::{Reloader, Report};
@@ -24,6 +25,7 @@ use signalbox_replay::{Baseline, BaselineStats};
 use signalbox_runtime::status::Status;
 use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::tls::{FrontTls, TlsStatus};
+use signalbox_wire::timestamp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,6 +94,11 @@ struct Whole<'a> {
     collisions: Vec<String>,
     /// Messages that wait for a person.
     held: usize,
+    /// How many grants count that end by themselves.
+    grants: usize,
+    /// For whom the glass is broken, and until when.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    break_glass: Vec<BrokenGlass>,
     /// How many rules are in force.
     rules: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +107,22 @@ struct Whole<'a> {
     audit: Option<AuditStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<BaselineStatus>,
+}
+
+/// Somebody may use everything but what is switched off.
+#[derive(Serialize)]
+struct BrokenGlass {
+    to: String,
+    until: String,
+    by: String,
+    because: String,
+}
+
+impl BrokenGlass {
+    fn of(grant: &SetGrant) -> Self {
+        let until = timestamp::rfc3339_millis(grant.until);
+        Self { to: grant.to.clone(), until, by: grant.by.clone(), because: grant.because.clone() }
+    }
 }
 
 /// What became of the calls that are compared with a recorded tape.
@@ -214,6 +237,7 @@ impl Overview {
         let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
         reloader.gateway().settle();
         let status = reloader.gateway().status();
+        let grants = reloader.app().govern.grants.counting().0;
         let whole = Whole {
             process: &process,
             limits: process.bounds.used(&status),
@@ -222,6 +246,8 @@ impl Overview {
             tls: place.tls.as_ref().map(|tls| tls.status()),
             collisions: name_check::collisions(&reloader.gateway().catalog.snapshot()),
             held: reloader.gateway().holds.list().len(),
+            grants: grants.len(),
+            break_glass: grants.iter().filter(|grant| grant.break_glass).map(BrokenGlass::of).collect(),
             rules: reloader.app().rules.set().len(),
             recording: reloader.app().recording.as_deref().map(TapeStatus::of),
             audit: reloader.app().audit.as_ref().map(|audit| AuditStatus::of(audit.stats())),

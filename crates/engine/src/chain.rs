@@ -35,11 +35,13 @@
 //! that must pass, a person's word, the answer of a web address) it asks for with [`Verdict::Hold`].
 
 mod case;
+pub mod consent;
 mod judgement;
 mod person;
 mod subject_pattern;
 
 pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
+pub use consent::{Consent, ConsentOf};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
 pub use subject_pattern::SubjectPattern;

@@ -152,6 +152,8 @@ pub struct Held {
     pub method: MethodName,
     /// The tool, prompt or URI, as the client knows it.
     pub subject: Option<Box<str>>,
+    /// The name that the backend has for it.
+    pub own_name: Option<Box<str>>,
     /// The backend.
     pub backend: Option<Arc<str>>,
     /// The caller.

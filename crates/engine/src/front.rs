@@ -38,6 +38,7 @@
 //! the [`Context`], and a call leaves as [`Command::Forward`].
 
 mod answers;
+mod consent;
 mod context;
 mod dialect;
 mod effects;

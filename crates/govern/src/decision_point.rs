@@ -9,7 +9,7 @@
 //! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
 //! is kept for `cache`, for the same caller, entry, definition and arguments.
 
-use crate::permissions::{Approvals, Bound, entry_of};
+use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::catalog::{EntryRef, ListKind};
@@ -65,13 +65,15 @@ pub struct DecisionPoint {
     kept: Mutex<Kept>,
     approvals: Approvals,
     on: AtomicBool,
+    /// Says for whom the glass is broken: then nobody is asked.
+    permissions: Option<Arc<Permissions>>,
 }
 
 impl DecisionPoint {
-    /// With this service, or none.
+    /// With this service, or none. It is not asked about callers for whom these permissions have the glass broken.
     #[must_use]
-    pub fn new(rules: Option<PointRules>) -> Self {
-        let this = Self::default();
+    pub fn new(rules: Option<PointRules>, permissions: Option<&Arc<Permissions>>) -> Self {
+        let this = Self { permissions: permissions.cloned(), ..Self::default() };
         this.replace(rules);
         this
     }
@@ -101,17 +103,18 @@ impl DecisionPoint {
             entry.definition.unwrap_or_default(),
             arguments,
         ]);
+        let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
         if let Some(resumed) = resumed {
-            return self.answered(rules, (exchange.operation, bound), resumed.answer, case.now);
+            return self.answered(rules, (used, bound), resumed.answer, case.now);
         }
-        if self.approvals.covers(exchange.operation, bound) {
+        if self.approvals.covers(used, bound) {
             return Judgement::pass();
         }
         let known = self.kept.lock().unpoisoned().decisions.get(&bound).cloned();
         if let Some((allowed, reason, _)) = known.filter(|(.., until)| *until > case.now) {
             return if allowed { Judgement::pass() } else { denied(&reason, "kept") };
         }
-        if !case.can_wait || !self.approvals.ask(exchange.operation, bound, case.now) {
+        if !case.can_wait || !self.approvals.ask(used.call, bound, case.now, rules.timeout * 2) {
             return self.down(rules, "it cannot be asked in the middle of a call");
         }
         let body = Bytes::from(question(case, entry, arguments, rules.api).to_string());
@@ -122,7 +125,7 @@ impl DecisionPoint {
     fn answered(
         &self,
         rules: &PointRules,
-        (operation, bound): (signalbox_engine::ExchangeId, Bound),
+        (used, bound): (Use, Bound),
         answer: &HoldAnswer,
         now: Instant,
     ) -> Judgement {
@@ -135,12 +138,12 @@ impl DecisionPoint {
         let (allowed, reason) = match said {
             Ok(said) => said,
             Err(why) => {
-                self.approvals.forget(operation);
+                self.approvals.withdraw(used.call);
                 let judgement = self.down(rules, why);
                 if matches!(judgement.verdict, Verdict::Pass) {
                     // The walk looks at the request once more when it ends.
-                    self.approvals.ask(operation, bound, now);
-                    self.approvals.grant(operation, bound);
+                    self.approvals.ask(used.call, bound, now, rules.timeout);
+                    self.approvals.grant(used, bound, now);
                 }
                 return judgement;
             }
@@ -149,10 +152,10 @@ impl DecisionPoint {
             self.keep(bound, allowed, &reason, now, now + cache);
         }
         if !allowed {
-            self.approvals.forget(operation);
+            self.approvals.withdraw(used.call);
             return denied(&reason, "decision point");
         }
-        self.approvals.grant(operation, bound);
+        self.approvals.grant(used, bound, now);
         let ruling = Ruling { verdict: "allow", inputs: vec![("webhook", reason)], ..Ruling::default() };
         Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
     }
@@ -249,6 +252,10 @@ impl Interceptor for DecisionPoint {
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
         let Some(rules) = self.kept.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
+        let principal = case.caller.principal().as_str();
+        if self.permissions.as_ref().is_some_and(|permissions| permissions.breaks_glass(principal, case.unix_ms)) {
+            return Judgement::pass();
+        }
         match entry_of(case).filter(|entry| rules.entries.iter().any(|pattern| pattern.touches(entry))) {
             Some(entry) => self.decide(case, &entry, &rules, resumed),
             None => Judgement::pass(),
@@ -296,7 +303,7 @@ mod tests {
             allow_when_down: false,
             entries: vec![SubjectPattern::new("*")],
         };
-        let point = DecisionPoint::new(Some(rules("http://a")));
+        let point = DecisionPoint::new(Some(rules("http://a")), None);
         let now = Instant::now();
         point.keep(Bound::to(&[b"x"]), true, "", now, now + Duration::from_secs(60));
         point.replace(Some(rules("http://a")));

@@ -10,6 +10,8 @@
 //! policies      Cedar, with the arguments of the call            forbid, ask, permit
 //! ```
 //!
+//! A grant that ends by itself makes up for a role or a `permit` that is lacking, and for consent ([`TimedGrants`]).
+//!
 //! What a caller may not see is not listed, and a use of it is answered like that of an unknown name, unless `reveal` is on. What
 //! is listed and denied for its arguments is answered with the reason and the policy.
 //!
@@ -21,23 +23,31 @@
 //!   rendered list outlives its set.
 //! - A request that an interceptor changed after it was checked is checked again ([`CallCheck`]).
 
+mod access;
+mod approval_links;
 mod approvals;
 mod call_check;
 mod roles;
 mod switch_check;
 mod switches;
+mod timed_grants;
 
-pub use approvals::{Approvals, Bound, MAX_APPROVALS};
+pub use access::{Access, Denial};
+pub use approval_links::ApprovalLinks;
+pub use approvals::{Approvals, Bound, Granted, MAX_APPROVALS, Use};
 pub use call_check::CallCheck;
-pub(crate) use call_check::entry_of;
+pub use call_check::entry_of;
 pub use roles::{Reach, Role, RoleBook, Why};
 pub use switch_check::SwitchCheck;
 pub use switches::{Off, Switch, Switches, Target};
+pub use timed_grants::{BREAK_GLASS, TimedGrant, TimedGrants};
 
-use crate::policy::{Circumstances, Grounds, Known, Policies, Prepared, Verdict};
+use crate::policy::{AskOf, Asking, Circumstances, Known, Policies, Verdict};
 use crate::tool_labels::ToolLabels;
+use access::Entitlement;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Visibility};
+use signalbox_engine::chain::ConsentOf;
 use signalbox_engine::dialect::{PermissionSource, ScopePermissions};
 use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
@@ -76,6 +86,10 @@ pub struct PermissionSet {
     pub shadow: bool,
     /// How long somebody may take to decide.
     pub ask_timeout: Duration,
+    /// Whether the caller itself is asked where a role or policy does not say who is.
+    pub ask_caller: bool,
+    /// Whether approvers are asked where a client cannot ask its user.
+    pub ask_others: bool,
 }
 
 impl PermissionSet {
@@ -83,6 +97,16 @@ impl PermissionSet {
     fn is_open(&self) -> bool {
         let restricts = !self.callers.is_empty() || !self.roles.is_empty() || self.policies.is_some();
         !restricts && !self.keeps_resources && self.switches.0.is_empty()
+    }
+
+    /// Whose consent is needed.
+    fn consent_of(&self, of: AskOf) -> ConsentOf {
+        match of {
+            AskOf::Caller if self.ask_others => ConsentOf::CallerOrApprover,
+            AskOf::Caller => ConsentOf::Caller,
+            AskOf::Configured if self.ask_caller => self.consent_of(AskOf::Caller),
+            AskOf::Configured | AskOf::Approver => ConsentOf::Approver,
+        }
     }
 
     fn roles_of<'a>(&'a self, caller: &'a Caller) -> &'a [Box<str>] {
@@ -101,56 +125,20 @@ impl PermissionSet {
     }
 }
 
-/// Whether a caller may use an entry.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Access {
-    /// It may; with the role or policy that says so, if one does.
-    Usable(Option<Arc<str>>),
-    /// It may once somebody has agreed.
-    AfterAsking(Grounds),
-    /// It may not, though it may know of the entry.
-    Denied(Denial),
-    /// It may not, and the entry is as good as unknown to it.
-    Hidden(Denial),
-    /// The backend is closed to it, which nothing reveals.
-    Closed,
-}
-
-/// Why something is denied.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Denial {
-    /// The role or policy that decided, and why.
-    pub grounds: Grounds,
-    /// The permission that is lacking, if one is (G-14).
-    pub permission: Option<Box<str>>,
-}
-
-/// What a caller may do with an entry before there are arguments.
-#[derive(Debug)]
-struct Entitlement {
-    /// What everything but policies says.
-    access: Access,
-    /// What policies will say, if there are any and nothing else denies it.
-    prepared: Option<Prepared>,
-}
-
-impl Entitlement {
-    fn is_listed(&self) -> bool {
-        let by_roles = !matches!(self.access, Access::Hidden(_) | Access::Closed);
-        by_roles && self.prepared.as_ref().is_none_or(Prepared::is_listed)
-    }
-}
-
 /// The permissions in force. Lists ask it as a [`Visibility`], calls by way of [`SwitchCheck`] and [`CallCheck`].
 #[derive(Debug)]
 pub struct Permissions {
     set: ArcSwap<PermissionSet>,
     /// Switches that were set while the process runs.
     manual: ArcSwap<Switches>,
+    grants: ArcSwap<TimedGrants>,
     labels: Arc<ToolLabels>,
     kept: Mutex<TextMap<Box<str>, Arc<Entitlement>>>,
     approvals: Approvals,
+    /// Changes with everything that lists depend on.
     version: AtomicU64,
+    /// Changes with what is configured and what is off. A grant for somebody does not change what others are asked about.
+    rules_version: AtomicU64,
     open: AtomicBool,
     /// Marks definitions. Its seed is unknown to backends, so that none can make two definitions with the same mark.
     marks: RandomState,
@@ -164,10 +152,12 @@ impl Permissions {
         Self {
             set: ArcSwap::from_pointee(set),
             manual: ArcSwap::default(),
+            grants: ArcSwap::default(),
             labels,
             kept: Mutex::default(),
             approvals: Approvals::default(),
             version: AtomicU64::new(1),
+            rules_version: AtomicU64::new(1),
             open,
             marks: RandomState::new(),
         }
@@ -176,6 +166,7 @@ impl Permissions {
     /// Takes over another set, and what labels say now.
     pub fn replace(&self, set: PermissionSet) {
         self.set.store(Arc::new(set));
+        self.rules_version.fetch_add(1, Ordering::Relaxed);
         self.changed();
     }
 
@@ -194,7 +185,39 @@ impl Permissions {
     /// Sets other switches, besides those of the configuration.
     pub fn switch(&self, switches: Switches) {
         self.manual.store(Arc::new(switches));
+        self.rules_version.fetch_add(1, Ordering::Relaxed);
         self.changed();
+    }
+
+    /// The grants that count.
+    #[must_use]
+    pub fn grants(&self) -> Arc<TimedGrants> {
+        self.grants.load_full()
+    }
+
+    /// Takes over other grants. False if they are the same as before.
+    pub fn grant(&self, grants: TimedGrants) -> bool {
+        if **self.grants.load() == grants {
+            return false;
+        }
+        self.grants.store(Arc::new(grants));
+        self.changed();
+        true
+    }
+
+    /// True if the caller has this role.
+    #[must_use]
+    pub fn has_role(&self, caller: &Caller, role: &str) -> bool {
+        let set = self.set.load();
+        let roles = set.roles_of(caller);
+        roles.iter().any(|one| **one == *role) || (roles.is_empty() && set.roles.is_default(role))
+    }
+
+    /// True if this principal may use everything but what is switched off.
+    #[must_use]
+    pub fn breaks_glass(&self, principal: &str, unix_ms: u64) -> bool {
+        let grants = self.grants.load();
+        !grants.0.is_empty() && grants.after(unix_ms).breaks_glass(principal)
     }
 
     fn changed(&self) {
@@ -257,17 +280,33 @@ impl Permissions {
         around: &Circumstances,
     ) -> Access {
         let set = self.set.load();
-        let entitlement = self.entitlement(&set, caller, entry);
+        let mut entitlement = self.entitlement(&set, caller, entry);
+        if entitlement.grant.as_ref().is_some_and(|grant| grant.until_ms <= around.unix_ms) {
+            // It ended a moment ago, and will be taken away in the next one.
+            entitlement = Arc::new(self.entitle(&set, caller, entry, None));
+        }
         let (Some(prepared), Some(policies)) = (&entitlement.prepared, &set.policies) else {
             return entitlement.access.clone();
         };
         match (policies.decide(prepared, arguments, around), &entitlement.access) {
-            (Verdict::Permit(policy), Access::Usable(_)) => Access::Usable(Some(policy)),
+            (Verdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
             (Verdict::Permit(_), other) => other.clone(),
-            (Verdict::Ask(grounds), _) => Access::AfterAsking(grounds),
-            (Verdict::Forbid(grounds), _) if prepared.is_listed() => Access::Denied(grounds.into()),
-            (Verdict::Forbid(grounds), _) => Access::Hidden(grounds.into()),
+            (Verdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
+                // One of them wants somebody else to agree.
+                ConsentOf::Approver => Access::AfterAsking(by_role.clone()),
+                _ => Access::AfterAsking(asking),
+            },
+            (Verdict::Ask(asking), _) => entitlement.by_grant().unwrap_or(Access::AfterAsking(asking)),
+            (Verdict::Forbid(grounds), _) => match entitlement.by_grant().filter(|_| grounds.is_lack()) {
+                Some(granted) => granted,
+                None if entitlement.is_listed() => Access::Denied(grounds.into()),
+                None => Access::Hidden(grounds.into()),
+            },
         }
+    }
+
+    fn granted(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Arc<TimedGrant>> {
+        self.grants.load().of(caller.principal().as_str(), entry).cloned()
     }
 
     fn entitlement(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Arc<Entitlement> {
@@ -278,7 +317,7 @@ impl Permissions {
         if let Some(kept) = self.kept.lock().unpoisoned().get(&*key) {
             return Arc::clone(kept);
         }
-        let made = Arc::new(self.entitle(set, caller, entry));
+        let made = Arc::new(self.entitle(set, caller, entry, self.granted(caller, entry)));
         let mut kept = self.kept.lock().unpoisoned();
         if kept.len() >= MAX_ENTITLEMENTS {
             kept.clear();
@@ -287,11 +326,26 @@ impl Permissions {
         made
     }
 
-    fn entitle(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Entitlement {
-        let access = self.by_roles(set, caller, entry);
+    fn entitle(
+        &self,
+        set: &PermissionSet,
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+        grant: Option<Arc<TimedGrant>>,
+    ) -> Entitlement {
+        let by_grant = || grant.as_ref().map(|grant| Access::Usable(Some(Arc::clone(&grant.name))));
+        if let Some(access) = by_grant().filter(|_| grant.as_ref().is_some_and(|grant| grant.breaks_glass)) {
+            return Entitlement { access, prepared: None, grant };
+        }
+        let access = match self.by_roles(set, caller, entry) {
+            Access::AfterAsking(asking) => by_grant().unwrap_or(Access::AfterAsking(asking)),
+            Access::Denied(denial) if denial.is_lack => by_grant().unwrap_or(Access::Denied(denial)),
+            Access::Hidden(denial) if denial.is_lack => by_grant().unwrap_or(Access::Hidden(denial)),
+            other => other,
+        };
         let denied = matches!(access, Access::Denied(_) | Access::Hidden(_) | Access::Closed);
         let Some(policies) = set.policies.as_ref().filter(|_| !denied) else {
-            return Entitlement { access, prepared: None };
+            return Entitlement { access, prepared: None, grant };
         };
         let label = self.labels.of(entry.backend, entry.name);
         let known = Known {
@@ -301,10 +355,10 @@ impl Permissions {
             trust: label.trust.word(),
         };
         match policies.prepare(caller, entry, &known) {
-            Some(prepared) => Entitlement { access, prepared: Some(prepared) },
+            Some(prepared) => Entitlement { access, prepared: Some(prepared), grant },
             None => {
                 let access = Access::Hidden(Denial::of(None, "its name cannot be judged"));
-                Entitlement { access, prepared: None }
+                Entitlement { access, prepared: None, grant }
             }
         }
     }
@@ -323,9 +377,11 @@ impl Permissions {
         }
         let roles = set.roles_of(caller);
         let access = match set.roles.reach(roles, entry) {
-            Reach::Hidden(why) => return Access::Hidden(why.into()),
-            Reach::Listed(why) => Access::Denied(why.into()),
-            Reach::AfterAsking(why) => Access::AfterAsking(Denial::from(why).grounds),
+            Reach::Hidden(why) => return Access::Hidden(Denial { is_lack: why.role.is_none(), ..why.into() }),
+            Reach::Listed(why) => Access::Denied(Denial { is_lack: true, ..why.into() }),
+            Reach::AfterAsking(why) => {
+                Access::AfterAsking(Asking { grounds: Denial::from(why).grounds, of: AskOf::Configured })
+            }
             Reach::Usable => Access::Usable(None),
         };
         if entry.kind == ListKind::Tools && self.labels.demand_permissions() {
@@ -334,7 +390,7 @@ impl Permissions {
             let wanted: Vec<Box<str>> = wanted.into_iter().filter(|one| !scopes.contains(one)).collect();
             if let Some(permission) = set.roles.lacks(roles, &wanted) {
                 let denial = Denial::of(None, "User lacks required permission");
-                return Access::Hidden(Denial { permission: Some(permission.into()), ..denial });
+                return Access::Hidden(Denial { permission: Some(permission.into()), is_lack: true, ..denial });
             }
         }
         access
@@ -347,7 +403,8 @@ impl Permissions {
         let _ = write!(key, "{:x}", self.version.load(Ordering::Relaxed));
         let standing = identity.standing.as_deref();
         let resources = standing.map_or(&[][..], |standing| &standing.resources);
-        if set.policies.is_some() || !set.callers.is_empty() || !resources.is_empty() {
+        let granted = !self.grants.load().0.is_empty();
+        if granted || set.policies.is_some() || !set.callers.is_empty() || !resources.is_empty() {
             let trust = identity.trust().word();
             let _ = write!(key, "\0{}\0{trust}\0{}\0{}", identity.principal, identity.proof.word(), identity.transport);
         }
@@ -385,8 +442,12 @@ impl Visibility for Permissions {
     fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
         let set = self.set.load();
         let off = set.switches.of_backend(backend).is_some() || self.manual.load().of_backend(backend).is_some();
-        let by_roles = || set.shadow || set.roles.is_empty() || set.roles.shows_backend(set.roles_of(caller), backend);
-        !off && !set.is_closed(caller, backend) && by_roles()
+        let (grants, principal) = (self.grants.load(), caller.principal().as_str());
+        let by_roles = || {
+            let shown = || set.roles.shows_backend(set.roles_of(caller), backend);
+            set.shadow || set.roles.is_empty() || shown() || grants.shows_backend(principal, backend)
+        };
+        !off && (grants.breaks_glass(principal) || (!set.is_closed(caller, backend) && by_roles()))
     }
 
     fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
@@ -410,6 +471,9 @@ impl Visibility for Permissions {
 impl PermissionSource for Permissions {
     fn has(&self, caller: &Caller, permission: &str) -> bool {
         let set = self.set.load();
+        if self.grants.load().breaks_glass(caller.principal().as_str()) {
+            return true;
+        }
         if set.roles.is_empty() {
             return ScopePermissions.has(caller, permission);
         }
@@ -417,25 +481,6 @@ impl PermissionSource for Permissions {
         let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
         let in_scopes = scopes.iter().any(|scope| **scope == *permission);
         in_scopes || set.roles.lacks(set.roles_of(caller), &[permission.into()]).is_none()
-    }
-}
-
-impl Denial {
-    fn of(policy: Option<Arc<str>>, reason: &str) -> Self {
-        Self { grounds: Grounds { policy, reason: reason.to_owned() }, permission: None }
-    }
-}
-
-impl From<Grounds> for Denial {
-    fn from(grounds: Grounds) -> Self {
-        Self { grounds, permission: None }
-    }
-}
-
-impl From<Why> for Denial {
-    fn from(why: Why) -> Self {
-        let policy = why.role.map(|role| format!("role:{role}").into());
-        Grounds { policy, reason: why.reason }.into()
     }
 }
 

@@ -25,7 +25,7 @@ pub mod values;
 
 pub use check::{KnownTool, Warning};
 pub use entities::{BASE_SCHEMA, Circumstances, Known};
-pub use rule::{BundleError, Rule};
+pub use rule::{AskOf, BundleError, Rule};
 
 use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, PolicySet, Request, Response};
 use conditions::Mentions;
@@ -52,7 +52,16 @@ pub enum Verdict {
     /// It is not permitted.
     Forbid(Grounds),
     /// It is permitted once somebody has agreed.
-    Ask(Grounds),
+    Ask(Asking),
+}
+
+/// Why somebody has to agree, and who.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asking {
+    /// The role or policy that asks, and why.
+    pub grounds: Grounds,
+    /// Who is asked.
+    pub of: AskOf,
 }
 
 /// Which policy decided, and why.
@@ -62,6 +71,27 @@ pub struct Grounds {
     pub policy: Option<Arc<str>>,
     /// The reason, for the caller.
     pub reason: String,
+}
+
+/// The reason where no policy says anything about a use.
+const NOT_PERMITTED: &str = "no policy permits it";
+
+impl Grounds {
+    /// True if a permission is lacking, rather than something forbidden or beyond judgement: a grant makes up for that.
+    #[must_use]
+    pub fn is_lack(&self) -> bool {
+        self.policy.is_none() && self.reason == NOT_PERMITTED
+    }
+}
+
+/// What lists show of an entry.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Listing {
+    Shown,
+    /// No policy permits it, whatever the arguments.
+    Lacking,
+    /// A policy forbids it, whatever the arguments, or errs.
+    Barred,
 }
 
 /// A bundle of policies.
@@ -83,7 +113,7 @@ pub struct Prepared {
     /// Those that a person cannot lift, where there are others.
     firm: Option<PolicySet>,
     mentions: Mentions,
-    listed: bool,
+    listing: Listing,
     constant: Option<Verdict>,
     /// Verdicts by the arguments that the policies look at.
     verdicts: Mutex<TextMap<Box<[u8]>, Verdict>>,
@@ -113,7 +143,13 @@ impl Prepared {
     /// True if the caller finds the entry in lists.
     #[must_use]
     pub fn is_listed(&self) -> bool {
-        self.listed
+        self.listing == Listing::Shown
+    }
+
+    /// True if no grant can show it: a policy forbids it, whatever the arguments.
+    #[must_use]
+    pub fn is_barred(&self) -> bool {
+        self.listing == Listing::Barred
     }
 }
 
@@ -194,7 +230,7 @@ impl Policies {
         rules.iter().for_each(|rule| mentions.add(&rule.mentions));
         let lifted = rules.iter().any(|rule| rule.ask.is_some());
         let mut prepared = Prepared {
-            listed: is_listed(&parties, &rules)?,
+            listing: listing(&parties, &rules)?,
             policies: set(&|_| true)?,
             firm: if lifted { Some(set(&|rule| rule.ask.is_none())?) } else { None },
             parties,
@@ -224,12 +260,12 @@ impl Policies {
         let entities = &prepared.parties.entities;
         let response = Authorizer::new().is_authorized(&request, &prepared.policies, entities);
         match self.verdict(&response) {
-            Verdict::Ask(grounds) => {
+            Verdict::Ask(asking) => {
                 // A person can lift the policies that ask, not make up for a permission that is lacking.
-                let Some(firm) = &prepared.firm else { return Verdict::Ask(grounds) };
+                let Some(firm) = &prepared.firm else { return Verdict::Ask(asking) };
                 let without = Authorizer::new().is_authorized(&request, firm, entities);
                 match self.verdict(&without) {
-                    Verdict::Permit(_) => Verdict::Ask(grounds),
+                    Verdict::Permit(_) => Verdict::Ask(asking),
                     other => other,
                 }
             }
@@ -245,15 +281,18 @@ impl Policies {
         }
         let mut deciding: Vec<&Rule> =
             response.diagnostics().reason().filter_map(|id| self.rule(id.as_ref())).collect();
-        deciding.sort_by(|one, other| (one.ask.is_some(), &one.id).cmp(&(other.ask.is_some(), &other.id)));
+        // What nobody can lift goes first, then what somebody else has to agree to.
+        deciding.sort_by_key(|rule| (rule.ask.is_some(), rule.ask_of, Arc::clone(&rule.id)));
         match (response.decision(), deciding.first()) {
             (Decision::Allow, Some(rule)) => Verdict::Permit(Arc::clone(&rule.id)),
-            (Decision::Allow, None) => forbid(None, "no policy permits it".to_owned()),
-            (Decision::Deny, None) => forbid(None, "no policy permits it".to_owned()),
+            (Decision::Allow | Decision::Deny, None) => forbid(None, NOT_PERMITTED.to_owned()),
             (Decision::Deny, Some(rule)) => {
                 let policy = Some(Arc::clone(&rule.id));
                 match &rule.ask {
-                    Some(ask) => Verdict::Ask(Grounds { policy, reason: ask.to_string() }),
+                    Some(ask) => {
+                        let grounds = Grounds { policy, reason: ask.to_string() };
+                        Verdict::Ask(Asking { grounds, of: rule.ask_of })
+                    }
                     None => {
                         let told = rule.reason.as_ref().map(|reason| reason.to_string());
                         forbid(policy, told.unwrap_or_else(|| format!("the policy `{}` forbids it", rule.id)))
@@ -301,9 +340,9 @@ fn context(mentions: &Mentions, arguments: &[u8], around: &Circumstances) -> Res
     entities::context(pairs, around).ok_or(ContextError::Unfit)
 }
 
-/// Whether the weaker forms of these policies permit it. A `permit` that was made weaker counts as holding if it errs: with some
+/// Whether the weaker forms of these policies show it. A `permit` that was made weaker counts as holding if it errs: with some
 /// arguments it may not be looked at so far.
-fn is_listed(parties: &Parties, rules: &[&Rule]) -> Option<bool> {
+fn listing(parties: &Parties, rules: &[&Rule]) -> Option<Listing> {
     let mut set = PolicySet::new();
     let mut weaker = HashSet::new();
     for rule in rules {
@@ -320,10 +359,14 @@ fn is_listed(parties: &Parties, rules: &[&Rule]) -> Option<bool> {
         .map(|AuthorizationError::PolicyEvaluationError(error)| error.policy_id().to_string())
         .collect();
     if errors.iter().any(|id| !weaker.contains(id)) {
-        return Some(false);
+        return Some(Listing::Barred);
     }
-    let forbidden = response.decision() == Decision::Deny && response.diagnostics().reason().next().is_some();
-    Some(!forbidden && (response.decision() == Decision::Allow || !errors.is_empty()))
+    let allowed = response.decision() == Decision::Allow;
+    Some(match response.diagnostics().reason().next().is_some() {
+        true if !allowed => Listing::Barred,
+        _ if allowed || !errors.is_empty() => Listing::Shown,
+        _ => Listing::Lacking,
+    })
 }
 
 /// The beginning of a client's text.

@@ -209,6 +209,9 @@ impl Dialogue {
                 match hold.question {
                     HoldQuestion::Pause(time) => format!("pause {time:?}{changed}"),
                     HoldQuestion::Person { reason, within } => format!("hold {within:?} {reason}{changed}"),
+                    HoldQuestion::Consent(consent) => {
+                        format!("consent {:?} {}{changed}", consent.within, consent.reason)
+                    }
                     HoldQuestion::Webhook { url, body, within } => {
                         format!("ask {url} {within:?} {}{changed}", text(&body))
                     }

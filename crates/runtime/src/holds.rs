@@ -1,12 +1,13 @@
 //! Messages that an interceptor holds until a question is answered: by a person, by a webhook, or by the passing of time.
 
 use crate::session::Session;
-use signalbox_engine::chain::{HoldAnswer, HoldQuestion};
+use bytes::Bytes;
+use signalbox_engine::chain::{Consent, HoldAnswer, HoldQuestion};
 use signalbox_engine::command::Held;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Event, ExchangeId, SessionKey};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -14,6 +15,8 @@ use tokio::sync::oneshot;
 pub const MAX_HELD: usize = 1_000;
 /// How often a client that asked for progress is told that its call waits.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+/// How long a web address may take to hear of a held call.
+const NOTICE_TIME: Duration = Duration::from_secs(30);
 const ENDING: &str = "the gateway is shutting down";
 
 /// Why a held message could not be answered for.
@@ -37,6 +40,8 @@ pub struct HeldMessage {
     pub exchange: ExchangeId,
     /// Why it is held.
     pub reason: Arc<str>,
+    /// The consent that it needs, if that is why.
+    pub consent: Option<Arc<Consent>>,
     /// When its time runs out.
     pub until: Instant,
     /// The message and what is known of it.
@@ -49,10 +54,26 @@ struct Waiting {
     answer: oneshot::Sender<HoldAnswer>,
 }
 
+/// Makes what a web address is told of calls that need consent.
+pub trait HoldNotices: Send + Sync {
+    /// What is told of this one, if anything.
+    fn notice(&self, held: &HeldMessage) -> Option<HoldNotice>;
+}
+
+/// What a web address is told of a held call.
+#[derive(Clone, Debug)]
+pub struct HoldNotice {
+    /// The address.
+    pub url: Arc<str>,
+    /// JSON.
+    pub body: Bytes,
+}
+
 /// The messages of one gateway that wait for a person.
 #[derive(Default)]
 pub struct Holds {
     waiting: Mutex<HeldTable>,
+    notices: OnceLock<Arc<dyn HoldNotices>>,
 }
 
 #[derive(Default)]
@@ -66,6 +87,12 @@ struct HeldTable {
 }
 
 impl Holds {
+    /// Has web addresses told of calls that need consent. Only the first one counts.
+    pub fn notify_by(&self, notices: Arc<dyn HoldNotices>) {
+        // The second one is of the same gateway, and would tell the same.
+        let _ = self.notices.set(notices);
+    }
+
     /// The messages that wait, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<HeldMessage> {
@@ -121,9 +148,9 @@ impl Holds {
         &self,
         session: &Session,
         exchange: ExchangeId,
-        (reason, until): (Arc<str>, Instant),
+        (asked, until): (Asked, Instant),
         held: Arc<Held>,
-    ) -> Result<(u64, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
+    ) -> Result<(HeldMessage, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
         if inner.ended {
@@ -139,12 +166,13 @@ impl Holds {
             session: session.external.to_string(),
             session_key: session.key,
             exchange,
-            reason,
+            reason: asked.reason,
+            consent: asked.consent,
             until,
             held,
         };
-        inner.by_id.insert(id, Waiting { shown, key: (session.key, exchange), answer });
-        Ok((id, answered))
+        inner.by_id.insert(id, Waiting { shown: shown.clone(), key: (session.key, exchange), answer });
+        Ok((shown, answered))
     }
 
     fn count(&self, answer: &HoldAnswer) {
@@ -187,29 +215,55 @@ pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, questio
             Err(error) => HoldAnswer::Failed(error.to_string()),
         },
         HoldQuestion::Person { reason, within } => {
-            let Some(answer) = ask_person(&session, exchange, (reason, within), held).await else { return };
-            session.gateway.holds.count(&answer);
+            let asked = Asked { reason, within, consent: None };
+            let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
+            answer
+        }
+        HoldQuestion::Consent(consent) => {
+            let (reason, within) = (Arc::clone(&consent.reason), consent.within);
+            let asked = Asked { reason, within, consent: Some(consent) };
+            let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };
             answer
         }
     };
     session.handle(Event::Consulted { exchange, answer });
 }
 
-/// Waits for a person, and sends the client progress meanwhile. `None` if nobody waits for the answer any more.
-async fn ask_person(
+/// What a person is asked.
+struct Asked {
+    reason: Arc<str>,
+    within: Duration,
+    consent: Option<Arc<Consent>>,
+}
+
+/// Waits for a person, counts how that ended, and sends the client progress meanwhile. `None` if nobody waits for the answer any more.
+async fn ask_person(session: &Arc<Session>, exchange: ExchangeId, asked: Asked, held: Box<Held>) -> Option<HoldAnswer> {
+    let answer = wait_for_person(session, exchange, asked, held).await?;
+    session.gateway.holds.count(&answer);
+    Some(answer)
+}
+
+async fn wait_for_person(
     session: &Arc<Session>,
     exchange: ExchangeId,
-    (reason, within): (Arc<str>, Duration),
+    asked: Asked,
     held: Box<Held>,
 ) -> Option<HoldAnswer> {
-    let until = tokio::time::Instant::now() + within;
+    let until = tokio::time::Instant::now() + asked.within;
     let tells = held.gives_progress;
-    let text: Arc<str> = format!("held: {reason}").into();
+    let text: Arc<str> = format!("held: {}", asked.reason).into();
     let holds = &session.gateway.holds;
-    let (id, mut answered) = match holds.insert(session, exchange, (reason, until.into_std()), held.into()) {
+    let (shown, mut answered) = match holds.insert(session, exchange, (asked, until.into_std()), held.into()) {
         Ok(inserted) => inserted,
         Err(answer) => return Some(answer),
     };
+    let id = shown.id;
+    let notice = holds.notices.get().filter(|_| shown.consent.is_some()).and_then(|by| by.notice(&shown));
+    if let Some(notice) = notice
+        && !session.gateway.webhooks.tell(&notice.url, notice.body, NOTICE_TIME)
+    {
+        session.gateway.counters.dropped("webhook");
+    }
     // If the exchange ended before its message was in the list, nobody else will remove it.
     if !session.waits_for(exchange) {
         holds.withdraw(session.key, exchange);

@@ -48,7 +48,7 @@ pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
 pub use gateway::{Gateway, GatewayParts};
 pub use governance::Governance;
-pub use holds::{HeldMessage, HoldError, Holds};
+pub use holds::{HeldMessage, HoldError, HoldNotice, HoldNotices, Holds};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;

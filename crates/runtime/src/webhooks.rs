@@ -75,7 +75,7 @@ impl Webhooks {
     }
 
     /// Notifies a webhook without waiting. False if too many posts are under way.
-    pub(crate) fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
+    pub fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
         let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
         let (posted, failed, url) = (post.post(url, body), Arc::clone(&self.failed), url.to_owned());
         tokio::spawn(async move {

@@ -26,8 +26,10 @@ use audit_args::AUDIT_HELP;
 pub use audit_args::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-pub use permission_args::{EntryKind, ExplainArgs, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs};
-use permission_args::{POLICY_HELP, SWITCH_HELP};
+pub use permission_args::{
+    BreakGlassArgs, EntryKind, ExplainArgs, GrantArgs, GrantCommand, PolicyCommand, SwitchArgs, SwitchCommand, WhoArgs,
+};
+use permission_args::{GRANT_HELP, POLICY_HELP, SWITCH_HELP};
 use relay_args::RELAY_HELP;
 pub use relay_args::{MigrateArgs, RelayCommand};
 use replay_args::REPLAY_HELP;
@@ -191,6 +193,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: SwitchCommand,
+    },
+    /// Let somebody use something for a while
+    #[command(after_help = GRANT_HELP)]
+    Grant {
+        /// What to do.
+        #[command(subcommand)]
+        command: GrantCommand,
     },
     /// Check permissions, and say what they would decide
     #[command(after_help = POLICY_HELP)]

@@ -8,6 +8,7 @@ mod completions;
 mod doctor;
 mod editor;
 mod governed;
+mod grant;
 mod hold;
 mod import;
 mod login;
@@ -89,6 +90,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
         Command::Switch { command } => quietly(&global, switch::run(&global, command)),
+        Command::Grant { command } => quietly(&global, grant::run(&global, command)),
         Command::Policy { command } => policy::run(&global, command),
         Command::Relay { command } => relay::run(command),
         Command::Audit { command } => audit::run(&global, command),

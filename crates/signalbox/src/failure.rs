@@ -5,6 +5,7 @@ use signalbox_assembly::assemble::AssembleError;
 use signalbox_assembly::auditing::AuditReadError;
 use signalbox_assembly::authentication::AuthError;
 use signalbox_assembly::data_dir::DataDirError;
+use signalbox_assembly::grants::GrantFileFault;
 use signalbox_assembly::key_file::KeyFileFault;
 use signalbox_assembly::permissions::SwitchFileFault;
 use signalbox_assembly::recording::RecordingError;
@@ -52,6 +53,9 @@ pub enum Failure {
     /// What is switched off cannot be read or written.
     #[error(transparent)]
     Switches(#[from] SwitchFileFault),
+    /// What was granted for a while cannot be read or written.
+    #[error(transparent)]
+    Grants(#[from] GrantFileFault),
     /// The file of another gateway cannot be imported.
     #[error(transparent)]
     Sentinel(#[from] SentinelError),

@@ -21,6 +21,17 @@ pub fn one_line(text: &str) -> String {
     cleaned(text, |char| matches!(char, '\n' | '\r' | '\t').then_some(' '))
 }
 
+/// The first so many characters of a text, on one line as [`one_line`] writes it. What is left out is marked.
+#[must_use]
+pub fn beginning(text: &str, most: usize) -> String {
+    let mut rest = text.chars();
+    let mut shown: String = rest.by_ref().take(most).collect();
+    if rest.next().is_some() {
+        shown.push('…');
+    }
+    one_line(&shown)
+}
+
 /// The text with its line breaks and tabs, and whatever else is harmful as an escape.
 #[must_use]
 pub fn lines(text: &str) -> String {
@@ -42,6 +53,12 @@ fn cleaned(text: &str, space: impl Fn(char) -> Option<char>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_beginning_is_marked_as_one() {
+        assert_eq!((beginning("abc", 3), beginning("äbcd", 3)), ("abc".to_owned(), "äbc…".to_owned()));
+        assert_eq!(beginning("a\nb\u{1b}", 10), "a b\\u{1b}");
+    }
 
     // Issue 13, point 10.
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn cookies(request: &RoutedRequest) -> String {
 }
 
 /// The body, if it is text of this type.
-async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, Problem> {
+pub(super) async fn body(request: RoutedRequest, kind: &'static str) -> Result<String, Problem> {
     let given = request.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let given = given.split(';').next().unwrap_or_default().trim();
     if !given.eq_ignore_ascii_case(kind) {

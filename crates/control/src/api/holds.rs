@@ -1,6 +1,6 @@
 //! `/api/v1/holds`: the messages that wait for a person.
 
-use super::{Served, bad, id, json as read, millis, ok, who};
+use super::{Served, bad, grants, id, json as read, millis, ok, who};
 use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
@@ -28,6 +28,9 @@ struct Decided {
     params: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     reason: Option<String>,
+    /// For how long the caller may use the same entry without another consent, as `1h`.
+    #[serde(rename = "for")]
+    lasting: Option<String>,
 }
 
 pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
@@ -88,24 +91,32 @@ async fn settle(
     answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<HoldAnswer, Problem>,
 ) -> Answered {
     let held = held(served, &request)?;
-    if !may_decide(served, &request, &held) {
-        let why = "whoever made a call cannot decide about it; `permissions.approve_own` allows that";
-        return Err(Problem::new(StatusCode::FORBIDDEN, why));
+    let by = request.caller.identity();
+    if by.proof != Proof::LocalUser && !may_decide(served, by.principal.as_str(), &held) {
+        return Err(Problem::new(StatusCode::FORBIDDEN, OWN_CALL));
     }
     let mut decided: Decided = read(request.body).await?;
     let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
+    let grant = match decided.lasting.take() {
+        Some(_) if what != "release" => return Err(bad("only a release can be `for` a while")),
+        Some(lasting) => Some(grants::of_hold(&held, &lasting, by.as_deref().unwrap_or_default())?),
+        None => None,
+    };
     let answer = answer(by, &held, decided)?;
     served.app().gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
+    if let Some(grant) = grant {
+        grants::put(served, grant)?;
+    }
     Ok(ok(&json!({"id": held.id, "done": what, "method": held.held.method, "subject": held.held.subject})))
 }
 
-/// False for the caller of the message itself. At the control socket, the owner of the process decides what an agent may do in
-/// the owner's name.
-fn may_decide(served: &Served, request: &RoutedRequest, held: &HeldMessage) -> bool {
-    let by = request.caller.identity();
-    by.proof == Proof::LocalUser
-        || by.principal != *held.held.caller.principal()
-        || served.reloader.current().permissions.approve_own
+/// Why somebody cannot decide.
+pub(super) const OWN_CALL: &str = "whoever made a call cannot decide about it; `permissions.approve_own` allows that";
+
+/// False for the caller of the message itself, unless it may decide about its own calls. At the control socket, the owner of the
+/// process decides what an agent may do in the owner's name.
+pub(super) fn may_decide(served: &Served, principal: &str, held: &HeldMessage) -> bool {
+    principal != held.held.caller.principal().as_str() || served.reloader.current().permissions.approve_own
 }
 
 /// The message as the person wants it, whole and found to be in order.
@@ -147,6 +158,7 @@ fn shown(message: &HeldMessage, most: usize) -> Value {
         "backend": held.backend.as_deref(),
         "principal": held.caller.principal().as_str(),
         "reason": &*message.reason,
+        "policy": message.consent.as_ref().and_then(|consent| consent.policy.as_deref()),
         "held_ms": millis(now.saturating_duration_since(held.since)),
         "left_ms": millis(message.until.saturating_duration_since(now)),
         "gives_progress": held.gives_progress,

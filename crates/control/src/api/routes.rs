@@ -2,7 +2,8 @@
 
 use super::sign_in::SignInPages;
 use super::{
-    Served, anchors, audit, authorization, breakpoints, holds, mcp, process, replay, sessions, sign_in, switches,
+    Served, anchors, approve, audit, authorization, breakpoints, grants, holds, mcp, process, replay, sessions,
+    sign_in, switches,
 };
 use http::Method;
 use signalbox_assembly::authentication::Authentication;
@@ -28,6 +29,8 @@ pub const LIVE: &str = "/api/v1/live";
 pub const HOLDS: &str = "/api/v1/holds";
 /// What is switched off.
 pub const SWITCHES: &str = "/api/v1/switches";
+/// Permissions that end by themselves.
+pub const GRANTS: &str = "/api/v1/grants";
 /// Switches something on again.
 pub const LIFT_SWITCH: &str = "/api/v1/switches/lift";
 /// Where messages are to be held.
@@ -62,6 +65,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> 
     let server = authentication.and_then(Authentication::server);
     let mut all = list(served);
     all.extend(sign_in_list(served, server));
+    all.extend(approve_list(served, server));
     all.extend(authentication.and_then(Authentication::resource).into_iter().flat_map(resource_list));
     all.extend(server.into_iter().flat_map(authorization_list));
     all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
@@ -111,6 +115,18 @@ fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Ve
         to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
     all.into_iter().map(|route| route.access(access)).collect()
+}
+
+/// The pages on which approvers decide. The link is a secret of those who were sent it, and the handlers ask who decides.
+fn approve_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
+    let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
+    let to = Bind(&pages);
+    let all = vec![
+        to.route(Method::GET, "/approve/{link}", Mount::Listener, approve::show),
+        to.route(Method::POST, "/approve/{link}", Mount::Listener, approve::decide),
+        to.route(Method::GET, "/approve/{link}/sign-in", Mount::Listener, approve::sign_in),
+    ];
+    all.into_iter().map(|route| route.access(Access::Open).max_body(approve::MAX_FORM)).collect()
 }
 
 /// The metadata by which clients find out where to get tokens, at the root and at the path of the MCP endpoint.
@@ -172,12 +188,16 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
     ]
 }
 
-/// Messages that wait for a person, for whoever may decide about them.
+/// Messages that wait for a person and permissions that end by themselves, for whoever may decide about them.
 #[rustfmt::skip]
 fn hold_list(served: &Arc<Served>) -> Vec<Route> {
     use Mount::Both;
     let to = Bind(served);
     vec![
+        to.route(Method::GET, GRANTS, Both, grants::list),
+        to.route(Method::POST, GRANTS, Both, grants::add),
+        to.route(Method::DELETE, "/api/v1/grants/{id}", Both, grants::revoke),
+
         to.route(Method::GET, HOLDS, Both, holds::list),
         to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show),
         to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE),

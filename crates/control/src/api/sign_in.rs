@@ -22,7 +22,7 @@ pub(super) struct SignInPages {
 
 impl SignInPages {
     /// Who has signed in in this browser.
-    fn visitors(&self, request: &RoutedRequest) -> Vec<Visitor> {
+    pub(super) fn visitors(&self, request: &RoutedRequest) -> Vec<Visitor> {
         self.server.as_ref().map(|server| server.visitors(&authorization::cookies(request))).unwrap_or_default()
     }
 

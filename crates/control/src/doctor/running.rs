@@ -30,6 +30,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
                 findings.push(process(&status));
                 findings.extend(recording::told(&status));
                 findings.extend(auditing::told(&status));
+                findings.extend(broken_glass(&status));
                 running.push(status);
             }
             Ok(Err(error)) => findings.push(mute(socket, &format!("its answer is not JSON ({error})"))),
@@ -51,6 +52,23 @@ fn process(status: &Value) -> Finding {
     }
     let advice = format!("start it again to run the version {own} that is installed");
     Finding::warning(CHECK, format!("{found}, which is not the version {own} of this program"), advice)
+}
+
+/// Somebody may use everything for a while.
+fn broken_glass(status: &Value) -> Vec<Finding> {
+    let all = status["break_glass"].as_array().into_iter().flatten();
+    let told = |glass: &Value| {
+        let word = |key: &str| glass[key].as_str().unwrap_or("-").to_owned();
+        let text = format!(
+            "`{}` may use everything but what is switched off until {}, by {}: {}",
+            word("to"),
+            word("until"),
+            word("by"),
+            word("because")
+        );
+        Finding::warning("permissions", text, "`signalbox grant revoke` ends it once the emergency is over")
+    };
+    all.map(told).collect()
 }
 
 fn mute(socket: &Path, why: &str) -> Finding {

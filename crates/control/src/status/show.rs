@@ -52,6 +52,14 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         let held = if process.held > 0 { format!(", held: {}", process.held) } else { String::new() };
         lines.push(("chain", format!("{}, rules: {}{held}", process.interceptors.join(", "), process.rules)));
     }
+    if process.grants > 0 {
+        lines.push(("grants", format!("{} that end by themselves, `signalbox grant list`", process.grants)));
+    }
+    for glass in &process.break_glass {
+        let words =
+            format!("`{}` may use everything until {}, by {}: {}", glass.to, glass.until, glass.by, glass.because);
+        lines.push(("ALARM", words));
+    }
     if let Some(recording) = &process.recording {
         lines.push(("recording", recorded(recording)));
     }

@@ -67,6 +67,10 @@ pub struct ProcessView {
     pub collisions: Vec<String>,
     /// Messages that wait for a person.
     pub held: u64,
+    /// How many grants count that end by themselves.
+    pub grants: u64,
+    /// For whom the glass is broken.
+    pub break_glass: Vec<BrokenGlassView>,
     /// How many rules are in force.
     pub rules: u64,
     /// How recording goes, where it does.
@@ -96,6 +100,20 @@ pub struct ReloadView {
     pub last_error: Option<String>,
     /// When that was.
     pub last_error_at: Option<String>,
+}
+
+/// Somebody may use everything but what is switched off.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct BrokenGlassView {
+    /// Who.
+    pub to: String,
+    /// Until when, as a date.
+    pub until: String,
+    /// Who allowed it.
+    pub by: String,
+    /// Why.
+    pub because: String,
 }
 
 /// How recording goes.

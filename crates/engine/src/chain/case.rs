@@ -1,3 +1,4 @@
+use super::consent::Consent;
 use crate::caller::Caller;
 use crate::exchange::Exchange;
 use bytes::Bytes;
@@ -126,6 +127,8 @@ pub enum HoldQuestion {
         /// The longest wait.
         within: Duration,
     },
+    /// The consent that a call needs.
+    Consent(Arc<Consent>),
     /// A webhook's decision about the message.
     Webhook {
         /// The address.

@@ -6,7 +6,7 @@ use super::params::Params;
 use super::requests::Search;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
-use crate::chain::{Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
+use crate::chain::{ConsentOf, Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
 use crate::command::{Command, Held};
 use crate::fact::Outcome;
 use crate::keys::ExchangeId;
@@ -99,6 +99,7 @@ impl FrontMachine {
             phase: then.phase(),
             method: exchange.method.clone(),
             subject: exchange.subject.clone(),
+            own_name: exchange.own_name.clone(),
             backend: exchange.backend.clone(),
             caller: exchange.caller.clone(),
             since: ctx.now,
@@ -107,7 +108,12 @@ impl FrontMachine {
         };
         let waiting = SuspendedWalk { message, then, passed, cursor: hold.cursor };
         self.exchanges.enter(id, Stage::Held(Box::new(waiting)));
-        out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
+        match hold.question {
+            HoldQuestion::Consent(consent) if consent.of != ConsentOf::Approver => {
+                self.ask_caller(id, consent, Box::new(held), ctx, out);
+            }
+            question => out.push(Command::Consult { exchange: id, question, held: Box::new(held) }),
+        }
     }
 
     /// Continues the chain where it stopped, with the answer to its question.
@@ -175,7 +181,7 @@ impl HoldQuestion {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Pause(_) => "pause",
-            Self::Person { .. } => "person",
+            Self::Person { .. } | Self::Consent(_) => "person",
             Self::Webhook { .. } => "webhook",
         }
     }

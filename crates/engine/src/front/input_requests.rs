@@ -36,6 +36,14 @@ pub(super) struct InputResponses {
     given: Vec<(Bytes, Bytes)>,
 }
 
+impl InputHistory {
+    /// Counts one more round, and gives its number.
+    pub fn begin_round(&mut self) -> u32 {
+        self.rounds += 1;
+        self.rounds
+    }
+}
+
 impl InputResponses {
     /// The round of questions within the exchange; the first is 1.
     pub fn round(&self) -> u32 {
@@ -78,8 +86,7 @@ impl FrontMachine {
             return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
         }
         let mut history = self.exchanges.take_input_history(id);
-        history.rounds += 1;
-        if history.rounds > MAX_ROUNDS {
+        if history.begin_round() > MAX_ROUNDS {
             let text = format!("the backend asked for input {MAX_ROUNDS} times in one call");
             return Err(Fault::new(FaultKind::BackendGarbage, text));
         }
@@ -127,6 +134,9 @@ impl FrontMachine {
 
     /// A round of questions timed out: cancels the open ones at the client and fails the call.
     pub(super) fn input_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if self.consent_expired(id, round, ctx, out) {
+            return;
+        }
         let responses = self.exchanges.input_responses(id);
         if responses.is_none_or(|responses| responses.are_complete() || responses.round != round) {
             return;
@@ -136,11 +146,7 @@ impl FrontMachine {
             let mut open: Vec<u64> = open.collect();
             open.sort_unstable();
             for number in open {
-                let bytes = builder::Notification::new(method::CANCELLED)
-                    .param_raw("requestId", number.to_string())
-                    .param_str("reason", "timed out")
-                    .build();
-                self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
+                self.send(Some(id), Delivery::droppable(stream), timed_out(number), ctx, out);
             }
         }
         self.give_task_up(id, out);
@@ -203,6 +209,14 @@ impl FrontMachine {
             self.send(Some(id), Delivery::midway(exchange.stream), Passed::own(bytes), ctx, out);
         }
     }
+}
+
+/// Tells the client that nobody waits for its answer to a question any more.
+pub(super) fn timed_out(number: u64) -> Passed {
+    let told = builder::Notification::new(method::CANCELLED)
+        .param_raw("requestId", number.to_string())
+        .param_str("reason", "timed out");
+    Passed::own(told.build())
 }
 
 /// The fault for a backend that asks something the client did not declare.

@@ -7,6 +7,7 @@ use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge;
+use crate::chain::consent;
 use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
@@ -487,11 +488,11 @@ fn definition<'a>(exchange: &Exchange, ctx: &Context<'a>) -> Option<&'a Bytes> {
     (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend, ctx.principal)).flatten()
 }
 
-/// True for messages of a call whose side effects have run already: a further round of a request, and an answer that
-/// only asks for one.
+/// True for messages of a call whose side effects have run already: a further round of a request, but for one that brings the
+/// consent without which the call did not get this far, and an answer that only asks for one.
 fn is_repeated(case: &Case<'_>) -> bool {
     match case.phase {
-        Phase::Request => case.round > 1,
+        Phase::Request => case.round > 1 && !consent::is_return(case.message),
         Phase::Response => super::operations::asks_for_input(case.message),
         _ => false,
     }

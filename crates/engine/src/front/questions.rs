@@ -24,6 +24,8 @@ pub(super) enum PendingQuestion {
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
     /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
+    /// The gateway asked whether a call may run; see [`super::consent`].
+    Consent { exchange: ExchangeId, round: u32 },
 }
 
 impl PendingQuestion {
@@ -35,7 +37,7 @@ impl PendingQuestion {
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
             Self::Peer { about, .. } => *about,
-            Self::Round { exchange, .. } => Some(*exchange),
+            Self::Round { exchange, .. } | Self::Consent { exchange, .. } => Some(*exchange),
         }
     }
 
@@ -43,7 +45,7 @@ impl PendingQuestion {
     pub fn backend(&self) -> Option<&Arc<str>> {
         match self {
             Self::Peer { backend, .. } => Some(backend),
-            Self::Round { .. } => None,
+            Self::Round { .. } | Self::Consent { .. } => None,
         }
     }
 
@@ -51,7 +53,7 @@ impl PendingQuestion {
     pub fn belongs_to(&self, id: ExchangeId) -> bool {
         match self {
             Self::Peer { about, .. } => *about == Some(id),
-            Self::Round { exchange, .. } => *exchange == id,
+            Self::Round { exchange, .. } | Self::Consent { exchange, .. } => *exchange == id,
         }
     }
 }
@@ -170,6 +172,7 @@ impl FrontMachine {
                 };
                 self.input_answered(exchange, key, &method, &message, ctx, out);
             }
+            PendingQuestion::Consent { exchange, .. } => self.consent_answered(exchange, judged, ctx, out),
         }
     }
 

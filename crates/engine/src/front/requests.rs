@@ -275,8 +275,9 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        let Ok(round) = sign_in::round_of(exchange, &message, params, &mut edits) else {
-            return self.fail(id, &sign_in::declined(), ctx, out);
+        let round = match sign_in::round_of(exchange, &message, params, &mut edits) {
+            Ok(round) => round,
+            Err(fault) => return self.fail(id, &fault, ctx, out),
         };
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
             tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
@@ -311,14 +312,10 @@ impl FrontMachine {
             }
             self.followed.insert(key, ours);
         }
-        let subscribe = match &*call.method {
-            method::RESOURCES_SUBSCRIBE => Some(true),
-            method::RESOURCES_UNSUBSCRIBE => Some(false),
-            _ => None,
-        };
-        let watched = subscribe.and_then(|on| Some((on, call.name.clone()?)));
-        out.push(match watched {
-            Some((on, uri)) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
+        let on = call.method == method::RESOURCES_SUBSCRIBE;
+        let watches = on || call.method == method::RESOURCES_UNSUBSCRIBE;
+        out.push(match call.name.clone().filter(|_| watches) {
+            Some(uri) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
             None => Command::Forward { exchange: id, backend: route.backend, call },
         });
     }

@@ -10,6 +10,7 @@ use super::params::Params;
 use super::rounds::InputRound;
 use super::{Context, FrontMachine};
 use crate::bridge::{self, capabilities};
+use crate::chain::{HoldAnswer, consent};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange, RoundSpans};
 use crate::fault::{Fault, FaultKind};
@@ -96,25 +97,26 @@ impl FrontMachine {
     }
 }
 
-/// The caller does not want to sign in.
-pub(super) struct Declined;
-
-/// The round that a call is, unless it comes back from a sign-in: then it is the first one, and our question is taken out of it.
+/// The round that a call is, unless it comes back from a sign-in or with its caller's consent: then it is the first one, and our question is taken out of it.
 pub(super) fn round_of(
     exchange: &Exchange,
     message: &Envelope,
     params: &Params,
     edits: &mut Edits,
-) -> Result<Option<RoundSpans>, Declined> {
+) -> Result<Option<RoundSpans>, Fault> {
     let round = params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method));
-    let Some(whole) = message.params_span().filter(|_| round.is_some() && is_return(message, params)) else {
+    let (signs_in, consents) = (is_return(message, params), consent::is_return(message));
+    let Some(whole) = message.params_span().filter(|_| round.is_some() && (signs_in || consents)) else {
         return Ok(round);
     };
     edits.remove_member(message.bytes(), whole, "inputResponses");
     edits.remove_member(message.bytes(), whole, "requestState");
-    match params.responses.is_some_and(|span| accepted(span.of(message.bytes()))) {
-        true => Ok(None),
-        false => Err(Declined),
+    match consent::returned(message, "") {
+        // Whether that was asked, and of this call, was judged by those who asked.
+        Some(HoldAnswer::GoOn { .. }) => Ok(None),
+        Some(_) => Err(Fault::new(FaultKind::Denied, "the caller did not agree to it")),
+        None if params.responses.is_some_and(|span| accepted(span.of(message.bytes()))) => Ok(None),
+        None => Err(declined()),
     }
 }
 
@@ -125,7 +127,7 @@ fn is_return(message: &Envelope, params: &Params) -> bool {
 }
 
 /// The fault of a caller who does not want to sign in.
-pub(super) fn declined() -> Fault {
+fn declined() -> Fault {
     Fault::new(FaultKind::Refused, "the backend wants you to sign in, which was declined")
 }
 

@@ -11,6 +11,7 @@ use dialogue::*;
 use signalbox_wire::Edits;
 use std::time::{Duration, Instant};
 
+mod consent;
 mod dialect;
 mod dialogue;
 mod holding;

@@ -31,11 +31,37 @@ impl Bound {
     }
 }
 
+/// One message of a call that wants to be covered.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Use {
+    /// The call: the exchange of its first round.
+    pub call: ExchangeId,
+    /// The exchange that carries the message.
+    pub exchange: ExchangeId,
+    /// Which round of the call it is.
+    pub round: u32,
+}
+
+/// What becomes of somebody's consent.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Granted {
+    /// It counts.
+    Yes,
+    /// The call is not what it was when they were asked, or nobody was asked about it.
+    Changed,
+    /// It comes too late.
+    Expired,
+    /// It was used before.
+    Used,
+}
+
 #[derive(Copy, Clone, Debug)]
 struct Approval {
     bound: Bound,
-    granted: bool,
-    since: Instant,
+    /// The last message that it covered; `None` while nobody has agreed.
+    covered: Option<(u32, ExchangeId)>,
+    /// When it is forgotten.
+    until: Instant,
 }
 
 /// The calls about which somebody is being asked, and those that were approved.
@@ -43,33 +69,55 @@ struct Approval {
 pub struct Approvals(Mutex<KeyMap<ExchangeId, Approval>>);
 
 impl Approvals {
-    /// Somebody is asked about a call. False if there is no room for more.
-    pub fn ask(&self, call: ExchangeId, bound: Bound, now: Instant) -> bool {
+    /// Somebody is asked about a call, and has this long. False if there is no room for more.
+    pub fn ask(&self, call: ExchangeId, bound: Bound, now: Instant, within: Duration) -> bool {
         let mut all = self.0.lock().unpoisoned();
         if all.len() >= MAX_APPROVALS {
-            all.retain(|_, approval| now.saturating_duration_since(approval.since) < KEPT);
+            all.retain(|_, approval| approval.until > now);
         }
-        all.len() < MAX_APPROVALS
-            && all.insert(call, Approval { bound, granted: false, since: now }).is_none_or(|_| true)
-    }
-
-    /// Somebody agreed. False if the call is not what it was when they were asked.
-    pub fn grant(&self, call: ExchangeId, bound: Bound) -> bool {
-        let mut all = self.0.lock().unpoisoned();
-        let Some(approval) = all.get_mut(&call).filter(|approval| approval.bound == bound) else { return false };
-        approval.granted = true;
+        if all.len() >= MAX_APPROVALS && !all.contains_key(&call) {
+            return false;
+        }
+        all.insert(call, Approval { bound, covered: None, until: now + within });
         true
     }
 
-    /// True if somebody agreed to exactly this call.
-    #[must_use]
-    pub fn covers(&self, call: ExchangeId, bound: Bound) -> bool {
-        self.0.lock().unpoisoned().get(&call).is_some_and(|approval| approval.granted && approval.bound == bound)
+    /// Somebody agreed to this message.
+    pub fn grant(&self, used: Use, bound: Bound, now: Instant) -> Granted {
+        let mut all = self.0.lock().unpoisoned();
+        match all.get_mut(&used.call) {
+            None => Granted::Changed,
+            Some(approval) if approval.covered.is_some() => Granted::Used,
+            Some(approval) if approval.until < now => Granted::Expired,
+            Some(approval) if approval.bound != bound => Granted::Changed,
+            Some(approval) => {
+                approval.covered = Some((used.round, used.exchange));
+                approval.until = now + KEPT;
+                Granted::Yes
+            }
+        }
     }
 
-    /// Nobody is asked any more, or the call is over.
-    pub fn forget(&self, call: ExchangeId) {
-        self.0.lock().unpoisoned().remove(&call);
+    /// True if somebody agreed to exactly this call, and the message is the one that they agreed to or a later round, which no other
+    /// message has been: what is sent twice is not covered twice.
+    #[must_use]
+    pub fn covers(&self, used: Use, bound: Bound) -> bool {
+        let mut all = self.0.lock().unpoisoned();
+        let Some(approval) = all.get_mut(&used.call).filter(|approval| approval.bound == bound) else { return false };
+        let Some((round, exchange)) = approval.covered else { return false };
+        let covers = used.exchange == exchange || used.round > round;
+        if covers {
+            approval.covered = Some((used.round, used.exchange));
+        }
+        covers
+    }
+
+    /// Nobody is asked any more. What was agreed to stays.
+    pub fn withdraw(&self, call: ExchangeId) {
+        let mut all = self.0.lock().unpoisoned();
+        if all.get(&call).is_some_and(|approval| approval.covered.is_none()) {
+            all.remove(&call);
+        }
     }
 }
 
@@ -77,27 +125,55 @@ impl Approvals {
 mod tests {
     use super::*;
 
+    const WITHIN: Duration = Duration::from_secs(60);
+
+    fn first(call: u64) -> Use {
+        Use { call: ExchangeId(call), exchange: ExchangeId(call), round: 1 }
+    }
+
     /// T34: what was approved is one call with these arguments, of this tool, under this policy, by this caller.
     #[test]
     fn t34_an_approval_is_for_what_was_asked_about_and_nothing_else() {
         let (approvals, now) = (Approvals::default(), Instant::now());
         let (bound, other) = (Bound::to(&[b"ab", b"c"]), Bound::to(&[b"a", b"bc"]));
         assert_ne!(bound, other, "parts do not run into each other");
-        assert!(!approvals.grant(ExchangeId(1), bound), "nobody was asked");
-        assert!(approvals.ask(ExchangeId(1), bound, now) && !approvals.covers(ExchangeId(1), bound));
-        assert!(!approvals.grant(ExchangeId(1), other) && approvals.grant(ExchangeId(1), bound));
-        assert!(approvals.covers(ExchangeId(1), bound));
-        assert!(!approvals.covers(ExchangeId(1), other) && !approvals.covers(ExchangeId(2), bound));
-        approvals.forget(ExchangeId(1));
-        assert!(!approvals.covers(ExchangeId(1), bound));
+        assert_eq!(approvals.grant(first(1), bound, now), Granted::Changed, "nobody was asked");
+        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN) && !approvals.covers(first(1), bound));
+        assert_eq!(approvals.grant(first(1), other, now), Granted::Changed);
+        assert_eq!(approvals.grant(first(1), bound, now), Granted::Yes);
+        assert!(approvals.covers(first(1), bound) && !approvals.covers(first(1), other));
+        assert!(!approvals.covers(first(2), bound));
+        approvals.withdraw(ExchangeId(1));
+        assert!(approvals.covers(first(1), bound), "what was agreed to stays");
+    }
+
+    /// T34: consent is used once. Further rounds of the call are covered, each by one message.
+    #[test]
+    fn t34_an_approval_is_used_once() {
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let message = |exchange, round| Use { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
+        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN));
+        assert_eq!(approvals.grant(message(2, 2), bound, now), Granted::Yes);
+        assert!(approvals.covers(message(2, 2), bound), "the same message is looked at again");
+        assert_eq!(approvals.grant(message(3, 2), bound, now), Granted::Used);
+        assert!(!approvals.covers(message(3, 2), bound), "the same answer comes twice");
+        assert!(approvals.covers(message(4, 3), bound) && !approvals.covers(message(5, 3), bound));
+    }
+
+    #[test]
+    fn t34_an_approval_that_comes_too_late_does_not_count() {
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN));
+        assert_eq!(approvals.grant(first(1), bound, now + WITHIN * 2), Granted::Expired);
+        assert!(!approvals.covers(first(1), bound));
     }
 
     #[test]
     fn old_approvals_make_room() {
-        let (approvals, start) = (Approvals::default(), Instant::now());
-        let bound = Bound::to(&[]);
-        assert!((0..MAX_APPROVALS as u64).all(|call| approvals.ask(ExchangeId(call), bound, start)));
-        assert!(!approvals.ask(ExchangeId(u64::MAX), bound, start));
-        assert!(approvals.ask(ExchangeId(u64::MAX), bound, start + KEPT));
+        let (approvals, start, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        assert!((0..MAX_APPROVALS as u64).all(|call| approvals.ask(ExchangeId(call), bound, start, WITHIN)));
+        assert!(!approvals.ask(ExchangeId(u64::MAX), bound, start, WITHIN));
+        assert!(approvals.ask(ExchangeId(1), bound, start, WITHIN), "the same call is asked about anew");
+        assert!(approvals.ask(ExchangeId(u64::MAX), bound, start + WITHIN, WITHIN));
     }
 }

@@ -1,15 +1,21 @@
 //! Stops requests that their callers may not make, and has people asked about those that need their consent.
 
-use super::approvals::Bound;
-use super::{Access, Denial, PermissionSet, Permissions};
-use crate::policy::{Circumstances, Grounds};
+use super::approvals::{Bound, Granted, Use};
+use super::{Access, BREAK_GLASS, Denial, PermissionSet, Permissions};
+use crate::policy::{AskOf, Asking, Circumstances, Grounds};
 use signalbox_engine::catalog::{EntryRef, ListKind, Visibility as _};
+use signalbox_engine::chain::consent;
 use signalbox_engine::chain::{
-    Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
+    Case, Consent, ConsentOf, Effect, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling,
+    Verdict,
 };
+use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{json, method};
+use signalbox_wire::{json, method, printable};
 use std::sync::Arc;
+
+/// How many characters of a name the log shows.
+const MAX_SHOWN: usize = 200;
 
 /// The interceptor. It is asked again about a request that others changed after it.
 #[derive(Clone, Debug)]
@@ -31,13 +37,17 @@ impl CallCheck {
         if set.shadow && access != Access::Closed {
             return shadowed(&access);
         }
+        let answer = resumed.map(|resumed| resumed.answer.clone());
+        let answer = answer.or_else(|| consent::returned(case.message, case.caller.principal().as_str()));
         match access {
-            Access::Usable(None) => Judgement::pass(),
-            Access::Usable(Some(policy)) => {
-                let ruling = Ruling { rule: Some(policy), verdict: "allow", ..Ruling::default() };
-                Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects: Vec::new() }
+            // Whoever was asked has decided, even if nobody would have to be asked any more.
+            Access::Usable(policy) if answer.is_some() => {
+                let asking = Asking { grounds: Grounds { policy, reason: String::new() }, of: AskOf::Configured };
+                self.ask(case, &set, entry, arguments, asking, answer)
             }
-            Access::AfterAsking(grounds) => self.ask(case, &set, entry, arguments, grounds, resumed),
+            Access::Usable(None) => Judgement::pass(),
+            Access::Usable(Some(policy)) => allowed(case, entry, policy),
+            Access::AfterAsking(asking) => self.ask(case, &set, entry, arguments, asking, answer),
             Access::Denied(denial) => denied(&denial, denial_fault(&denial)),
             Access::Hidden(denial) if set.reveal => denied(&denial, denial_fault(&denial)),
             Access::Hidden(denial) => denied(&denial, Fault::unknown(entry.kind, asked(case, entry))),
@@ -55,67 +65,80 @@ impl CallCheck {
         set: &PermissionSet,
         entry: &EntryRef<'_>,
         arguments: Option<&[u8]>,
-        grounds: Grounds,
-        resumed: Option<Resumed<'_>>,
+        Asking { grounds, of }: Asking,
+        answer: Option<HoldAnswer>,
     ) -> Judgement {
         let Some(exchange) = case.exchange else { return denied(&grounds.into(), nobody_to_ask()) };
-        let version = self.0.version.load(std::sync::atomic::Ordering::Relaxed).to_be_bytes();
-        let principal = case.caller.principal().as_str().as_bytes();
+        let version = self.0.rules_version.load(std::sync::atomic::Ordering::Relaxed).to_be_bytes();
         let bound = Bound::to(&[
             &version,
-            principal,
+            case.caller.principal().as_str().as_bytes(),
             entry.backend.as_bytes(),
             entry.name.as_bytes(),
             entry.definition.unwrap_or_default(),
             arguments.unwrap_or_default(),
         ]);
-        let approvals = &self.0.approvals;
-        match resumed.map(|resumed| resumed.answer) {
-            None if approvals.covers(exchange.operation, bound) => Judgement::pass(),
-            None if !case.can_wait || !approvals.ask(exchange.operation, bound, case.now) => {
-                denied(&grounds.into(), nobody_to_ask())
-            }
-            None => {
-                let reason: Arc<str> = grounds.reason.as_str().into();
-                let question = HoldQuestion::Person { reason, within: set.ask_timeout };
-                let ruling =
-                    Ruling { rule: grounds.policy, verdict: "hold", detail: grounds.reason, ..Ruling::default() };
-                let verdict = Verdict::Hold(Hold { question, cursor: 0, message: None });
-                Judgement { verdict, rulings: ruling.into(), effects: Vec::new() }
-            }
-            Some(answer) => {
-                let verdict = self.answered(answer, || approvals.grant(exchange.operation, bound));
-                let (by, detail) = said(answer, &verdict);
-                let ruling = Ruling {
-                    rule: grounds.policy,
-                    verdict: if matches!(verdict, Verdict::Pass) { "approved" } else { "deny" },
-                    detail,
-                    inputs: by.map(|by| ("person", by)).into_iter().collect(),
-                    ..Ruling::default()
-                };
-                if !matches!(verdict, Verdict::Pass) {
-                    approvals.forget(exchange.operation);
-                }
-                Judgement { verdict, rulings: ruling.into(), effects: Vec::new() }
-            }
+        let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
+        let (approvals, of) = (&self.0.approvals, set.consent_of(of));
+        if approvals.covers(used, bound) {
+            return Judgement::pass();
         }
-    }
-
-    fn answered(&self, answer: &HoldAnswer, grant: impl FnOnce() -> bool) -> Verdict {
-        let refuse = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
-        match answer {
-            HoldAnswer::GoOn { .. } if grant() => Verdict::Pass,
-            HoldAnswer::GoOn { .. } | HoldAnswer::Edited { .. } => {
-                refuse(FaultKind::Denied, "the call, its tool or the policy changed after somebody was asked")
+        let Some(answer) = answer else {
+            if !case.can_wait || !approvals.ask(used.call, bound, case.now, set.ask_timeout) {
+                return denied(&grounds.into(), nobody_to_ask());
             }
-            HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
-            HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
-            HoldAnswer::Result { result, .. } => Verdict::Reply(result.clone()),
-            HoldAnswer::Expired => refuse(FaultKind::HoldExpired, "nobody decided about it in time"),
-            HoldAnswer::Webhook { .. } | HoldAnswer::Failed(_) => Verdict::Refuse(nobody_to_ask()),
+            let (reason, policy) = (grounds.reason.as_str().into(), grounds.policy.clone());
+            let consent = Consent { reason, policy, within: set.ask_timeout, of };
+            let ruling = Ruling { rule: grounds.policy, verdict: "hold", detail: grounds.reason, ..Ruling::default() };
+            let question = HoldQuestion::Consent(Arc::new(consent));
+            let verdict = Verdict::Hold(Hold { question, cursor: 0, message: None });
+            return Judgement { verdict, rulings: ruling.into(), effects: Vec::new() };
+        };
+        let verdict = answered(&answer, of, || approvals.grant(used, bound, case.now));
+        let (by, detail) = said(&answer, &verdict);
+        let passes = matches!(verdict, Verdict::Pass);
+        let ruling = Ruling {
+            rule: grounds.policy,
+            verdict: if passes { "approved" } else { "deny" },
+            detail,
+            inputs: by.map(|by| ("person", by)).into_iter().collect(),
+            ..Ruling::default()
+        };
+        if !passes {
+            approvals.withdraw(used.call);
         }
+        Judgement { verdict, rulings: ruling.into(), effects: Vec::new() }
     }
 }
+
+/// The verdict on a call about which somebody was asked.
+fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted) -> Verdict {
+    let refuse = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
+    match answer {
+        HoldAnswer::GoOn { .. } => match grant() {
+            Granted::Yes => Verdict::Pass,
+            Granted::Changed => refuse(FaultKind::Denied, CHANGED),
+            Granted::Expired => refuse(FaultKind::HoldExpired, EXPIRED),
+            Granted::Used => refuse(FaultKind::Denied, "the consent was for one call, which was made"),
+        },
+        HoldAnswer::Edited { .. } => refuse(FaultKind::Denied, CHANGED),
+        HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
+        HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
+        HoldAnswer::Result { result, .. } => Verdict::Reply(result.clone()),
+        HoldAnswer::Expired => refuse(FaultKind::HoldExpired, EXPIRED),
+        HoldAnswer::Failed(why) if of == ConsentOf::Caller => {
+            let text = format!(
+                "this needs the caller's consent, and its client cannot be asked: {why}. Whoever has the role `approver` can \
+                 grant it for a while (`signalbox grant add`)"
+            );
+            refuse(FaultKind::Denied, &text)
+        }
+        HoldAnswer::Webhook { .. } | HoldAnswer::Failed(_) => Verdict::Refuse(nobody_to_ask()),
+    }
+}
+
+const CHANGED: &str = "the call, its tool or the policy changed after somebody was asked";
+const EXPIRED: &str = "nobody decided about it in time";
 
 /// Who decided, and in which words it is recorded.
 fn said(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
@@ -138,7 +161,8 @@ fn nobody_to_ask() -> Fault {
 }
 
 /// The entry that a request is about. Requests that name none, such as those about tasks, have no entry.
-pub(crate) fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
+#[must_use]
+pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
     let exchange = case.exchange?;
     let kind = match &*exchange.method {
         method::TOOLS_CALL => ListKind::Tools,
@@ -159,11 +183,27 @@ fn asked<'a>(case: &Case<'a>, entry: &EntryRef<'a>) -> &'a str {
     case.exchange.and_then(|exchange| exchange.subject.as_deref()).unwrap_or(entry.name)
 }
 
+/// A call that this role, policy or grant allows. One behind broken glass is told in the log.
+fn allowed(case: &Case<'_>, entry: &EntryRef<'_>, policy: Arc<str>) -> Judgement {
+    let mut effects = Vec::new();
+    let mut verdict = "allow";
+    if policy.starts_with(BREAK_GLASS) {
+        verdict = "break_glass";
+        let who = printable::beginning(case.caller.principal().as_str(), MAX_SHOWN);
+        let what = printable::beginning(&format!("{}/{}", entry.backend, entry.name), MAX_SHOWN);
+        let text = format!("{who} uses {what} behind broken glass ({policy})");
+        effects.push(Effect::Log { level: LogLevel::Warning, text });
+        effects.push(Effect::Count { names: Arc::new([Arc::from("break_glass")]) });
+    }
+    let ruling = Ruling { rule: Some(policy), verdict, ..Ruling::default() };
+    Judgement { verdict: Verdict::Pass, rulings: ruling.into(), effects }
+}
+
 /// What would have been decided, for the record.
 fn shadowed(access: &Access) -> Judgement {
     let (grounds, verdict) = match access {
         Access::Denied(denial) | Access::Hidden(denial) => (&denial.grounds, "would_deny"),
-        Access::AfterAsking(grounds) => (grounds, "would_ask"),
+        Access::AfterAsking(asking) => (&asking.grounds, "would_ask"),
         Access::Usable(_) | Access::Closed => return Judgement::pass(),
     };
     let ruling = Ruling { rule: grounds.policy.clone(), verdict, detail: grounds.reason.clone(), ..Ruling::default() };

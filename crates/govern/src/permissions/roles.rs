@@ -77,6 +77,12 @@ impl RoleBook {
         self.roles.is_empty()
     }
 
+    /// True if callers who have no role have this one.
+    #[must_use]
+    pub fn is_default(&self, role: &str) -> bool {
+        self.default.as_deref() == Some(role)
+    }
+
     /// The configured ones among the roles of a caller.
     fn held<'a>(&'a self, roles: &'a [Box<str>]) -> impl Iterator<Item = (&'a Arc<str>, &'a Role)> {
         let default = self.default.as_deref().filter(|_| roles.is_empty());

@@ -142,3 +142,81 @@ fn g_12_a_user_is_kept_to_its_resources() {
     assert!(is_usable(&set, &ada, &resource("file:///public/a")) && is_usable(&set, &ada, &entry("files", "read")));
     assert!(!is_usable(&set, &ada, &resource("file:///public/../etc")));
 }
+
+fn grant(to: &str, entries: &[&str], until_ms: u64, breaks_glass: bool) -> Arc<TimedGrant> {
+    let entries = entries.iter().map(|text| SubjectPattern::new(text)).collect();
+    Arc::new(TimedGrant { name: "grant:1".into(), to: to.into(), entries, until_ms, breaks_glass })
+}
+
+/// A grant makes up for what is lacking and for consent; what a role denies or a policy forbids stays so; it ends to the millisecond.
+#[test]
+fn issue_18_a_grant_makes_up_for_what_is_lacking_and_no_more() {
+    let policies = "permit(principal in Role::\"writer\", action, resource);\n@id(\"ask\") @ask(\"sure?\") forbid(principal, action, resource == Tool::\"files/write\");\n\
+                    @id(\"never\") forbid(principal, action, resource == Tool::\"files/drop\");";
+    let policies = Some(Arc::new(Policies::load(&[("a.cedar".to_owned(), policies.to_owned())]).unwrap()));
+    let shut = Role { deny: vec![SubjectPattern::new("files/read")], ..role(&["tools.execute"], &["files"]) };
+    let all = [
+        ("writer", role(&["tools.execute"], &["files"])),
+        ("shut", shut),
+        ("other", role(&["tools.execute"], &["db"])),
+    ];
+    let roles = RoleBook::new(all.map(|(name, role)| (name.to_owned(), role)), None);
+    let set = permissions(PermissionSet { roles, policies, ..PermissionSet::default() });
+    let at = |who: &Caller, name: &str, unix_ms| {
+        let around = Circumstances { unix_ms, address: None };
+        match set.access(who, &entry("files", name), None, &around) {
+            Access::Usable(by) => by.as_deref() == Some("grant:1"),
+            _ => false,
+        }
+    };
+    let (ada, bob, eve) = (caller("ada", &["writer"]), caller("bob", &["other"]), caller("eve", &["shut"]));
+    let before = set.audience(&bob);
+    assert!(!set.lists(&bob, &entry("files", "read")) && !set.shows_backend(&bob, "files"));
+    assert!(matches!(
+        set.access(&ada, &entry("files", "write"), None, &Circumstances::default()),
+        Access::AfterAsking(_)
+    ));
+    let all = ["ada", "bob", "eve"].map(|who| grant(who, &["files"], 100, false));
+    assert!(
+        set.grant(TimedGrants(all.to_vec())) && !set.grant(TimedGrants(all.to_vec())),
+        "the same again changes nothing"
+    );
+    assert_ne!(set.audience(&bob), before);
+    for (who, name, usable) in [
+        (&ada, "write", true),
+        (&bob, "read", true),
+        (&bob, "write", true),
+        (&bob, "drop", false),
+        (&eve, "read", false),
+        (&eve, "write", true),
+    ] {
+        assert_eq!(at(who, name, 99), usable, "{who:?} {name}");
+        assert!(!at(who, name, 100), "it has ended");
+        assert_eq!(set.lists(who, &entry("files", name)), usable, "lists and calls agree: {name}");
+    }
+    assert!(set.shows_backend(&bob, "files") && !is_usable(&set, &caller("carl", &[]), &entry("files", "read")));
+    set.grant(set.grants().after(100));
+    assert!(!set.lists(&bob, &entry("files", "read")));
+}
+
+/// Whoever breaks the glass may use everything, even what is closed, but nothing that is switched off.
+#[test]
+fn issue_18_broken_glass_allows_everything_but_what_is_off() {
+    let policies = "forbid(principal, action, resource);";
+    let policies = Some(Arc::new(Policies::load(&[("a.cedar".to_owned(), policies.to_owned())]).unwrap()));
+    let callers = vec![("files".into(), vec!["nobody".to_owned()])];
+    let set = permissions(PermissionSet { roles: roles(), policies, callers, ..PermissionSet::default() });
+    let (ada, read) = (caller("ada", &[]), entry("files", "read"));
+    assert!(
+        !set.lists(&ada, &read)
+            && !set.shows_backend(&ada, "files")
+            && !PermissionSource::has(&set, &ada, "write:disk")
+    );
+    set.grant(TimedGrants(vec![grant("ada", &[], 100, true)]));
+    assert!(set.lists(&ada, &read) && set.shows_backend(&ada, "files") && is_usable(&set, &ada, &read));
+    assert!(PermissionSource::has(&set, &ada, "write:disk") && !is_usable(&set, &caller("bob", &[]), &read));
+    assert!(set.breaks_glass("ada", 99) && !set.breaks_glass("ada", 100) && !set.breaks_glass("bob", 0));
+    let target = Target::Entries(SubjectPattern::new("files"));
+    set.switch(Switches(vec![Switch { target, off: Off::Killed, reason: "".into() }]));
+    assert!(!set.lists(&ada, &read) && set.stops(&ada, &read).is_some());
+}

@@ -41,6 +41,14 @@ pub enum BundleError {
         /// The policy.
         id: String,
     },
+    /// Somebody is to be asked who is neither the caller nor an approver.
+    #[error("{file}: `{id}`: `@of` must be \"caller\" or \"approver\", on a policy with `@ask`")]
+    AskOf {
+        /// The file.
+        file: String,
+        /// The policy.
+        id: String,
+    },
     /// The schema makes it impossible.
     #[error("{file}: `{id}`: {error}")]
     Impossible {
@@ -51,6 +59,17 @@ pub enum BundleError {
         /// What cannot be.
         error: String,
     },
+}
+
+/// Whom a policy has asked.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum AskOf {
+    /// Somebody with the role of an approver.
+    Approver,
+    /// Whoever the configuration says.
+    Configured,
+    /// The caller.
+    Caller,
 }
 
 /// One policy.
@@ -68,6 +87,8 @@ pub struct Rule {
     pub mentions: Mentions,
     /// Why somebody is asked, if it is a `forbid` that a person can lift.
     pub ask: Option<Arc<str>>,
+    /// Who is asked then.
+    pub ask_of: AskOf,
     /// Why, in the words of whoever wrote it.
     pub reason: Option<Arc<str>>,
 }
@@ -96,6 +117,12 @@ impl Rule {
         if ask.is_some() && is_permit {
             return Err(BundleError::AskOnPermit { file: file.to_owned(), id });
         }
+        let ask_of = match policy.annotation("of") {
+            None => AskOf::Configured,
+            Some("approver") if ask.is_some() => AskOf::Approver,
+            Some("caller") if ask.is_some() => AskOf::Caller,
+            Some(_) => return Err(BundleError::AskOf { file: file.to_owned(), id }),
+        };
         let unreadable = |error: String| BundleError::Syntax { file: file.to_owned(), error };
         let policy = policy.new_id(PolicyId::new(&id));
         let form = policy.to_json().map_err(|error| unreadable(error.to_string()))?;
@@ -116,6 +143,7 @@ impl Rule {
             policy,
             mentions,
             ask,
+            ask_of,
         })
     }
 
@@ -169,6 +197,11 @@ mod tests {
             ("permit(principal, action", "a.cedar: "),
             ("permit(principal == ?principal, action, resource);", "is a template"),
             ("@ask(\"sure?\") permit(principal, action, resource);", "`@ask` belongs on a `forbid`"),
+            (
+                "@ask(\"sure?\") @of(\"me\") forbid(principal, action, resource);",
+                "`@of` must be \"caller\" or \"approver\"",
+            ),
+            ("@of(\"caller\") forbid(principal, action, resource);", "on a policy with `@ask`"),
         ] {
             let error = Rule::all("a.cedar", text).unwrap_err().to_string();
             assert!(error.contains(told), "{text}: {error}");

@@ -95,7 +95,7 @@ fn a_person_can_lift_what_asks_but_not_what_is_lacking() {
         r#"@id("reads") permit(principal, action, resource == Tool::"files/write");
            @id("ask") @ask("somebody must look at it") forbid(principal, action, resource);"#,
     );
-    let Verdict::Ask(grounds) = decide(&policies, "write", "{}") else { panic!("nobody is asked") };
+    let Verdict::Ask(Asking { grounds, .. }) = decide(&policies, "write", "{}") else { panic!("nobody is asked") };
     assert_eq!((grounds.policy.as_deref(), grounds.reason.as_str()), (Some("ask"), "somebody must look at it"));
     assert!(matches!(decide(&policies, "other", "{}"), Verdict::Forbid(_)));
     assert!(lists(&policies, "write") && !lists(&policies, "other"));

@@ -252,7 +252,7 @@ impl<'a> Trial<'a> {
                 _ if as_recorded && again.can_wait => return progress.waits(holder, cursor, message),
                 HoldQuestion::Pause(_) => {}
                 _ if !again.can_wait => return progress.now.verdict("refuse"),
-                HoldQuestion::Person { .. } => return progress.now.verdict("hold"),
+                HoldQuestion::Person { .. } | HoldQuestion::Consent(_) => return progress.now.verdict("hold"),
                 HoldQuestion::Webhook { .. } => return progress.unknown = Some(Reason::Webhook),
             }
             if pauses

@@ -33,6 +33,9 @@ pub enum HoldCommand {
     Release {
         /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
+        /// Let the caller use the same tool without another consent for this long, like 1h
+        #[arg(long = "for", value_name = "TIME")]
+        lasting: Option<String>,
         /// Which process.
         #[command(flatten)]
         which: Which,
@@ -187,6 +190,7 @@ Examples:
   signalbox hold list
   signalbox hold show
   signalbox hold release
+  signalbox hold release 4 --for 1h
   signalbox hold edit 1
   signalbox hold edit 1 --params '{\"name\": \"echo\", \"arguments\": {\"text\": \"hi\"}}'
   signalbox hold answer 2 --text 'not today'

@@ -1,4 +1,4 @@
-//! The command lines of `signalbox switch` and `signalbox policy`.
+//! The command lines of `signalbox switch`, `signalbox grant` and `signalbox policy`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_engine::catalog::ListKind;
@@ -17,6 +17,60 @@ Examples:
   signalbox switch kill --principal 'user:eve'
   signalbox switch list
   signalbox switch lift files/write_file";
+
+/// What is shown below the help of `signalbox grant`.
+pub const GRANT_HELP: &str = "\
+A grant makes up for a role or a `permit` that somebody lacks, and for the consent that a call needs. What a role denies or a policy \
+forbids stays denied. It ends by itself, outlives the process, and holds for all running processes of the data folder. `break-glass` \
+allows one caller everything but what is switched off; the configuration has to allow it (permissions.break_glass.allowed), and it raises \
+an alarm.
+
+Examples:
+  signalbox grant add --to user:ada --tools 'files/write_*' --for 1h --because 'migration'
+  signalbox grant list
+  signalbox grant revoke 1f0c44a98e11d2b7
+  signalbox grant break-glass --to user:ada --for 15m --because 'the site is down'";
+
+/// Commands about permissions that end by themselves.
+#[derive(Debug, Subcommand)]
+pub enum GrantCommand {
+    /// Show the grants that count
+    List,
+    /// Let somebody use something for a while
+    Add(GrantArgs),
+    /// Let somebody use everything but what is switched off for a while, with an alarm
+    BreakGlass(BreakGlassArgs),
+    /// End a grant before its time
+    Revoke {
+        /// The id from `grant list`
+        id: String,
+    },
+}
+
+/// Arguments of `grant add`.
+#[derive(Debug, Clone, Args)]
+pub struct GrantArgs {
+    /// What is granted: patterns BACKEND or BACKEND/NAME with * and ?; may be repeated
+    #[arg(long, value_name = "PATTERN", required = true)]
+    pub tools: Vec<String>,
+    /// To whom, for how long and why.
+    #[command(flatten)]
+    pub terms: BreakGlassArgs,
+}
+
+/// Arguments of `grant break-glass`.
+#[derive(Debug, Clone, Args)]
+pub struct BreakGlassArgs {
+    /// The principal who gets it
+    #[arg(long, value_name = "PRINCIPAL")]
+    pub to: String,
+    /// How long it lasts, like 15m or 1h
+    #[arg(long = "for", value_name = "TIME")]
+    pub lasting: String,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT")]
+    pub because: String,
+}
 
 /// What is shown below the help of `signalbox policy`.
 pub const POLICY_HELP: &str = "\

@@ -20,7 +20,10 @@ pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCod
     match command {
         HoldCommand::List { which } => list(global, &which).await,
         HoldCommand::Show { id, which } => show(global, &which, id).await,
-        HoldCommand::Release { id, which } => settle(global, &which, id, "release", None).await,
+        HoldCommand::Release { id, lasting, which } => {
+            let lasting = lasting.map(|lasting| ("for", Value::from(lasting).to_string()));
+            settle(global, &which, id, "release", lasting).await
+        }
         HoldCommand::Edit(args) => edit(global, args).await,
         HoldCommand::Answer { id, result, text, which } => {
             let result = match (result, text) {

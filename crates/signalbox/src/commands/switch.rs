@@ -26,7 +26,7 @@ pub(super) async fn run(global: &Global, command: SwitchCommand) -> Result<ExitC
 }
 
 /// The running processes that stand between clients and servers; `wrap` and `proxy` without rules only pass bytes on.
-async fn governing(global: &Global) -> Result<Vec<Process>, Failure> {
+pub(super) async fn governing(global: &Global) -> Result<Vec<Process>, Failure> {
     let mut all = Vec::new();
     for process in processes::any(global, &Which::default())? {
         if !process.is_transparent().await? {

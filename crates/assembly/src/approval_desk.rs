@@ -1,0 +1,223 @@
+//! How people hear of calls that need their consent, and what they are shown of them: a web address gets a sentence with a link, and
+//! the page behind the link shows the same.
+//!
+//! Nothing of a call's arguments is told but a bounded beginning, from which the configured redaction has taken what is secret.
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use serde_json::json;
+use signalbox_config::listen::Transport;
+use signalbox_config::{AskRule, Config};
+use signalbox_govern::permissions::ApprovalLinks;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_runtime::{HeldMessage, HoldNotice, HoldNotices};
+use signalbox_tape::redact::{Redacted, Redactor};
+use signalbox_wire::{Envelope, printable, timestamp};
+use std::time::Instant;
+
+/// Where the pages are.
+pub const APPROVE: &str = "/approve";
+/// How many characters of the arguments are shown.
+const MAX_ARGUMENTS: usize = 2_000;
+/// How many characters of a name or a reason are shown.
+const MAX_TEXT: usize = 500;
+/// What is shown in the place of what cannot be shown.
+const WITHHELD: &str = "(withheld)";
+
+/// What people are shown of a held call. All texts are bounded, and each is one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownCall {
+    /// Who calls.
+    pub principal: String,
+    /// The tool, prompt or resource, as `BACKEND/NAME`.
+    pub subject: String,
+    /// The beginning of the arguments, without secrets; empty if there are none.
+    pub arguments: String,
+    /// The role or policy that asks.
+    pub policy: String,
+    /// Why.
+    pub reason: String,
+    /// Until when it waits, as a date.
+    pub expires: String,
+}
+
+/// Tells people of calls that need consent.
+pub struct ApprovalDesk {
+    /// The links under which they decide.
+    pub links: ApprovalLinks,
+    rules: ArcSwap<(AskRule, Option<String>)>,
+    redactor: Redactor,
+}
+
+impl ApprovalDesk {
+    /// With this key, which dies with the process.
+    #[must_use]
+    pub fn new(config: &Config, redactor: Redactor, key: [u8; 32]) -> Self {
+        Self { links: ApprovalLinks::new(key), rules: ArcSwap::from_pointee(rules(config)), redactor }
+    }
+
+    /// Follows another configuration.
+    pub fn follow(&self, config: &Config) {
+        self.rules.store(rules(config).into());
+    }
+
+    /// What people are shown of a call.
+    #[must_use]
+    pub fn shown(&self, held: &HeldMessage) -> ShownCall {
+        let call = &held.held;
+        let short = |text: &str| printable::beginning(text, MAX_TEXT);
+        let name = call.own_name.as_deref().or(call.subject.as_deref()).unwrap_or(&call.method);
+        let subject = match &call.backend {
+            Some(backend) => format!("{backend}/{name}"),
+            None => name.to_owned(),
+        };
+        let left = held.until.saturating_duration_since(Instant::now());
+        let expires = unix_millis().saturating_add(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        let policy = held.consent.as_ref().and_then(|consent| consent.policy.as_deref());
+        ShownCall {
+            principal: short(call.caller.principal().as_str()),
+            subject: short(&subject),
+            arguments: self.arguments(&call.message, &call.method),
+            policy: short(policy.unwrap_or_default()),
+            reason: short(&held.reason),
+            expires: timestamp::rfc3339_millis(expires),
+        }
+    }
+
+    fn arguments(&self, message: &Bytes, method: &str) -> String {
+        let kept = match self.redactor.message(message, Some(method)) {
+            Redacted::Same => message.clone(),
+            Redacted::Changed(bytes) => bytes,
+            Redacted::Withheld => return WITHHELD.to_owned(),
+        };
+        let Ok(message) = Envelope::parse(kept) else { return WITHHELD.to_owned() };
+        let arguments = message.param("arguments").map(|span| span.of(message.bytes())).unwrap_or_default();
+        printable::beginning(&String::from_utf8_lossy(arguments), MAX_ARGUMENTS)
+    }
+}
+
+impl HoldNotices for ApprovalDesk {
+    fn notice(&self, held: &HeldMessage) -> Option<HoldNotice> {
+        let rules = self.rules.load();
+        let (ask, base) = &**rules;
+        let url = ask.webhook.as_deref()?.into();
+        let shown = self.shown(held);
+        let link = base.as_ref().map(|base| format!("{base}{APPROVE}/{}", self.links.link(held.id)));
+        let how = link.clone().unwrap_or_else(|| format!("`signalbox hold show {}`", held.id));
+        let text = format!(
+            "`{}` wants to use `{}`, which needs consent: {}. Decide until {}: {how}",
+            plain(&shown.principal),
+            plain(&shown.subject),
+            plain(&shown.reason),
+            shown.expires
+        );
+        let body = json!({
+            "text": text,
+            "link": link,
+            "hold": held.id,
+            "principal": shown.principal,
+            "subject": shown.subject,
+            "arguments": shown.arguments,
+            "policy": shown.policy,
+            "reason": shown.reason,
+            "expires": shown.expires,
+        });
+        Some(HoldNotice { url, body: Bytes::from(body.to_string()) })
+    }
+}
+
+/// A text in which a chat finds neither a link, a mention nor the end of a quotation.
+fn plain(text: &str) -> String {
+    let replaced = |char| match char {
+        '<' => '‹',
+        '>' => '›',
+        '`' => '\'',
+        other => other,
+    };
+    text.chars().map(replaced).collect()
+}
+
+/// What is asked of whom, and the address under which browsers reach the gateway, if it serves pages.
+fn rules(config: &Config) -> (AskRule, Option<String>) {
+    let ask = config.permissions.ask.clone();
+    let listen = &config.listen;
+    let own = (listen.transport != Transport::Tcp && listen.port != 0).then(|| {
+        let scheme = if listen.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", std::net::SocketAddr::new(listen.host, listen.port))
+    });
+    let outbound = config.outbound.public_url.as_ref().map(|url| url.trim_end_matches('/').to_owned());
+    let base = ask.public_url.clone().or(outbound).or(own);
+    (ask, base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_config::Overrides;
+    use signalbox_engine::chain::{Consent, ConsentOf, Phase};
+    use signalbox_engine::command::Held;
+    use signalbox_engine::{Caller, ExchangeId, SessionKey};
+    use signalbox_tape::redact::RedactionSettings;
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    fn held(arguments: &str) -> HeldMessage {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{arguments}}}}}"#
+        );
+        let consent = Consent {
+            reason: "it <writes>".into(),
+            policy: Some("role:writer".into()),
+            within: Duration::from_secs(60),
+            of: ConsentOf::Approver,
+        };
+        HeldMessage {
+            id: 7,
+            session: String::new(),
+            session_key: SessionKey(1),
+            exchange: ExchangeId(1),
+            reason: Arc::clone(&consent.reason),
+            consent: Some(Arc::new(consent)),
+            until: Instant::now() + Duration::from_secs(60),
+            held: Arc::new(Held {
+                phase: Phase::Request,
+                method: "tools/call".into(),
+                subject: Some("write".into()),
+                own_name: Some("wr`ite".into()),
+                backend: Some("files".into()),
+                caller: Caller::anonymous("http"),
+                since: Instant::now(),
+                message: message.into(),
+                gives_progress: false,
+            }),
+        }
+    }
+
+    fn desk(text: &str) -> ApprovalDesk {
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let config = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config;
+        ApprovalDesk::new(&config, Redactor::new(&RedactionSettings::default(), [0; 32]).unwrap(), [1; 32])
+    }
+
+    #[test]
+    fn t34_a_chat_is_told_who_wants_what_with_a_link_and_no_secret() {
+        let desk = desk("[permissions.ask]\nwebhook = 'https://chat.example/1'\npublic_url = 'https://mcp.example'\n");
+        let long = "x".repeat(10_000);
+        let held = held(&format!(r#"{{"password":"hunter2-hunter2","text":"{long}"}}"#));
+        let notice = desk.notice(&held).unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&notice.body).unwrap();
+        let link = format!("https://mcp.example/approve/{}", desk.links.link(7));
+        assert_eq!((&*notice.url, &body["link"]), ("https://chat.example/1", &json!(link)));
+        let text = body["text"].as_str().unwrap();
+        assert!(text.contains("`files/wr'ite`") && text.contains("it ‹writes›") && text.ends_with(&link), "{text}");
+        assert_eq!(body["policy"], "role:writer");
+        let arguments = body["arguments"].as_str().unwrap();
+        assert!(!arguments.contains("hunter2") && arguments.chars().count() <= MAX_ARGUMENTS + 1, "{arguments}");
+    }
+
+    #[test]
+    fn nobody_is_told_without_an_address() {
+        assert!(desk("").notice(&held("{}")).is_none());
+    }
+}

@@ -1,0 +1,160 @@
+//! `/approve/LINK`: the page on which an approver decides about a call that waits for consent.
+//!
+//! ```text
+//! GET           shows the call to whoever has the link; nothing is decided
+//! GET …/sign-in asks who it is, at the gateway's own authorization server
+//! POST          decides, for somebody with the role `approver` or `admin`: by a credential in the header, or by a sign-in and the
+//!               token of the form that was shown to that person
+//! ```
+//!
+//! A link that is not ours, one whose call has been decided about, and one whose time is over are answered alike.
+
+use super::authorization::{self, body};
+use super::routes::{ADMIN, APPROVER};
+use super::sign_in::SignInPages;
+use super::{grants, holds};
+use http::header::AUTHORIZATION;
+use signalbox_assembly::approval_desk::{APPROVE, ShownCall};
+use signalbox_authorization::pages::{escaped, page};
+use signalbox_engine::Proof;
+use signalbox_engine::chain::HoldAnswer;
+use signalbox_oauth::form;
+use signalbox_runtime::HeldMessage;
+use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
+use std::sync::Arc;
+
+/// The largest form.
+pub(super) const MAX_FORM: usize = 4 * 1024;
+const FORM: &str = "application/x-www-form-urlencoded";
+const GONE: &str = "This link is not good, or no longer: the call was decided about, or nobody decided in time.";
+const NOBODY: &str = "Sign in as somebody with the role approver to decide.";
+
+pub(super) async fn show(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+    let Some(held) = held(&pages, &request) else { return Ok(gone()) };
+    let decider = deciders(&pages, &request).into_iter().next();
+    let desk = &pages.served.app().govern.approvals;
+    let form = match &decider {
+        Some(who) if !holds::may_decide(&pages.served, who, &held) => {
+            "<p class=\"bad\">This is your own call. Somebody else has to decide about it.</p>".to_owned()
+        }
+        Some(who) => deciding_form(who, &desk.links.form_token(held.id, who)),
+        None => signing_in(&pages, &request, held.id),
+    };
+    Ok(answer(200, "Let it run?", &format!("{}{form}", described(&desk.shown(&held)))))
+}
+
+pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+    let Some(server) = &pages.server else { return Err(Problem::NothingHere) };
+    if held(&pages, &request).is_none() {
+        return Ok(gone());
+    }
+    let path = format!("{APPROVE}/{}", request.segment("link"));
+    let is_other = !pages.visitors(&request).is_empty();
+    Ok(authorization::answer(server.visit(&path, is_other, authorization::address(&request))))
+}
+
+pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+    let Some(held) = held(&pages, &request) else { return Ok(gone()) };
+    let deciders = deciders(&pages, &request);
+    // A browser sends cookies and certificates with every form, whoever made it; a token in the header it does not.
+    let bearer = request.headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
+    let in_header = bearer.then(|| request.caller.principal().as_str().to_owned());
+    let text = body(request, FORM).await?;
+    let Some(pairs) = form::read(&text) else { return Err(super::bad("the form cannot be read")) };
+    let given = |name: &str| pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
+    let links = &pages.served.app().govern.approvals.links;
+    let proved = |who: &&String| in_header.as_ref() == Some(*who) || links.is_form_token(held.id, who, given("token"));
+    let Some(who) = deciders.iter().find(proved) else { return Ok(answer(403, "Not you", &told(NOBODY))) };
+    if !holds::may_decide(&pages.served, who, &held) {
+        return Ok(answer(403, "Not you", &told(holds::OWN_CALL)));
+    }
+    let by = Some(who.clone());
+    let (decided, grant, word) = match given("answer") {
+        "approve" => (HoldAnswer::GoOn { by }, None, "The call runs."),
+        "hour" => {
+            let grant = grants::of_hold(&held, "1h", who)?;
+            (HoldAnswer::GoOn { by }, Some(grant), "The call runs, and so do others like it for one hour.")
+        }
+        "refuse" => (HoldAnswer::Refused { by, reason: String::new() }, None, "The call was refused."),
+        _ => return Err(super::bad("`answer` must be approve, hour or refuse")),
+    };
+    match pages.served.app().gateway.holds.settle(held.id, decided) {
+        Ok(_) => {
+            if let Some(grant) = grant {
+                grants::put(&pages.served, grant)?;
+            }
+            tracing::info!(hold = held.id, by = who, "decided about a call by its link: {word}");
+            Ok(answer(200, "Done", &told(word)))
+        }
+        Err(_) => Ok(gone()),
+    }
+}
+
+/// The call that a link is about, while it waits.
+fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
+    let app = pages.served.app();
+    let id = app.govern.approvals.links.hold(request.segment("link"))?;
+    app.gateway.holds.get(id).ok().filter(|held| held.consent.is_some())
+}
+
+/// Those who have proved in this request that they may decide.
+fn deciders(pages: &SignInPages, request: &RoutedRequest) -> Vec<String> {
+    let caller = request.caller.identity();
+    let by_header = caller.proof != Proof::Unproved && [APPROVER, ADMIN].iter().any(|role| caller.has_role(role));
+    let mut all: Vec<String> = by_header.then(|| caller.principal.as_str().to_owned()).into_iter().collect();
+    let visitors = pages.visitors(request).into_iter();
+    all.extend(
+        visitors
+            .filter(|one| [APPROVER, ADMIN].iter().any(|role| one.standing.has_role(role)))
+            .map(|one| one.principal),
+    );
+    all
+}
+
+fn deciding_form(who: &str, token: &str) -> String {
+    format!(
+        "<p>You decide as <b>{}</b>.</p><form method=\"post\"><input type=\"hidden\" name=\"token\" value=\"{}\">\
+         <button name=\"answer\" value=\"approve\">Let it run</button>\
+         <button name=\"answer\" value=\"hour\">Let it run, and others like it for one hour</button>\
+         <button name=\"answer\" value=\"refuse\">Refuse</button></form>",
+        escaped(who),
+        escaped(token)
+    )
+}
+
+/// How somebody who has not proved anything gets to decide.
+fn signing_in(pages: &SignInPages, request: &RoutedRequest, hold: u64) -> String {
+    match &pages.server {
+        Some(_) => format!("<p><a href=\"{}/sign-in\">Sign in to decide</a></p>", escaped(&request.path)),
+        None => format!(
+            "<p>To decide, run <code>signalbox hold release {hold}</code> or <code>signalbox hold refuse {hold}</code>, or send \
+             <code>answer=approve</code> or <code>answer=refuse</code> here with the API key of an approver.</p>"
+        ),
+    }
+}
+
+fn described(call: &ShownCall) -> String {
+    let rows = [
+        ("Who", &call.principal),
+        ("wants to use", &call.subject),
+        ("with", &call.arguments),
+        ("Why you are asked", &call.reason),
+        ("Policy", &call.policy),
+        ("Until", &call.expires),
+    ];
+    let shown = rows.iter().filter(|(_, value)| !value.is_empty());
+    let shown: String = shown.map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>", escaped(value))).collect();
+    format!("<h1>Let it run?</h1><dl>{shown}</dl>")
+}
+
+fn told(text: &str) -> String {
+    format!("<h1>{}</h1>", escaped(text))
+}
+
+fn gone() -> RoutedAnswer {
+    answer(404, "Nothing to decide", &told(GONE))
+}
+
+fn answer(status: u16, title: &str, body: &str) -> RoutedAnswer {
+    authorization::answer(page(status, title, body, "'self'"))
+}

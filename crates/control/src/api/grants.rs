@@ -1,0 +1,176 @@
+//! `/api/v1/grants`: permissions that end by themselves.
+
+use super::routes::ADMIN;
+use super::{Served, bad, json as read, ok, who};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use signalbox_assembly::grants::{GrantFile, GrantFileFault, LONGEST, SetGrant};
+use signalbox_config::duration;
+use signalbox_engine::Proof;
+use signalbox_runtime::HeldMessage;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_wire::hex::hex;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest name, pattern and reason.
+const MAX_TEXT: usize = 1024;
+/// Most patterns of one grant.
+const MAX_PATTERNS: usize = 100;
+
+/// What somebody is to be granted.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Wanted {
+    /// An id, so that several processes know the grant by the same one.
+    id: Option<String>,
+    to: String,
+    tools: Vec<String>,
+    #[serde(rename = "for")]
+    lasting: String,
+    because: String,
+    by: Option<String>,
+    break_glass: bool,
+}
+
+pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+    let all: Vec<Value> = served.app().govern.grants.counting().0.iter().map(|grant| json!(grant)).collect();
+    Ok(ok(&all.into()))
+}
+
+pub(super) async fn add(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.identity().clone();
+    let wanted: Wanted = read(request.body).await?;
+    let rules = served.reloader.current();
+    let is_local = caller.proof == Proof::LocalUser;
+    if !is_local && caller.principal.as_str() == wanted.to && !rules.permissions.approve_own {
+        let why = "nobody can grant something to themselves; `permissions.approve_own` allows that";
+        return Err(Problem::new(StatusCode::FORBIDDEN, why));
+    }
+    if wanted.break_glass {
+        let glass = &rules.permissions.break_glass;
+        if !is_local && !caller.has_role(ADMIN) {
+            return Err(Problem::Role(ADMIN));
+        }
+        if !glass.allowed {
+            let why = "nobody may break the glass; `permissions.break_glass.allowed` allows that";
+            return Err(Problem::new(StatusCode::FORBIDDEN, why));
+        }
+    }
+    let longest = if wanted.break_glass { rules.permissions.break_glass.longest } else { LONGEST };
+    let lasts = lasting(&wanted.lasting, longest)?;
+    check(&wanted)?;
+    let now = unix_millis();
+    let grant = SetGrant {
+        id: match wanted.id {
+            Some(id) => id,
+            None => new_id()?,
+        },
+        to: wanted.to,
+        tools: wanted.tools,
+        until: now.saturating_add(lasts),
+        because: wanted.because,
+        by: who(caller.principal.as_str(), wanted.by),
+        since: now,
+        break_glass: wanted.break_glass,
+    };
+    put(&served, grant.clone())?;
+    Ok(ok(&json!(grant)))
+}
+
+pub(super) async fn revoke(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let id = request.segment("id").to_owned();
+    let rules = served.reloader.current();
+    let mut revoked = None;
+    let all = GrantFile::of(&rules.data_dir).change(|all| {
+        revoked = all.revoke(&id, unix_millis());
+        Ok(())
+    });
+    let all = all.map_err(|fault| failed(&fault))?;
+    served.app().govern.grants.apply(&all, rules.permissions.break_glass.allowed);
+    if let Some(grant) = &revoked {
+        tracing::warn!(to = grant.to, by = request.caller.principal().as_str(), id, "a grant was revoked");
+    }
+    Ok(ok(&json!({"id": id, "revoked": revoked.is_some()})))
+}
+
+/// The grant that lets the caller of a held call use the same entry for a while.
+pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGrant, Problem> {
+    let (Some(backend), Some(name)) = (&held.held.backend, &held.held.own_name) else {
+        return Err(bad("only the use of a tool, prompt or resource can be allowed for a while"));
+    };
+    if held.consent.is_none() {
+        return Err(bad("this message does not wait for consent, so that there is nothing to allow for a while"));
+    }
+    let pattern = format!("{backend}/{name}");
+    if pattern.contains(['*', '?']) {
+        return Err(bad("its name has `*` or `?` in it, which would allow more than this"));
+    }
+    let now = unix_millis();
+    Ok(SetGrant {
+        id: new_id()?,
+        to: held.held.caller.principal().as_str().to_owned(),
+        tools: vec![pattern],
+        until: now.saturating_add(lasting(lasts, LONGEST)?),
+        because: format!("consent to hold {}", held.id),
+        by: by.to_owned(),
+        since: now,
+        break_glass: false,
+    })
+}
+
+/// Writes a grant down, and puts it in force.
+pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
+    let rules = served.reloader.current();
+    if !grant.break_glass {
+        tracing::warn!(to = grant.to, tools = ?grant.tools, by = grant.by, because = grant.because, "granted for a while");
+    }
+    let all = GrantFile::of(&rules.data_dir).change(|all| all.set(grant, unix_millis()));
+    served.app().govern.grants.apply(&all.map_err(|fault| failed(&fault))?, rules.permissions.break_glass.allowed);
+    Ok(())
+}
+
+fn check(wanted: &Wanted) -> Result<(), Problem> {
+    let fits = |text: &str| !text.is_empty() && text.len() <= MAX_TEXT;
+    if !fits(&wanted.to) || !fits(&wanted.because) {
+        return Err(bad("`to` and `because` need 1 to 1024 characters"));
+    }
+    if wanted.id.as_ref().is_some_and(|id| id.len() != 16 || !id.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+        return Err(bad("`id` must be 16 hexadecimal digits"));
+    }
+    let is_pattern = |text: &String| fits(text) && !text.starts_with('/') && !text.ends_with('/');
+    match (wanted.break_glass, wanted.tools.is_empty()) {
+        (true, false) => Err(bad("whoever breaks the glass may use everything; leave `tools` out")),
+        (false, true) => Err(bad("`tools` must name what is granted, as patterns BACKEND or BACKEND/NAME")),
+        _ if wanted.tools.len() > MAX_PATTERNS || !wanted.tools.iter().all(is_pattern) => {
+            Err(bad("`tools` must be at most 100 patterns BACKEND or BACKEND/NAME"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A time as it is written in configurations, in milliseconds.
+fn lasting(text: &str, longest: Duration) -> Result<u64, Problem> {
+    let lasts = duration::read(text).map_err(|error| bad(format_args!("`for`: {error}")))?;
+    if lasts.is_zero() || lasts > longest {
+        return Err(bad(format_args!("`for` must be more than nothing and at most {} s", longest.as_secs())));
+    }
+    Ok(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// A new id.
+fn new_id() -> Result<String, Problem> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+    Ok(hex(&bytes))
+}
+
+fn failed(fault: &GrantFileFault) -> Problem {
+    let status = match fault {
+        GrantFileFault::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    Problem::new(status, fault)
+}

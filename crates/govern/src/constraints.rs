@@ -1,0 +1,200 @@
+//! Constraints on calls that are allowed: the paths in their arguments have to lie within folders.
+//!
+//! They are looked at before people are asked, so that nobody decides about a call that cannot be made so, and speak only where
+//! permissions would let the call through.
+
+use crate::path_bounds::{Folders, PathFault};
+use crate::permissions::{Access, Permissions, entry_of};
+use crate::policy::Circumstances;
+use arc_swap::ArcSwap;
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
+use signalbox_engine::{Caller, Fault, FaultKind};
+use signalbox_wire::{json, printable};
+use std::sync::Arc;
+
+/// How many characters of an argument's name are shown.
+const MAX_SHOWN: usize = 100;
+
+/// For whom and what a constraint is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scope {
+    /// Its name: the pattern as it is written.
+    pub name: Arc<str>,
+    /// Which tools.
+    pub tools: SubjectPattern,
+    /// Callers with one of these roles; everybody if there are none.
+    pub roles: Vec<Box<str>>,
+}
+
+impl Scope {
+    /// True if it is for this caller and this entry.
+    #[must_use]
+    pub fn holds_for(&self, permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        entry.kind == ListKind::Tools
+            && self.tools.touches(entry)
+            && (self.roles.is_empty() || self.roles.iter().any(|role| permissions.has_role(caller, role)))
+    }
+}
+
+/// Paths have to lie within folders.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathConstraint {
+    /// For whom and what.
+    pub scope: Scope,
+    /// The arguments that are paths, or lists of paths.
+    pub arguments: Vec<Box<str>>,
+    /// The folders.
+    pub folders: Folders,
+    /// The folders, for people.
+    pub shown: Box<str>,
+}
+
+impl PathConstraint {
+    /// What is wrong with these arguments, a JSON object.
+    fn fault(&self, arguments: &[u8]) -> Option<String> {
+        for member in json::members(arguments) {
+            let Some(name) = json::string(member.key.of(arguments)) else {
+                return Some("an argument has no name".to_owned());
+            };
+            if !self.arguments.iter().any(|known| **known == *name) {
+                continue;
+            }
+            let name = printable::beginning(&name, MAX_SHOWN);
+            let value = member.value.of(arguments);
+            let why = match self.value(value) {
+                Ok(true) => continue,
+                Ok(false) => format!("the argument `{name}` must lie within {}", self.shown),
+                Err(fault) => format!("the argument `{name}` must lie within {}: {fault}", self.shown),
+            };
+            return Some(why);
+        }
+        None
+    }
+
+    /// Whether a value is a path within the folders, a list of such, or null.
+    fn value(&self, value: &[u8]) -> Result<bool, PathFault> {
+        if value == b"null" {
+            return Ok(true);
+        }
+        if let Some(path) = json::string(value) {
+            return self.folders.hold(&path);
+        }
+        if !value.starts_with(b"[") {
+            return Err(PathFault::Unfit);
+        }
+        for item in json::elements(value) {
+            let path = json::string(item.of(value)).ok_or(PathFault::Unfit)?;
+            if !self.folders.hold(&path)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The interceptor.
+#[derive(Debug)]
+pub struct ConstraintCheck {
+    all: ArcSwap<Vec<PathConstraint>>,
+    permissions: Arc<Permissions>,
+}
+
+impl ConstraintCheck {
+    /// With these constraints on what these permissions allow.
+    #[must_use]
+    pub fn new(all: Vec<PathConstraint>, permissions: &Arc<Permissions>) -> Self {
+        Self { all: ArcSwap::from_pointee(all), permissions: Arc::clone(permissions) }
+    }
+
+    /// Takes over other constraints.
+    pub fn replace(&self, all: Vec<PathConstraint>) {
+        self.all.store(Arc::new(all));
+    }
+
+    fn broken(&self, case: &Case<'_>) -> Option<(Arc<str>, String)> {
+        let entry = entry_of(case)?;
+        let principal = case.caller.principal().as_str();
+        if self.permissions.breaks_glass(principal, case.unix_ms) {
+            return None;
+        }
+        let arguments = case.message.param("arguments").map_or(&b"{}"[..], |span| span.of(case.message.bytes()));
+        let all = self.all.load();
+        let mut held = all.iter().filter(|one| one.scope.holds_for(&self.permissions, case.caller, &entry));
+        let broken =
+            held.find_map(|one| Some((format!("constraint:{}", one.scope.name).into(), one.fault(arguments)?)))?;
+        let address = case.caller.identity().address.map(|address| address.ip());
+        let around = Circumstances { unix_ms: case.unix_ms, address };
+        // What the caller may not use anyway is answered by those who say so, who may not even tell that it is there.
+        let access = self.permissions.access(case.caller, &entry, Some(arguments), &around);
+        matches!(access, Access::Usable(_) | Access::AfterAsking(_)).then_some(broken)
+    }
+}
+
+impl Interceptor for ConstraintCheck {
+    fn name(&self) -> &'static str {
+        "constraints"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let Some((name, why)) = self.broken(case) else { return Judgement::pass() };
+        let shadow = self.permissions.set().shadow;
+        let word = if shadow { "would_deny" } else { "deny" };
+        let ruling = Ruling { rule: Some(Arc::clone(&name)), verdict: word, detail: why.clone(), ..Ruling::default() };
+        let verdict = match shadow {
+            true => Verdict::Pass,
+            false => Verdict::Refuse(Fault::new(FaultKind::Denied, why).with_str("policy", &name)),
+        };
+        Judgement { verdict, rulings: ruling.into(), effects: Vec::new() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.all.load().is_empty()
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        phase == Phase::Request && !self.is_idle()
+    }
+
+    fn judges_changes(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn constraint() -> PathConstraint {
+        let folders = Folders::new(&["/srv/work".to_owned()]).unwrap();
+        let scope = Scope { name: "files".into(), tools: SubjectPattern::new("files"), roles: Vec::new() };
+        PathConstraint { scope, arguments: vec!["path".into(), "paths".into()], folders, shown: "`/srv/work`".into() }
+    }
+
+    #[test]
+    fn g_13_paths_in_arguments_have_to_lie_within_folders() {
+        for fine in [
+            "{}",
+            r#"{"path":"/srv/work/a"}"#,
+            r#"{"paths":["/srv/work/a","/srv/work/b"]}"#,
+            r#"{"path":null,"text":"/etc/passwd"}"#,
+            r#"{"paths":[]}"#,
+        ] {
+            assert_eq!(constraint().fault(fine.as_bytes()), None, "{fine}");
+        }
+        for bad in [
+            r#"{"path":"/etc/passwd"}"#,
+            r#"{"path":"/srv/work/../x"}"#,
+            r#"{"paths":["/srv/work/a","/etc"]}"#,
+            r#"{"paths":["/srv/work/a",1]}"#,
+            r#"{"path":1}"#,
+            r#"{"path":{"a":"/srv/work"}}"#,
+            r#"{"p\u0061th":"/etc/passwd"}"#,
+            r#"{"path":"/srv/work/a","path":"/etc/passwd"}"#,
+            r#"{"path":"\u002fetc"}"#,
+        ] {
+            let told = constraint().fault(bad.as_bytes());
+            assert!(told.as_ref().is_some_and(|told| told.contains("must lie within `/srv/work`")), "{bad}: {told:?}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Whether a path lies within folders, by its text alone: no file is looked at, so that what a link in a folder leads to is not known.
+//!
+//! A server may read a path in more than one way, so every way has to lie within: as it is written, with `\` for `/`, with its percent
+//! escapes decoded, as a `file:` URI. What a server might expand or cannot be a path at all lies nowhere.
+
+/// The longest path that is judged.
+const MAX_PATH: usize = 32 * 1024;
+/// How often escapes of escapes are decoded.
+const MAX_DECODED: usize = 8;
+
+/// Why a text is no path that could be judged.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PathFault {
+    /// It leaves the folder that it begins in.
+    #[error("it leads above where it begins")]
+    Above,
+    /// It begins with `~`, has a NUL, or is too long or too often escaped.
+    #[error("it is no path that could be judged")]
+    Unfit,
+    /// It is an address of something else than a file of the server's own machine.
+    #[error("it is the address of something else than a file")]
+    Elsewhere,
+}
+
+/// Folders, as they are compared.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Folders(Vec<Vec<String>>);
+
+impl Folders {
+    /// These folders. An absolute one holds absolute paths, a relative one relative paths.
+    ///
+    /// # Errors
+    /// If one is no path.
+    pub fn new(folders: &[String]) -> Result<Self, PathFault> {
+        folders.iter().map(|folder| parts(folder)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a path lies within one of them, however a server reads it.
+    ///
+    /// # Errors
+    /// If it is none that could be judged.
+    pub fn hold(&self, path: &str) -> Result<bool, PathFault> {
+        if path.len() > MAX_PATH {
+            return Err(PathFault::Unfit);
+        }
+        let written = local(path)?;
+        let within = |path: &str| parts(path).map(|parts| self.0.iter().any(|folder| parts.starts_with(folder)));
+        if !within(written)? {
+            return Ok(false);
+        }
+        match decoded(written)? {
+            Some(decoded) => within(&decoded),
+            // A `%` that begins no escape is an ordinary character of a path.
+            None => Ok(true),
+        }
+    }
+}
+
+/// The path of a `file:` URI of this machine, or the text itself if it is no URI.
+fn local(text: &str) -> Result<&str, PathFault> {
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(text) };
+    let is_scheme =
+        scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if !is_scheme {
+        return Ok(text);
+    }
+    if !scheme.eq_ignore_ascii_case("file") {
+        return Err(PathFault::Elsewhere);
+    }
+    let path = match rest.strip_prefix("//") {
+        None => rest,
+        Some(after) => {
+            let start = after.find('/').ok_or(PathFault::Elsewhere)?;
+            let (host, path) = after.split_at(start);
+            if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
+                return Err(PathFault::Elsewhere);
+            }
+            path
+        }
+    };
+    // A query or a fragment is no part of the path for some, and for others it is.
+    if path.contains(['?', '#']) { Err(PathFault::Unfit) } else { Ok(path) }
+}
+
+/// The segments of a path, with an empty one first if it is absolute.
+fn parts(path: &str) -> Result<Vec<String>, PathFault> {
+    if path.starts_with('~') || path.contains('\0') {
+        return Err(PathFault::Unfit);
+    }
+    let path = path.replace('\\', "/");
+    let mut parts: Vec<String> = if path.starts_with('/') { vec![String::new()] } else { Vec::new() };
+    let least = parts.len();
+    for segment in path.split('/').filter(|segment| !matches!(*segment, "" | ".")) {
+        if segment != ".." {
+            parts.push(segment.to_owned());
+        } else if parts.len() > least {
+            parts.pop();
+        } else {
+            return Err(PathFault::Above);
+        }
+    }
+    Ok(parts)
+}
+
+/// The text without percent escapes, as often as it has some; `None` if it has none. What is not UTF-8 keeps its segments.
+fn decoded(text: &str) -> Result<Option<String>, PathFault> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut any = false;
+    for _ in 0..MAX_DECODED {
+        let mut next = Vec::with_capacity(bytes.len());
+        let (mut at, mut found) = (0, false);
+        while let Some(&byte) = bytes.get(at) {
+            let digits = bytes.get(at + 1..at + 3).and_then(|two| std::str::from_utf8(two).ok());
+            match digits.filter(|_| byte == b'%').and_then(|two| u8::from_str_radix(two, 16).ok()) {
+                Some(value) => {
+                    next.push(value);
+                    (at, found) = (at + 3, true);
+                }
+                None => {
+                    next.push(byte);
+                    at += 1;
+                }
+            }
+        }
+        if !found {
+            return Ok(any.then(|| String::from_utf8_lossy(&bytes).into_owned()));
+        }
+        (bytes, any) = (next, true);
+    }
+    Err(PathFault::Unfit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn folders(texts: &[&str]) -> Folders {
+        Folders::new(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn paths_are_judged_in_every_way_in_which_a_server_may_read_them() {
+        let work = folders(&["/srv/work/", "data"]);
+        for inside in [
+            "/srv/work",
+            "/srv/work/a/b.txt",
+            "/srv/./work//a/../b",
+            "/srv/x/../work/a",
+            "file:///srv/work/a",
+            "FILE://localhost/srv/work/a%20b",
+            "file:/srv/work/a",
+            "data/x",
+            "./data/x",
+            "/srv/work/100%",
+            "/srv/work/a:b",
+        ] {
+            assert_eq!(work.hold(inside), Ok(true), "{inside}");
+        }
+        for outside in [
+            "",
+            "/",
+            "/srv",
+            "/srv/workshop/a",
+            "/srv/work/../etc/passwd",
+            "/srv/work/..\\..\\etc",
+            "/srv/work/%2e%2e/%2e%2e/etc",
+            "/srv/work/%252e%252e/x",
+            "/srv/work/%ff/%2e%2e/%2e%2e/etc",
+            "srv/work/a",
+            "/data/x",
+            "file:///etc/passwd",
+            "C:\\srv\\work\\a",
+            "//host/share",
+        ] {
+            assert_eq!(work.hold(outside), Ok(false), "{outside}");
+        }
+        for (unfit, why) in [
+            ("../data/x", PathFault::Above),
+            ("data/../../x", PathFault::Above),
+            ("/../srv/work/a", PathFault::Above),
+            ("~/data", PathFault::Unfit),
+            ("~root", PathFault::Unfit),
+            (&format!("/srv/work/%{}41", "25".repeat(10)), PathFault::Unfit),
+            (&format!("/srv/work/{}", "a/".repeat(MAX_PATH)), PathFault::Unfit),
+            ("/srv/work/a\0b", PathFault::Unfit),
+            ("/srv/work/a%00b", PathFault::Unfit),
+            ("file:///srv/work/a?x", PathFault::Unfit),
+            ("file://other/srv/work/a", PathFault::Elsewhere),
+            ("file://srv", PathFault::Elsewhere),
+            ("https://example/srv/work/a", PathFault::Elsewhere),
+        ] {
+            assert_eq!(work.hold(unfit), Err(why), "{unfit}");
+        }
+    }
+
+    proptest! {
+        /// What is held begins with a folder once `.`, `..` and empty segments are gone, and nothing panics.
+        #[test]
+        fn nothing_outside_is_held(path in "[/.a%2eE5cC~:\\\\]{0,24}") {
+            if folders(&["/a"]).hold(&path) == Ok(true) {
+                let read = decoded(local(&path).unwrap()).unwrap().unwrap_or_else(|| local(&path).unwrap().to_owned());
+                let mut depth = Vec::new();
+                for segment in read.split(['/', '\\']).filter(|one| !one.is_empty() && *one != ".") {
+                    if segment == ".." { prop_assert!(depth.pop().is_some()) } else { depth.push(segment) }
+                }
+                prop_assert_eq!(depth.first(), Some(&"a"));
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Permissions that end by themselves: somebody gave a caller the use of some entries for a while, or broke the glass.
+//!
+//! A grant makes up for a role or a `permit` that is lacking, and counts as consent where somebody would be asked. What a role denies
+//! or a policy forbids stays denied. A grant that breaks the glass allows everything but what is switched off.
+
+use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::chain::SubjectPattern;
+use std::sync::Arc;
+
+/// How the name of a grant that breaks the glass begins.
+pub const BREAK_GLASS: &str = "break_glass:";
+
+/// One grant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TimedGrant {
+    /// Its name in decisions: `grant:ID`, or `break_glass:ID`.
+    pub name: Arc<str>,
+    /// The principal who has it.
+    pub to: Box<str>,
+    /// What it is for. Nothing else is looked at if it breaks the glass.
+    pub entries: Vec<SubjectPattern>,
+    /// When it ends, in milliseconds since 1970.
+    pub until_ms: u64,
+    /// Whether it allows everything but what is switched off.
+    pub breaks_glass: bool,
+}
+
+impl TimedGrant {
+    fn covers(&self, principal: &str, entry: &EntryRef<'_>) -> bool {
+        *self.to == *principal && (self.breaks_glass || self.entries.iter().any(|pattern| pattern.covers(entry)))
+    }
+}
+
+/// All grants that count.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct TimedGrants(pub Vec<Arc<TimedGrant>>);
+
+impl TimedGrants {
+    /// The grant that lets this principal use this entry; one that breaks the glass before others, and of those the one that lasts
+    /// longest.
+    #[must_use]
+    pub fn of(&self, principal: &str, entry: &EntryRef<'_>) -> Option<&Arc<TimedGrant>> {
+        let all = self.0.iter().filter(|grant| grant.covers(principal, entry));
+        all.max_by_key(|grant| (grant.breaks_glass, grant.until_ms))
+    }
+
+    /// True if this principal is granted anything of this backend.
+    #[must_use]
+    pub fn shows_backend(&self, principal: &str, backend: &str) -> bool {
+        let shows = |grant: &TimedGrant| {
+            grant.breaks_glass || grant.entries.iter().any(|pattern| pattern.fits_backend(backend))
+        };
+        self.0.iter().any(|grant| *grant.to == *principal && shows(grant))
+    }
+
+    /// True if the glass is broken for this principal.
+    #[must_use]
+    pub fn breaks_glass(&self, principal: &str) -> bool {
+        self.0.iter().any(|grant| grant.breaks_glass && *grant.to == *principal)
+    }
+
+    /// When the next one ends, in milliseconds since 1970.
+    #[must_use]
+    pub fn next_end(&self) -> Option<u64> {
+        self.0.iter().map(|grant| grant.until_ms).min()
+    }
+
+    /// Those that have not ended by then.
+    #[must_use]
+    pub fn after(&self, unix_ms: u64) -> Self {
+        Self(self.0.iter().filter(|grant| grant.until_ms > unix_ms).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::catalog::ListKind;
+
+    fn grant(name: &str, to: &str, entries: &[&str], until_ms: u64) -> Arc<TimedGrant> {
+        let entries = entries.iter().map(|text| SubjectPattern::new(text)).collect();
+        Arc::new(TimedGrant { name: name.into(), to: to.into(), entries, until_ms, breaks_glass: false })
+    }
+
+    #[test]
+    fn a_grant_is_for_one_principal_and_its_entries_and_ends() {
+        let glass = TimedGrant { breaks_glass: true, ..(*grant("g", "eve", &[], 5)).clone() };
+        let all = TimedGrants(vec![
+            grant("a", "ada", &["files/write"], 10),
+            grant("b", "ada", &["files"], 20),
+            Arc::new(glass),
+        ]);
+        let named = |who: &str, backend, name| {
+            let entry = EntryRef { kind: ListKind::Tools, backend, name, definition: None };
+            all.of(who, &entry).map(|grant| grant.name.to_string())
+        };
+        assert_eq!(named("ada", "files", "write").as_deref(), Some("b"), "the one that lasts longest");
+        assert_eq!((named("ada", "db", "get"), named("bob", "files", "write")), (None, None));
+        assert_eq!(named("eve", "db", "get").as_deref(), Some("g"));
+        assert!(all.shows_backend("ada", "files") && !all.shows_backend("ada", "db") && all.shows_backend("eve", "db"));
+        assert!(all.breaks_glass("eve") && !all.breaks_glass("ada"));
+        assert_eq!((all.next_end(), all.after(10).0.len(), all.after(20).next_end()), (Some(5), 1, None));
+    }
+}

@@ -1,0 +1,119 @@
+//! `signalbox grant`: lets somebody use something for a while.
+
+use super::processes;
+use super::switch::governing;
+use crate::cli::{BreakGlassArgs, Global, GrantCommand};
+use crate::commands::data_dir;
+use crate::failure::Failure;
+use crate::output;
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_assembly::grants::GrantFile;
+use signalbox_control::api::routes::GRANTS;
+use signalbox_control::table;
+use signalbox_runtime::clock::unix_millis;
+use signalbox_wire::hex::hex;
+use signalbox_wire::timestamp;
+use std::process::ExitCode;
+
+/// Does what was asked for.
+pub(super) async fn run(global: &Global, command: GrantCommand) -> Result<ExitCode, Failure> {
+    match command {
+        GrantCommand::List => list(global).await,
+        GrantCommand::Add(args) => add(global, args.tools, args.terms, false).await,
+        GrantCommand::BreakGlass(args) => add(global, Vec::new(), args, true).await,
+        GrantCommand::Revoke { id } => revoke(global, &id).await,
+    }
+}
+
+async fn list(global: &Global) -> Result<ExitCode, Failure> {
+    let all = match governing(global).await?.first() {
+        Some(process) => process.send(Method::GET, GRANTS, None).await?,
+        None => json!(GrantFile::of(&data_dir(global)?).load()?.counting(true, unix_millis())),
+    };
+    if global.json {
+        output::result(&format!("{all}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = all.as_array().into_iter().flatten().map(row).collect();
+    let text = match rows.is_empty() {
+        true => "nobody has a grant that ends by itself\n".to_owned(),
+        false => table::render(&["ID", "WHO", "MAY USE", "UNTIL", "BY", "WHY"], &rows),
+    };
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(grant: &Value) -> Vec<String> {
+    let word = |key: &str| table::harmless(grant[key].as_str().unwrap_or_default());
+    let tools = grant["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let tools = match grant["break_glass"] == true {
+        true => "everything (break-glass)".to_owned(),
+        false => table::harmless(&tools.collect::<Vec<_>>().join(" ")),
+    };
+    let until = timestamp::rfc3339_millis(grant["until"].as_u64().unwrap_or(0));
+    vec![word("id"), word("to"), tools, until, word("by"), word("because")]
+}
+
+/// Every running process is told under one id; the running process decides whether it may be, so one has to run.
+async fn add(
+    global: &Global,
+    tools: Vec<String>,
+    args: BreakGlassArgs,
+    break_glass: bool,
+) -> Result<ExitCode, Failure> {
+    let mut id = [0; 8];
+    getrandom::fill(&mut id).map_err(|error| Failure::Refused(format!("there is no randomness: {error}")))?;
+    let wanted = json!({
+        "id": hex(&id),
+        "to": args.to,
+        "tools": tools,
+        "for": args.lasting,
+        "because": args.because,
+        "by": processes::user(),
+        "break_glass": break_glass,
+    });
+    let mut granted = None;
+    for process in governing(global).await? {
+        granted = Some(process.send(Method::POST, GRANTS, Some(wanted.to_string())).await?);
+    }
+    let Some(granted) = granted else {
+        return Err(Failure::Refused("no signalbox runs with this data folder; start one first".to_owned()));
+    };
+    if global.json {
+        output::result(&format!("{granted}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let what = if break_glass { "everything but what is switched off".to_owned() } else { tools_of(&granted) };
+    let until = timestamp::rfc3339_millis(granted["until"].as_u64().unwrap_or(0));
+    output::say(table::harmless(&format!("`{}` may use {what} until {until} ({})", args.to, hex(&id))));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tools_of(granted: &Value) -> String {
+    let tools = granted["tools"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    tools.collect::<Vec<_>>().join(", ")
+}
+
+async fn revoke(global: &Global, id: &str) -> Result<ExitCode, Failure> {
+    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_id {
+        return Err(Failure::Usage("a grant is named by its id; `signalbox grant list` shows it".to_owned()));
+    }
+    let processes = governing(global).await?;
+    let mut found = false;
+    if processes.is_empty() {
+        GrantFile::of(&data_dir(global)?).change(|all| {
+            found = all.revoke(id, unix_millis()).is_some();
+            Ok(())
+        })?;
+    }
+    for process in &processes {
+        found |= process.send(Method::DELETE, &format!("{GRANTS}/{id}"), None).await?["revoked"] == true;
+    }
+    if !found {
+        return Err(Failure::Usage(format!("there is no grant `{id}`; `signalbox grant list` shows all")));
+    }
+    output::say(format!("the grant `{id}` is over"));
+    Ok(ExitCode::SUCCESS)
+}
