@@ -711,6 +711,7 @@ var RelayWorker = class {
   wake() {
     this.#nap.abort();
     this.#receiver?.wake();
+    if (this.state.state === "connected") this.#runner.flush();
   }
   stop() {
     if (this.#stopped.signal.aborted) return;

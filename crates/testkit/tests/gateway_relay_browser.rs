@@ -1,5 +1,6 @@
 //! The relay's demo page in a real Chromium, and the agents that use its tools: MCP of two eras, and the legacy routes.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+#![expect(clippy::print_stdout, reason = "what is skipped is said")]
 
 use bytes::Bytes;
 use http::Method;
@@ -15,6 +16,7 @@ use std::process::Command;
 
 /// All calls of the document's tools (the first 34 lines), in an order in which each succeeds.
 const CALLS: &str = include_str!("../../../web/relay/test/calls.json");
+const QUICK_START: &str = include_str!("../../../docs/relay-pages.md");
 const DOCUMENT_CALLS: usize = 34;
 const CONFIG: &str =
     "[relay]\nenabled = true\n[relay.limits]\nrequests_per_minute = 10000\nmcp_requests_per_minute = 10000\n";
@@ -122,11 +124,11 @@ impl Results {
                     let from = data.find("\"result\":").unwrap() + "\"result\":".len();
                     return data[from..data.rfind(",\"requestId\"").unwrap()].to_owned();
                 }
-                let frame = self.body.frame().await.expect("the stream ended").unwrap();
+                let frame = self.body.frame().await.unwrap().unwrap();
                 self.unread.push_str(std::str::from_utf8(frame.data_ref().unwrap()).unwrap());
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(60), reading).await.expect("no result in time")
+        tokio::time::timeout(std::time::Duration::from_secs(60), reading).await.unwrap()
     }
 }
 
@@ -295,6 +297,128 @@ async fn c_23_a_page_that_goes_away_and_comes_back_runs_each_call_once() {
     });
     served.await.unwrap();
     assert!(agent.call("get_data_contexts", json!({})).await.contains("\"count\":0"), "it is another document");
+    browser.stop().await.unwrap();
+}
+
+/// Two browsers have one session: the gateway lets the second wait, and it serves when the first is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_23_a_second_browser_waits_until_the_first_is_gone() {
+    let Some((gateway, mut first)) = scene().await else { return };
+    let mut second = Browser::start().await.unwrap().unwrap();
+    let code = new_session(&gateway, &mut first, "page").await;
+    let link = first.look("page", "document.getElementById('join-address').href").await.unwrap();
+    second.open("page", link.as_str().unwrap()).await.unwrap();
+    second.wait_state("page", "connected", true).await.unwrap();
+    assert_eq!(
+        second.look("page", "location.hash").await.unwrap(),
+        format!("#{code}"),
+        "no token stays in the address"
+    );
+    let mut agent = Agent::join(&gateway, Way::Rest, &code).await;
+    agent.call("create_data_context", json!({"name": "First"})).await;
+    first.stop().await.unwrap();
+    second.wait_state("page", "connected", false).await.unwrap();
+    assert!(agent.call("get_data_contexts", json!({})).await.contains("\"count\":0"), "it is another document");
+    second.stop().await.unwrap();
+}
+
+/// A page with two tools that run until somebody calls `finish`; how often they ran is counted over reloads.
+const SLOW_PAGE: &str = r"(async () => {
+    const { connect } = await import('/relay/worker.js');
+    const run = async () => {
+        localStorage.ran = Number(localStorage.ran ?? 0) + 1;
+        const number = localStorage.ran;
+        await new Promise((done) => { window.finish = done; });
+        return `run ${number}`;
+    };
+    const tool = (name, idempotentHint) =>
+        ({ name, description: name, inputSchema: { type: 'object' }, annotations: { idempotentHint }, handler: run });
+    const worker = connect({ tools: [tool('change', false), tool('look', true)], backoff: { min: 100, max: 1000 } });
+    return (await worker.ready).code;
+})()";
+
+/// Calls a tool of the slow page, and returns when it runs for the nth time.
+async fn begin(
+    gateway: &GatewayProcess,
+    browser: &mut Browser,
+    code: &str,
+    tool: &'static str,
+    run: u32,
+) -> tokio::task::JoinHandle<Value> {
+    let agent = Agent::join(gateway, Way::Mcp2025, code).await;
+    let listed = eventually("the tool is listed", async || {
+        let answer = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().ok()?;
+        answer["result"]["tools"].as_array()?.iter().any(|listed| listed["name"] == tool).then_some(())
+    });
+    listed.await.unwrap();
+    let calling = tokio::spawn(async move {
+        let call =
+            json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+        agent.post(&call).await.message().unwrap()["result"].clone()
+    });
+    browser.wait("page", &format!("localStorage.ran === '{run}' && window.finish")).await.unwrap();
+    calling
+}
+
+/// Issue 19, point 4: a network that is gone for 30 s and reloads in the middle of calls. What ran is not run again.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_23_calls_that_lose_their_network_or_their_page_have_a_defined_outcome() {
+    let Some(mut browser) = Browser::start().await.unwrap() else {
+        println!("SKIP a page that is reloaded: run script/install-test-deps");
+        return;
+    };
+    let gateway = GatewayProcess::serve(&format!("{CONFIG}request_timeout = '300s'\n")).await.unwrap();
+    gateway.ready().await.unwrap();
+    browser.open("page", &format!("http://{}/relay/demo/", gateway.address())).await.unwrap();
+    let code = browser.look("page", SLOW_PAGE).await.unwrap().as_str().unwrap().to_owned();
+    let text = |result: &Value| result["content"][0]["text"].as_str().unwrap().to_owned();
+
+    let cut = begin(&gateway, &mut browser, &code, "change", 1).await;
+    browser.tell("offline", "page", json!({"on": true})).await.unwrap();
+    browser.look("page", "window.finish()").await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    assert!(!cut.is_finished());
+    browser.tell("offline", "page", json!({"on": false})).await.unwrap();
+    assert_eq!(text(&cut.await.unwrap()), "run 1");
+
+    let lost = begin(&gateway, &mut browser, &code, "change", 2).await;
+    browser.tell("reload", "page", json!({})).await.unwrap();
+    assert_eq!(browser.look("page", SLOW_PAGE).await.unwrap(), code, "the tab goes on with its session");
+    let lost = lost.await.unwrap();
+    assert!(lost["isError"] == true && text(&lost).contains("whether it took effect is not known"), "{lost}");
+    assert_eq!(browser.look("page", "localStorage.ran").await.unwrap(), "2");
+
+    let repeated = begin(&gateway, &mut browser, &code, "look", 3).await;
+    browser.tell("reload", "page", json!({})).await.unwrap();
+    browser.look("page", SLOW_PAGE).await.unwrap();
+    browser.wait("page", "localStorage.ran === '4' && window.finish").await.unwrap();
+    browser.look("page", "window.finish()").await.unwrap();
+    assert_eq!(text(&repeated.await.unwrap()), "run 4");
+    browser.stop().await.unwrap();
+}
+
+/// The quick start of docs/relay-pages.md, as it stands there: a page offers a tool of its own, and an agent finds and calls it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_offers_a_tool_of_its_own_in_ten_lines() {
+    let Some((gateway, mut browser)) = scene().await else { return };
+    let script = QUICK_START.split_once("<script type=\"module\">").unwrap().1.split_once("</script>").unwrap().0;
+    assert_eq!(script.trim().lines().count(), 8);
+    let from = "import { connect } from \"https://gateway.example/relay/worker.js\";";
+    assert!(script.contains(from));
+    let script = script.replace(from, "const { connect } = await import('/relay/worker.js');");
+    browser.open("page", &format!("http://{}/relay/demo/", gateway.address())).await.unwrap();
+    let run = format!("(async () => {{ {script}; return (await worker.ready).code; }})()");
+    let code = browser.look("page", &run).await.unwrap().as_str().unwrap().to_owned();
+    let mut agent = Agent::join(&gateway, Way::Mcp2025, &code).await;
+    let listed = eventually("the tool is listed", async || {
+        let answer = agent.post(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"})).await.message().ok()?;
+        let tools = answer["result"]["tools"].as_array()?.clone();
+        tools.into_iter().find(|tool| tool["name"] == "set_title")
+    });
+    assert_eq!(listed.await.unwrap()["description"], "Changes the title of the page.");
+    let said = agent.call("set_title", json!({"title": "Called by an agent"})).await;
+    assert_eq!(said, "The page is called Called by an agent now.");
+    assert_eq!(browser.look("page", "document.title").await.unwrap(), "Called by an agent");
     browser.stop().await.unwrap();
 }
 

@@ -238,6 +238,20 @@ describe("calls", () => {
 });
 
 describe("faults", () => {
+  test("an answer that could not be brought goes as soon as the network is back, though the stream stood all the time", async () => {
+    const relay = await relayOf();
+    const tab = new FakeBrowser().tab();
+    const { worker, problems } = page(relay, tab, { handlers: { one: () => 1 } });
+    const { code } = await worker.ready;
+    relay.fault = (_, path) => (path === "/api/response" ? "drop" : undefined);
+    const answer = relay.call(code, "one");
+    await until("it gives up", () => problems.length === 1);
+    relay.fault = () => undefined;
+    tab.wake();
+    assert.equal((await answer).result, 1);
+    assert.equal(worker.state.state, "connected");
+  });
+
   test("a cut stream comes back, and a running call is left running and answered once", async () => {
     const relay = await relayOf();
     const { ran, waiting, handler } = gate();

@@ -1,6 +1,7 @@
 //! `GET /api/request/{code}`: requests for a page that cannot keep a stream open (CO-9). The answer waits until there is something.
+//! A code in the header `X-Session-Code` goes before that in the address.
 
-use super::legacy_request::{Refused, address, header, is_tokened, peer, session, token};
+use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, session, token};
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::store::RelayEvent;
@@ -21,7 +22,9 @@ const MAX_POLLERS: usize = 10_000;
 
 /// Gives the page what waits for it.
 pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
-    let record = session(&relay, Some(asked.segment("code").to_owned()), &address(&asked)).await?;
+    // The library of pages gives the code in a header and writes a dash into the address.
+    let code = code_outside(&asked).unwrap_or_else(|| asked.segment("code").to_owned());
+    let record = session(&relay, Some(code), &address(&asked)).await?;
     let who = peer(&asked);
     is_tokened(&relay, &record, token(&asked.headers, None)).await?;
     relay.roles.note(&who, Role::Worker);

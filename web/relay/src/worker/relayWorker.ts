@@ -77,6 +77,8 @@ export class RelayWorker implements Worker {
   wake(): void {
     this.#nap.abort();
     this.#receiver?.wake();
+    // A network that is back may have stood still for answers only.
+    if (this.state.state === "connected") this.#runner.flush();
   }
 
   stop(): void {
