@@ -224,6 +224,7 @@ impl World {
             session: None,
             session_started: self.now,
             server_info: INFO,
+            face: None,
             instructions: "",
             max_in_flight: 64,
             round_timeout: Duration::from_secs(60),
