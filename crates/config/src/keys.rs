@@ -202,6 +202,7 @@ mod tests {
                 "kill_switch",
                 "limits",
                 "record",
+                "relay",
                 "seal",
                 "auth"
             ]
