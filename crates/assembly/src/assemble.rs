@@ -162,13 +162,7 @@ pub fn assemble(
     let reaper = Reaper::new();
     let desk = backend_auth::desk(config);
     backend_auth::tell_exceptions(config);
-    let mut backends = Vec::new();
-    for backend in config.backends.iter().filter(|backend| !backend.disabled) {
-        backends.push(self::backend(config, backend, (&reaper, &desk), &settings)?);
-    }
-    if uses_demo(config) {
-        backends.push(demo(config, &settings)?);
-    }
+    let mut backends = backends(config, (&reaper, &desk), &settings)?;
     let relay = relaying::relay(config);
     backends.extend(relay.iter().map(|relay| relaying::backend(relay, &settings)));
     let metrics = Arc::new(MethodMetrics::default());
@@ -233,6 +227,18 @@ pub fn assemble(
         #[cfg(feature = "otel")]
         telemetry,
     })
+}
+
+/// The backends of a configuration, and the demo tools where it has none.
+fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<Vec<Arc<Backend>>, AssembleError> {
+    let mut backends = Vec::new();
+    for backend in config.backends.iter().filter(|backend| !backend.disabled) {
+        backends.push(self::backend(config, backend, around, settings)?);
+    }
+    if uses_demo(config) {
+        backends.push(demo(config, settings)?);
+    }
+    Ok(backends)
 }
 
 /// The exporter of traces, which runs from here on: it is asked for nothing before the gateway is.

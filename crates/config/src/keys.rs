@@ -203,6 +203,7 @@ mod tests {
                 "constraints",
                 "limits",
                 "record",
+                "relay",
                 "seal",
                 "auth"
             ]

@@ -52,6 +52,9 @@ pub enum Room {
     Nowhere,
 }
 
+/// A page of a session.
+pub type PageKey = (Code, Box<str>);
+
 /// What is known of a room.
 #[derive(Clone, Debug)]
 struct Known {
@@ -87,11 +90,11 @@ pub struct Relay {
     pub started: u64,
     warned: Mutex<HashSet<&'static str>>,
     /// What pollers were given, so that they are given it once.
-    pub polled: Mutex<HashMap<(Code, Box<str>), HashSet<Box<str>>>>,
+    pub polled: Mutex<HashMap<PageKey, HashSet<Box<str>>>>,
     /// Codes that this gateway has given out, to tell those that are over from those that never were.
     made: Mutex<HashSet<Code>>,
     /// The stream that each page has open at this gateway: an older one of the same page ends.
-    streams: Mutex<HashMap<(Code, Box<str>), oneshot::Sender<()>>>,
+    streams: Mutex<HashMap<PageKey, oneshot::Sender<()>>>,
 }
 
 impl fmt::Debug for Relay {
@@ -172,7 +175,7 @@ impl Relay {
         for _ in 0..TRIES {
             let at = unix_millis();
             let new =
-                SessionRecord::new(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
+                SessionRecord::make(mcp_id, at, self.settings.ttl_ms()).map_err(|NoRandomness| Refusal::Internal)?;
             let created = self.store.create(new.record.clone(), self.settings.limits.max_sessions, at).await;
             match created.map_err(|error| self.failed(&error))? {
                 Created::Both => {

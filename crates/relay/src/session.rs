@@ -41,7 +41,7 @@ impl SessionRecord {
     ///
     /// # Errors
     /// If the system gives no random bytes.
-    pub fn new(mcp_id: Option<&str>, now: u64, ttl_ms: u64) -> Result<NewSession, NoRandomness> {
+    pub fn make(mcp_id: Option<&str>, now: u64, ttl_ms: u64) -> Result<NewSession, NoRandomness> {
         let worker_token = random::worker_token()?;
         let mcp_id = mcp_id.map_or_else(random::uuid, |id| Ok(id.to_owned()))?;
         let record = Self {
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn only_the_token_that_was_given_out_is_taken_and_it_is_not_kept() {
-        let NewSession { record, worker_token } = SessionRecord::new(None, 1_000, 500).unwrap();
+        let NewSession { record, worker_token } = SessionRecord::make(None, 1_000, 500).unwrap();
         assert!(record.is_token(&worker_token) && !record.is_token("") && !record.is_token(&record.token_digest));
         assert!(record.is_live(1_499) && !record.is_live(1_500));
         let kept = serde_json::to_string(&record).unwrap();
         assert!(!kept.contains(&worker_token));
         assert_eq!(serde_json::from_str::<SessionRecord>(&kept).unwrap(), record);
-        assert_eq!(&*SessionRecord::new(Some("abc"), 0, 1).unwrap().record.mcp_id, "abc");
+        assert_eq!(&*SessionRecord::make(Some("abc"), 0, 1).unwrap().record.mcp_id, "abc");
     }
 }

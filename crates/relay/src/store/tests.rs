@@ -6,7 +6,7 @@ use crate::session::NewSession;
 use crate::tool_request::WorkerError;
 
 pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
-    let NewSession { record, .. } = SessionRecord::new(None, now, ttl).unwrap();
+    let NewSession { record, .. } = SessionRecord::make(None, now, ttl).unwrap();
     record
 }
 
