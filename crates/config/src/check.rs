@@ -17,7 +17,7 @@ use std::time::Duration;
 const OWN_PATHS: [&str; 7] = [HEALTH, READY, METRICS, ANCHORS, STREAM_PATH, POST_PATH, CALLBACK];
 
 /// What it answers itself below.
-const OWN_FOLDERS: [&str; 3] = ["/api/v1/", "/.well-known/", "/auth/"];
+const OWN_FOLDERS: [&str; 4] = ["/api/v1/", "/.well-known/", "/auth/", "/approve/"];
 
 /// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
@@ -114,7 +114,7 @@ fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError
     let own =
         OWN_PATHS.contains(&path.value.as_str()) || OWN_FOLDERS.iter().any(|folder| path.value.starts_with(folder));
     if own {
-        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`";
+        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/v1/`, `/auth/`, `/approve/` or `/.well-known/`";
         return Err(bad(table, &path, expected));
     }
     let tls = tls::listen(&table.table("tls")?, authentication)?;

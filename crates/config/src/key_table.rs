@@ -68,7 +68,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.path",
         KeyKind::Text("/mcp"),
-        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/v1/`, `/auth/` or `/.well-known/`.",
+        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/v1/`, `/auth/`, `/approve/` or `/.well-known/`.",
     ),
     key(
         "mcp.protocol.transport.tls.enabled",
