@@ -65,7 +65,8 @@ impl Interceptor for AnswerRedaction {
     }
 
     fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
-        let Some(entry) = entry_of(case) else { return Judgement::pass() };
+        let entry = entry_of(case).filter(|_| case.phase == Phase::Response);
+        let Some(entry) = entry else { return Judgement::pass() };
         let (mut message, mut names) = (case.message.bytes().clone(), Vec::new());
         for (scope, redactor) in self.rules.load().iter() {
             if !scope.holds_for(&self.permissions, case.caller, &entry) {

@@ -17,7 +17,7 @@ use std::time::Duration;
 const OWN_PATHS: [&str; 7] = [HEALTH, READY, METRICS, ANCHORS, STREAM_PATH, POST_PATH, CALLBACK];
 
 /// What it answers itself below.
-const OWN_FOLDERS: [&str; 4] = ["/api/", "/.well-known/", "/auth/", "/relay/"];
+const OWN_FOLDERS: [&str; 5] = ["/api/", "/.well-known/", "/auth/", "/approve/", "/relay/"];
 
 /// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
@@ -120,7 +120,7 @@ fn listen(table: &Table<'_>, authentication: bool) -> Result<Listen, ConfigError
     let own =
         OWN_PATHS.contains(&path.value.as_str()) || OWN_FOLDERS.iter().any(|folder| path.value.starts_with(folder));
     if own {
-        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`";
+        let expected = "a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/approve/`, `/relay/` or `/.well-known/`";
         return Err(bad(table, &path, expected));
     }
     let tls = tls::listen(&table.table("tls")?, authentication)?;

@@ -72,7 +72,7 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.transport.path",
         KeyKind::Text("/mcp"),
-        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`.",
+        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` or `/messages`, and not below `/api/`, `/auth/`, `/approve/`, `/relay/` or `/.well-known/`.",
     ),
     key(
         "mcp.protocol.transport.tls.enabled",

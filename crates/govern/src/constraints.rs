@@ -113,7 +113,7 @@ impl ConstraintCheck {
     }
 
     fn broken(&self, case: &Case<'_>) -> Option<(Arc<str>, String)> {
-        let entry = entry_of(case)?;
+        let entry = entry_of(case).filter(|_| case.phase == Phase::Request)?;
         let principal = case.caller.principal().as_str();
         if self.permissions.breaks_glass(principal, case.unix_ms) {
             return None;

@@ -252,6 +252,9 @@ impl Interceptor for DecisionPoint {
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
         let Some(rules) = self.kept.lock().unpoisoned().rules.clone() else { return Judgement::pass() };
+        if case.phase != Phase::Request {
+            return Judgement::pass();
+        }
         let principal = case.caller.principal().as_str();
         if self.permissions.as_ref().is_some_and(|permissions| permissions.breaks_glass(principal, case.unix_ms)) {
             return Judgement::pass();

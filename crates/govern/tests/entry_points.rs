@@ -3,6 +3,7 @@
 //! name that nobody has.
 //!
 //! The core has no I/O, so each case is a whole gateway between a request and the command that would reach a backend.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -1,10 +1,5 @@
 //! The CODAP plugin of the relay in a real browser.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "a test may fail wherever it wants, and says what it skipped"
-)]
 
 use serde_json::json;
 use signalbox_testkit::clients::run;

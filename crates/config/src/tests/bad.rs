@@ -326,11 +326,11 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/sse'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/sse`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/approve/`, `/relay/` or `/.well-known/`, found `/sse`",
     ),
     (
         "[mcp.protocol.transport]\npath = '/messages'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/messages`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/approve/`, `/relay/` or `/.well-known/`, found `/messages`",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\ntransport = 'pigeon'\n",
@@ -346,7 +346,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\npath = '/healthz'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/relay/` or `/.well-known/`, found `/healthz`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/anchors`, `/sse` and `/messages`, and not below `/api/`, `/auth/`, `/approve/`, `/relay/` or `/.well-known/`, found `/healthz`",
     ),
     (
         "[mcp.protocol.transport.tls]\nenabled = false\ncert_file = 1\n",

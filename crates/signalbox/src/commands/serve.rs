@@ -376,8 +376,8 @@ mod tests {
         for route in router.routes() {
             let at_listener = route.mount().is_at(Door::Listener);
             let answer = get(address, &route.path().replace("{id}", "1")).await;
-            // The pages of sign-ins are there only where browsers can reach them.
-            let found = at_listener && !route.path().starts_with("/auth/");
+            // The pages of sign-ins are there only where browsers can reach them, those of approvals only for good links.
+            let found = at_listener && !["/auth/", "/approve/"].iter().any(|one| route.path().starts_with(one));
             assert_eq!(!answer.starts_with("HTTP/1.1 404"), found, "{}", route.path());
             if route.path().starts_with("/api/") && at_listener && route.method() == Method::GET {
                 assert!(answer.starts_with("HTTP/1.1 401"), "{}: {answer}", route.path());
