@@ -36,7 +36,7 @@ test("the files that the gateway serves are those that the sources build, twice 
 });
 
 test("pages hold to the policy of the gateway: no script and no style in the markup", () => {
-  for (const name of files(assets).filter((name) => name.endsWith(".html"))) {
+  for (const name of files(assets).filter((name) => /^(demo|codap)\/.*\.html$/.test(name))) {
     const text = readFileSync(join(assets, name), "utf8");
     assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:/i, name);
     assert.doesNotMatch(text, /(src|href)="(https?:)?\/\//, `${name} asks others for files`);
