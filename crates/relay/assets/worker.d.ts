@@ -18,8 +18,9 @@ export interface CallContext {
     /** Tells the caller how far the call is. Nothing is thrown when that fails. */
     progress(progress: number, total?: number, message?: string): void;
 }
-/** Runs a call. What it returns is the result (`undefined` becomes `null`); what it throws is the error. */
-export type Handler = (args: Record<string, unknown>, context: CallContext) => unknown;
+/** Runs a call. What it returns is the result (`undefined` becomes `null`); what it throws is the error. The arguments are what the
+ * agent sent, and are checked by nobody before. */
+export type Handler = (args: Record<string, any>, context: CallContext) => unknown;
 /** A tool that the page offers itself. */
 export interface Tool {
     name: string;

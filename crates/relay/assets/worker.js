@@ -748,6 +748,7 @@ var RelayWorker = class {
       this.#become({ state: "connecting", standby: false });
       const journal = await Journal.open(this.#environment);
       this.#held.push(journal.release);
+      if (signal.aborted) return this.#leave();
       this.#api = new Api(this.#base, randomId(), journal.id, this.#environment);
       this.#runner = this.#newRunner(journal);
       await this.#again(() => this.#openSession());
@@ -815,6 +816,7 @@ var RelayWorker = class {
     clearTimeout(soon);
     if (!release) return false;
     this.#leads = release;
+    if (signal.aborted) return this.#leave(), false;
     this.#api.token ??= this.#store.token(this.#api.code);
     return true;
   }

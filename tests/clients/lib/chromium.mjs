@@ -1,6 +1,6 @@
 // A headless Chromium, by its debugging protocol.
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -22,25 +22,38 @@ export async function until(look, seconds = PATIENCE / 1000) {
   }
 }
 
-/** The debugging protocol: one socket, and a session for each tab. */
+/** The debugging protocol over a pair of pipes, with a session for each tab. A browser whose pipes are closed ends by itself, however
+ * its driver ended. */
 class Protocol {
   #waiting = new Map();
   #listeners = new Set();
   #id = 0;
+  #output;
 
-  constructor(socket) {
-    this.socket = socket;
-    socket.onmessage = ({ data }) => {
-      const message = JSON.parse(data);
-      if (message.id === undefined) {
-        for (const listener of this.#listeners) listener(message);
-        return;
+  constructor(output, input) {
+    this.#output = output;
+    output.on("error", () => {});
+    let pieces = [];
+    input.on("data", (piece) => {
+      let rest = piece;
+      for (let end = rest.indexOf(0); end >= 0; end = rest.indexOf(0)) {
+        this.#hear(JSON.parse(Buffer.concat([...pieces, rest.subarray(0, end)]).toString()));
+        pieces = [];
+        rest = rest.subarray(end + 1);
       }
-      const { done, fail } = this.#waiting.get(message.id) ?? {};
-      this.#waiting.delete(message.id);
-      if (message.error) fail?.(new Error(`${message.error.message} ${message.error.data ?? ""}`));
-      else done?.(message.result);
-    };
+      pieces.push(rest);
+    });
+  }
+
+  #hear(message) {
+    if (message.id === undefined) {
+      for (const listener of this.#listeners) listener(message);
+      return;
+    }
+    const { done, fail } = this.#waiting.get(message.id) ?? {};
+    this.#waiting.delete(message.id);
+    if (message.error) fail?.(new Error(`${message.error.message} ${message.error.data ?? ""}`));
+    else done?.(message.result);
   }
 
   on(listener) {
@@ -51,7 +64,7 @@ class Protocol {
     const id = (this.#id += 1);
     return new Promise((done, fail) => {
       this.#waiting.set(id, { done, fail });
-      this.socket.send(JSON.stringify({ id, method, params, sessionId }));
+      this.#output.write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
     });
   }
 }
@@ -66,19 +79,15 @@ export class Browser {
     const profile = join(browser.folder, "profile");
     browser.child = spawn(program, [
       "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
+      "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
       "--window-size=1280,1000", `--user-data-dir=${profile}`, "about:blank",
-    ], { stdio: "ignore" });
+    ], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
     browser.ended = new Promise((done) => browser.child.once("exit", done));
-    const [port, path] = await until(() => {
-      const file = join(profile, "DevToolsActivePort");
-      const lines = existsSync(file) ? readFileSync(file, "utf8").split("\n") : [];
-      return lines.length > 1 && lines;
-    });
-    const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`);
-    await new Promise((done, fail) => { socket.onopen = done; socket.onerror = () => fail(new Error("the browser does not talk")); });
-    browser.protocol = new Protocol(socket);
+    browser.protocol = new Protocol(browser.child.stdio[3], browser.child.stdio[4]);
     browser.protocol.on((message) => browser.#hear(message));
+    const gone = browser.ended.then(() => { throw new Error("the browser did not start"); });
+    await Promise.race([browser.protocol.ask("Browser.getVersion"), gone]);
+    gone.catch(() => {});
     return browser;
   }
 

@@ -1,12 +1,13 @@
 // What is checked in is what the sources build.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { relay, root } from "./packages.mjs";
+import { packages, relay, root } from "./packages.mjs";
 
 const assets = join(root, "crates/relay/assets");
 const files = (folder) => readdirSync(folder, { recursive: true }).map(String).filter((name) => statSync(join(folder, name)).isFile()).sort();
@@ -35,10 +36,27 @@ test("the files that the gateway serves are those that the sources build, twice 
 });
 
 test("pages hold to the policy of the gateway: no script and no style in the markup", () => {
-  for (const name of files(assets).filter((name) => name.endsWith(".html"))) {
+  for (const name of files(assets).filter((name) => /^(demo|codap)\/.*\.html$/.test(name))) {
     const text = readFileSync(join(assets, name), "utf8");
     assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:/i, name);
     assert.doesNotMatch(text, /(src|href)="(https?:)?\/\//, `${name} asks others for files`);
+  }
+});
+
+test("the types of the worker library stand alone, and the quick start has them right", () => {
+  const ts = createRequire(join(packages, "none.js"))("typescript");
+  const folder = mkdtempSync(join(tmpdir(), "relay-types-"));
+  try {
+    const guide = readFileSync(join(root, "docs/relay-pages.md"), "utf8");
+    const [, script] = /<script type="module">(.*?)<\/script>/s.exec(guide);
+    cpSync(join(assets, "worker.d.ts"), join(folder, "worker.d.ts"));
+    const file = join(folder, "page.mts");
+    writeFileSync(file, script.replace("https://gateway.example/relay/worker.js", "./worker.js"));
+    const options = { strict: true, noEmit: true, target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, types: [] };
+    const problems = ts.getPreEmitDiagnostics(ts.createProgram([file], options));
+    assert.deepEqual(problems.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, " ")), []);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

@@ -411,6 +411,23 @@ for (const locks of [true, false]) {
   });
 }
 
+test("a worker that is stopped at once holds nothing: the next one of the page goes on with the same journal", async () => {
+  const relay = await relayOf();
+  const tab = new FakeBrowser().tab();
+  const { code } = await page(relay, tab).worker.ready;
+  const journal = tab.storage.getItem("signalbox.journal");
+  const again = tab.reload();
+  page(relay, again).worker.stop();
+  const short = page(relay, again).worker;
+  await null;
+  await null;
+  short.stop();
+  const last = page(relay, again, { code });
+  await last.worker.ready;
+  await last.is("connected");
+  assert.equal(again.storage.getItem("signalbox.journal"), journal);
+});
+
 describe("storage", () => {
   test("without any storage the page works, and every load has a journal of its own", async () => {
     const relay = await relayOf();

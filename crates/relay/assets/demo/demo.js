@@ -1249,7 +1249,7 @@ var TYPES2 = {
   text: { width: 320, height: 140 },
   webView: { width: 320, height: 120 }
 };
-var COMMON = /* @__PURE__ */ new Set(["type", "name", "title", "position", "dimensions", "id"]);
+var COMMON = /* @__PURE__ */ new Set(["type", "name", "title", "position", "dimensions", "id", "__proto__"]);
 var FARTHEST = 4e3;
 var LARGEST = 2e3;
 function change3(component, values) {

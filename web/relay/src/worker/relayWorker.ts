@@ -121,6 +121,8 @@ export class RelayWorker implements Worker {
       this.#become({ state: "connecting", standby: false });
       const journal = await Journal.open(this.#environment);
       this.#held.push(journal.release);
+      // Stopped meanwhile, it must not keep the journal from whoever connects next.
+      if (signal.aborted) return this.#leave();
       this.#api = new Api(this.#base, randomId(), journal.id, this.#environment);
       this.#runner = this.#newRunner(journal);
       await this.#again(() => this.#openSession());
@@ -193,6 +195,7 @@ export class RelayWorker implements Worker {
     clearTimeout(soon);
     if (!release) return false;
     this.#leads = release;
+    if (signal.aborted) return this.#leave(), false;
     // A tab that led before may have been given a token since.
     this.#api.token ??= this.#store.token(this.#api.code);
     return true;

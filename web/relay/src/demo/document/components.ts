@@ -14,7 +14,7 @@ const TYPES: Record<string, { width: number; height: number }> = {
   text: { width: 320, height: 140 },
   webView: { width: 320, height: 120 },
 };
-const COMMON = new Set(["type", "name", "title", "position", "dimensions", "id"]);
+const COMMON = new Set(["type", "name", "title", "position", "dimensions", "id", "__proto__"]);
 /** The canvas ends here: nothing is put where nobody finds it. */
 const FARTHEST = 4_000;
 const LARGEST = 2_000;
