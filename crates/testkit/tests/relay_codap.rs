@@ -1,6 +1,5 @@
 //! The CODAP plugin of the relay in a real browser.
 
-
 use serde_json::json;
 use signalbox_testkit::clients::run;
 
