@@ -204,3 +204,32 @@ fn a_chain_of_idle_interceptors_is_idle() {
     assert!(Chain::new(vec![Arc::new(Idle)]).is_idle());
     assert!(!Chain::new(vec![Arc::new(Idle), Arc::new(Writer)]).is_idle());
 }
+
+/// Refuses whatever it is shown, and looks at requests alone.
+struct RequestsOnly;
+
+impl Interceptor for RequestsOnly {
+    fn name(&self) -> &'static str {
+        "requests only"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        match case.phase {
+            Phase::Request => Judgement::pass(),
+            _ => Verdict::Refuse(Fault::new(FaultKind::Refused, "it was shown what it does not look at")).into(),
+        }
+    }
+
+    fn looks_at(&self, phase: Phase) -> bool {
+        phase == Phase::Request
+    }
+}
+
+#[test]
+fn an_interceptor_is_not_asked_about_phases_that_only_others_look_at() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.chain = Chain::new(vec![Arc::new(RequestsOnly), Arc::new(Writer)]);
+    assert_eq!(dialogue.says(CALL), [format!("a> {CALL}")]);
+    let answered = dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{"text":"before"}}"#);
+    assert_eq!(answered, [r#"< {"jsonrpc":"2.0","id":"c","result":{"text":"after"}}"#]);
+}
