@@ -17,8 +17,9 @@ use crate::relay::Relay;
 use crate::settings::Phase;
 use crate::when;
 use http::header::{CACHE_CONTROL, LINK, REFERRER_POLICY, WARNING};
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use legacy_request::{Refused, user_agent};
+use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer, RoutedRequest};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -95,6 +96,7 @@ async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> Route
     // A page needs some of them whatever agents speak: its stream, its answers, its tools and its session.
     let for_pages = !matches!(legacy.path, "/api/metadata" | "/api/request");
     let gone = relay.settings.phase == Phase::McpOnly && !(for_pages && legacy_request::is_page(&asked));
+    let caller = asked.caller.clone();
     let answered = match asked.method.as_str() {
         _ if gone => Err(Refused::of(Refusal::Gone(relay.base().to_owned()))),
         method if method == legacy.method || (method == "HEAD" && legacy.method == "GET") => {
@@ -102,13 +104,30 @@ async fn serve(relay: Arc<Relay>, legacy: Legacy, asked: RoutedRequest) -> Route
         }
         _ => Err(Refused::of(Refusal::MethodNotAllowed(legacy.method))),
     };
-    let mut answer = answered.unwrap_or_else(|refused| refused.answer());
+    let mut answer = answered.unwrap_or_else(|refused| {
+        let answer = refused.answer();
+        tell(&relay, &caller, answer.status, &refused);
+        answer
+    });
     answer.headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
     answer.headers.insert(REFERRER_POLICY, NO_REFERRER);
     if relay.settings.phase != Phase::Dual && !(for_pages && !gone && relay.settings.phase == Phase::McpOnly) {
         deprecate(&relay, &mut answer, client);
     }
     answer
+}
+
+/// Has a refusal recorded, like those of MCP.
+fn tell(relay: &Relay, caller: &Caller, status: StatusCode, refused: &Refused) {
+    let kind = match status {
+        StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimited,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FaultKind::Unauthenticated,
+        StatusCode::GONE => FaultKind::SessionClosed,
+        _ => FaultKind::InvalidRequest,
+    };
+    if let Some(gateway) = relay.gateway() {
+        gateway.refused(caller, Some(status.as_u16()), &Fault::new(kind, refused.words()), None);
+    }
 }
 
 /// Tells a client that the legacy routes will go, or are gone (C-19).

@@ -36,6 +36,12 @@ impl Refused {
         Self { refusal, code: Some(code.expose().to_owned()), problem: None }
     }
 
+    /// Why, in words that hold no code.
+    pub fn words(&self) -> String {
+        let (name, words) = (self.refusal.name().0, self.refusal.to_string());
+        self.problem.as_ref().map_or_else(|| format!("{name}: {words}"), ToString::to_string)
+    }
+
     /// The body of the answer.
     pub fn body(&self) -> serde_json::Value {
         self.refusal.body(self.code.as_deref())

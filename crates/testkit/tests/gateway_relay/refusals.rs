@@ -5,6 +5,7 @@ use super::{Agent, OPEN, gateway, initialize, modern};
 use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
+use signalbox_testkit::scene::{eventually, signalbox};
 
 fn name(answer: &HttpAnswer) -> (u16, String) {
     let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -76,7 +77,7 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
 /// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_and_floods_are_slowed_down() {
-    let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n";
+    let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n[record]\nenabled = true\n";
     let gateway = gateway(limits).await;
     let client = HttpClient::new(gateway.address());
     let (page, other) = (Page::open(gateway.address()).await.unwrap(), Page::open(gateway.address()).await.unwrap());
@@ -99,6 +100,13 @@ async fn guesses_and_floods_are_slowed_down() {
     }
     assert_eq!(last, 429);
     assert_eq!(initialize(&client, "2025-06-18").await.status, 429, "they share a limit");
+    let data = gateway.data_dir();
+    let tape = async || {
+        let text = signalbox(&data, &["tape", "show", "last"]).await.ok()?;
+        (text.contains("session_not_found") && text.contains("rate_limit_exceeded")).then_some(text)
+    };
+    let tape = eventually("refusals are on the tape", tape).await.unwrap();
+    assert!(!tape.contains(&other.code) && !tape.contains("DDDDDDDD"), "{tape}");
 }
 
 /// CO-11: messages to the MCP endpoint.

@@ -3,9 +3,10 @@
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
-use super::answer::{SESSION_ID, sentence};
+use super::answer::{Refused, SESSION_ID, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
+use super::routed::FrontBody;
 use super::service::{METHODS, delete, not_allowed};
 use super::{get, post, whole};
 use crate::router::{AnswerBody, RoutedAnswer};
@@ -14,9 +15,9 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_engine::{Caller, FaultKind, Principal};
+use signalbox_engine::{Caller, Fault, FaultKind, Principal};
 use signalbox_runtime::BoxFuture;
-use signalbox_wire::{Envelope, Era, HeaderValues, RawId};
+use signalbox_wire::{Envelope, Era, HeaderValues, RawId, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -271,8 +272,24 @@ pub fn answer_of(answer: RoutedAnswer) -> FrontAnswer {
         AnswerBody::Whole(bytes) => whole(bytes),
         AnswerBody::Stream(_) => whole(bytes::Bytes::new()),
     };
+    let refused = refusal_in(answer.status, &body);
     let mut response = Response::new(body);
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers;
+    if let Some(refused) = refused {
+        response.extensions_mut().insert(refused);
+    }
     response
+}
+
+/// What is told of an answer that refuses, with the words that its client gets.
+fn refusal_in(status: StatusCode, body: &FrontBody) -> Option<Refused> {
+    let FrontBody::Whole(Some(reply)) = body else { return None };
+    let text = json::path(reply, &["error", "message"]).and_then(|span| json::string(span.of(reply)))?;
+    let kind = match status {
+        StatusCode::TOO_MANY_REQUESTS => FaultKind::RateLimited,
+        StatusCode::NOT_FOUND => FaultKind::SessionClosed,
+        _ => FaultKind::InvalidRequest,
+    };
+    Some(Refused { fault: Fault::new(kind, text.into_owned()), reply: reply.clone() })
 }
