@@ -27,6 +27,8 @@ pub const PATH: &str = "/api/mcp";
 pub const META_CODE: &str = "io.signalbox/sessionCode";
 /// What is answered to who sends too much.
 const RATE_LIMITED: i64 = -32429;
+/// What is answered where the relay itself fails.
+const INTERNAL_ERROR: i64 = -32603;
 /// What is answered to a code that is none.
 const INVALID_PARAMS: i64 = -32602;
 
@@ -76,20 +78,24 @@ impl Entry for RelayEntry {
                 answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
                 return Err(answer);
             }
-            let refused = |refusal: Refusal| rpc_error(refusal.name().1, None, -32603, &refusal.to_string(), None);
+            let refused =
+                |refusal: Refusal| rpc_error(refusal.name().1, None, INTERNAL_ERROR, &refusal.to_string(), None);
             let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
             let new = relay.create(Some(&session)).await.map_err(refused)?;
             Ok(OpenedRoom { principal: relay.session_room(&caller, &session, &new.record), session })
         })
     }
 
-    fn room(&self, caller: Caller, session: String) -> BoxFuture<Option<Principal>> {
+    fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
-            let found = relay.store.by_mcp(&session, unix_millis()).await;
-            let mut record = found.map_err(|error| relay.failed(&error)).ok().flatten()?;
-            relay.touch(&mut record).await.ok()?;
-            Some(relay.session_room(&caller, &session, &record))
+            let found = relay.store.by_mcp(&session, unix_millis()).await.map_err(|error| relay.failed(&error));
+            let Some(mut record) = found.map_err(|_| unavailable())? else { return Ok(None) };
+            match relay.touch(&mut record).await {
+                Ok(()) => Ok(Some(relay.session_room(&caller, &session, &record))),
+                Err(Refusal::Internal) => Err(unavailable()),
+                Err(_) => Ok(None),
+            }
         })
     }
 
@@ -165,6 +171,14 @@ impl Entry for RelayEntry {
         answer.headers.insert(HeaderName::from_static("x-server-version"), HeaderValue::from_static("1.0.0"));
         answer
     }
+}
+
+/// The store of sessions does not answer; the session may well be there.
+fn unavailable() -> RoutedAnswer {
+    let message = "The sessions cannot be reached now; try again";
+    let mut answer = rpc_error(StatusCode::SERVICE_UNAVAILABLE, None, INTERNAL_ERROR, message, None);
+    answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
 }
 
 /// True for what pages load.

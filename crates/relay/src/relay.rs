@@ -18,9 +18,9 @@ use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// The name of the backend.
@@ -32,6 +32,8 @@ const SESSIONS: &str = "relay:sessions";
 const CODES: &str = "relay:codes";
 /// How often a silent stream says that it is there.
 pub const HEARTBEAT: Duration = Duration::from_secs(25);
+/// How often it is told that the store fails, in milliseconds.
+const TELL_FAILURES_MS: u64 = 10_000;
 /// How often sessions are looked through for those whose time is over.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How often a code is tried to be made that nobody has.
@@ -88,6 +90,8 @@ pub struct Relay {
     address: OnceLock<String>,
     /// When it began, in milliseconds since 1970.
     pub started: u64,
+    /// When it was last told that the store fails, in milliseconds since 1970.
+    failure_told: AtomicU64,
     warned: Mutex<HashSet<&'static str>>,
     /// What pollers were given, so that they are given it once.
     pub polled: Mutex<HashMap<PageKey, HashSet<Box<str>>>>,
@@ -121,6 +125,7 @@ impl Relay {
             gateway: OnceLock::new(),
             address: OnceLock::new(),
             started: unix_millis(),
+            failure_told: AtomicU64::new(0),
             warned: Mutex::default(),
             polled: Mutex::default(),
             made: Mutex::default(),
@@ -254,7 +259,13 @@ impl Relay {
 
     /// What is told of a store that fails: nothing that would help an attacker. The log says more.
     pub fn failed(&self, error: &StoreError) -> Refusal {
-        tracing::warn!(%error, "the relay's store failed");
+        let now = unix_millis();
+        let last = self.failure_told.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= TELL_FAILURES_MS
+            && self.failure_told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        {
+            tracing::warn!(%error, "the relay's store fails; this is told every 10 s at most");
+        }
         Refusal::Internal
     }
 

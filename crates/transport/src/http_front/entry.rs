@@ -45,8 +45,8 @@ pub trait Entry: Send + Sync + fmt::Debug {
     /// A new session with its room.
     fn open(&self, caller: Caller) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
 
-    /// The room of the session of this id. `None` if there is none, or its time is over.
-    fn room(&self, caller: Caller, session: String) -> BoxFuture<Option<Principal>>;
+    /// The room of the session of this id. `None` if there is none, or its time is over; an answer if that cannot be found out now.
+    fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
 
     /// The room that a request of the new era names, and the request as everybody else may see it.
     fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<Named, RoutedAnswer>>;
@@ -249,7 +249,8 @@ async fn find_room(
     id: Option<&RawId>,
 ) -> Result<(), Box<FrontAnswer>> {
     let Some(session) = session else { return Ok(()) };
-    match visit.entry.room(caller, session.clone()).await {
+    let room = visit.entry.room(caller, session.clone()).await;
+    match room.map_err(|answer| Box::new(answer_of(answer)))? {
         Some(principal) => {
             connection.set_visit(Some(Visit { principal: Some(principal), ..visit }));
             Ok(())
