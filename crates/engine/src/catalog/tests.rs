@@ -335,3 +335,67 @@ fn private_lists_are_bounded() {
     }
     assert_eq!(catalog.backends()[0].views.len(), MAX_PRIVATE_VIEWS);
 }
+
+/// Who sees one backend alone.
+struct Alone(&'static str);
+
+impl Visibility for Alone {
+    fn audience(&self, _: &crate::Caller) -> Audience {
+        Audience("alone".into())
+    }
+
+    fn sole_backend(&self, _: &crate::Caller) -> Option<&str> {
+        Some(self.0)
+    }
+
+    fn shows_backend(&self, _: &crate::Caller, backend: &str) -> bool {
+        backend == self.0
+    }
+}
+
+#[test]
+fn a_backend_that_stands_apart_takes_no_names_and_is_called_by_its_own() {
+    let mut catalog = catalog(&["apart", "open"]);
+    catalog.set_apart("apart", true);
+    for name in ["apart", "open"] {
+        catalog.set_view(name, bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plan"}"#]));
+    }
+    let snapshot = catalog.snapshot();
+    assert_eq!(snapshot.tool("plan").unwrap().backend, "open".into(), "though it is configured later");
+    assert_eq!(snapshot.collisions().count(), 0, "nobody sees both");
+    let caller = crate::Caller::anonymous("relay");
+    let sight = Sight::of(&Alone("apart"), &caller);
+    let page = snapshot.page(ListKind::Tools, &bare(Era::Legacy), Some(&sight), None).unwrap();
+    assert_eq!(page.array, r#"[{"name":"plan"}]"#);
+    let route = snapshot.own_tool("apart", "plan").unwrap();
+    assert_eq!((&*route.backend, &*route.name, route.renamed), ("apart", "plan", false));
+    assert_eq!(snapshot.own_tool("apart", "other"), None);
+}
+
+/// Everybody but ada is shown what the many are.
+#[derive(Debug)]
+struct TheMany;
+
+impl ListOwners for TheMany {
+    fn owner(&self, principal: &Principal) -> Option<Principal> {
+        (principal.as_str() != "ada").then(|| Principal::named("the many"))
+    }
+}
+
+#[test]
+fn principals_that_are_shown_the_same_share_their_lists() {
+    let mut catalog = catalog(&["safe"]);
+    catalog.set_private("safe", true);
+    catalog.set_owners("safe", Some(Arc::new(TheMany)));
+    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose)), ..bare(Era::Legacy) };
+    catalog.set_view("safe", of("ada"), view(ListKind::Tools, &[r#"{"name":"mine"}"#]));
+    catalog.set_view("safe", of("the many"), view(ListKind::Tools, &[r#"{"name":"ours"}"#]));
+    let snapshot = catalog.snapshot();
+    let tools = |whose: &str| snapshot.page(ListKind::Tools, &of(whose), None, None).unwrap().array;
+    assert_eq!(tools("ada"), r#"[{"name":"mine"}]"#);
+    assert_eq!((tools("eve"), tools("bob")), (r#"[{"name":"ours"}]"#.into(), r#"[{"name":"ours"}]"#.into()));
+    assert!(snapshot.knows("safe", &of("eve")));
+    let route = snapshot.tool("mine").unwrap();
+    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose));
+    assert!(sees("ada") && !sees("eve"));
+}
