@@ -92,7 +92,7 @@ impl JudgedContext<'_> {
     }
 
     /// A request for something that nobody has, as far as its caller may know.
-    fn unknown(exchange: ExchangeId) -> Self {
+    pub(super) fn unknown(exchange: ExchangeId) -> Self {
         Self { leads_nowhere: true, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
@@ -192,24 +192,6 @@ impl FrontMachine {
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => self.end_by(id, end, ctx, out),
-        }
-    }
-
-    /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.
-    pub(super) fn leads_nowhere(
-        &mut self,
-        id: ExchangeId,
-        message: &Envelope,
-        fault: &Fault,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        if ctx.chain.is_idle() {
-            return self.fail(id, fault, ctx, out);
-        }
-        match self.consult(JudgedContext::unknown(id), message, None, ctx, out).verdict {
-            Verdict::Refuse(refusal) => self.fail(id, &refusal, ctx, out),
-            _ => self.fail(id, fault, ctx, out),
         }
     }
 

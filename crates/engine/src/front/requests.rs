@@ -2,13 +2,14 @@
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
+use super::judging::JudgedContext;
 use super::params::Params;
 use super::sign_in;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, list_result};
-use crate::chain::{Ruling, Rulings};
+use crate::chain::{Ruling, Rulings, Verdict};
 use crate::command::{Command, Watch};
 use crate::dialect::{self, registration};
 use crate::exchange::Call;
@@ -225,6 +226,24 @@ impl FrontMachine {
                 self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
             }
             Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
+        }
+    }
+
+    /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.
+    pub(super) fn leads_nowhere(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        fault: &Fault,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.chain.is_idle() {
+            return self.fail(id, fault, ctx, out);
+        }
+        match self.consult(JudgedContext::unknown(id), message, None, ctx, out).verdict {
+            Verdict::Refuse(refusal) => self.fail(id, &refusal, ctx, out),
+            _ => self.fail(id, fault, ctx, out),
         }
     }
 
