@@ -101,7 +101,8 @@ impl GovernParts {
 }
 
 /// How often callers may call.
-fn rates(config: &Config) -> Rates {
+#[must_use]
+pub fn rates(config: &Config) -> Rates {
     let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
     let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
     [global, user, tool, user_tool].map(scope)

@@ -1,17 +1,19 @@
-//! Permissions tried on the past: which recorded calls they would now deny, allow, or have somebody asked about.
+//! Permissions and limits tried on the past: which recorded calls they would now deny, allow, or have somebody asked about.
 //!
 //! Calls are those of tools. What was decided then is what the tape says; what would be decided now comes from the
 //! configuration, with the arguments and the time of the call. Roles are those that the configuration and the keys of the data
-//! folder give; roles that a token brought are not on a tape.
+//! folder give; roles that a token brought are not on a tape. Limits count all requests of the tapes in the order in which they
+//! came, by the clock of the tapes, and begin with nothing used.
 
-use crate::permission_trial::{PermissionTrial, Supposed};
-use bytes::Bytes;
+use crate::permission_trial::{PermissionTrial, Supposed, Tried};
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, MessageEntry, MessageKind};
+use signalbox_govern::CallLimits;
 use signalbox_tape::Bodies;
 use signalbox_wire::{Envelope, json, method};
 use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
 
 /// Bytes of earlier bodies that later ones may be like.
 const REMEMBERED: usize = 8 << 20;
@@ -80,25 +82,30 @@ impl PermissionReport {
     }
 }
 
+/// A call whose end was not read yet.
 #[derive(Debug)]
 struct Open {
-    principal: String,
-    at: u64,
-    message: Option<Bytes>,
     then: Decided,
+    /// What would be decided now; `None` if that cannot be told.
+    now: Option<Tried>,
+    /// The limit that would refuse it.
+    limit: Option<&'static str>,
 }
 
-/// Tries the permissions of a configuration on tapes.
+/// Tries the permissions and limits of a configuration on tapes.
 pub struct PermissionBacktest {
     trial: PermissionTrial,
+    limits: CallLimits,
+    /// A moment of this process that stands for the beginning of 1970.
+    epoch: Instant,
     report: PermissionReport,
 }
 
 impl PermissionBacktest {
-    /// With these permissions.
+    /// With these permissions and limits.
     #[must_use]
-    pub fn new(trial: PermissionTrial) -> Self {
-        Self { trial, report: PermissionReport::default() }
+    pub fn new(trial: PermissionTrial, limits: CallLimits) -> Self {
+        Self { trial, limits, epoch: Instant::now(), report: PermissionReport::default() }
     }
 
     /// What came of it.
@@ -118,18 +125,11 @@ impl PermissionBacktest {
             let entry = bodies.whole(entry?);
             let Some(exchange) = entry.exchange else { continue };
             match &entry.content {
-                Content::Message(message) if is_call(message) && open.len() < MAX_OPEN => {
-                    let body = match &message.body {
-                        Body::Whole(bytes) if !message.redacted => Some(bytes.clone()),
-                        _ => None,
-                    };
-                    let principal = entry.principal.to_string();
-                    open.entry(exchange).or_insert(Open {
-                        principal,
-                        at: entry.at,
-                        message: body,
-                        then: Decided::Allow,
-                    });
+                Content::Message(message) if is_request(message) => {
+                    let call = self.came(&entry, message);
+                    if let Some(call) = call.filter(|_| open.len() < MAX_OPEN) {
+                        open.entry(exchange).or_insert(call);
+                    }
                 }
                 Content::Decisions(decisions) => {
                     if let Some(call) = open.get_mut(&exchange) {
@@ -142,7 +142,7 @@ impl PermissionBacktest {
                         if finished.outcome == "unknown_tool" {
                             call.then = Decided::Deny;
                         }
-                        self.judge(tape, exchange, &call, finished.subject.as_deref());
+                        self.count(tape, exchange, call);
                     }
                 }
                 _ => {}
@@ -151,24 +151,44 @@ impl PermissionBacktest {
         Ok(())
     }
 
-    fn judge(&mut self, tape: &str, exchange: u64, call: &Open, subject: Option<&str>) {
-        let envelope = call.message.clone().and_then(|bytes| Envelope::parse(bytes).ok());
-        let named = envelope.as_ref().and_then(|message| {
-            let span = message.param("name")?;
-            json::string(span.of(message.bytes())).map(std::borrow::Cow::into_owned)
+    /// A request came: it is counted by the limits, and judged if it is a call.
+    fn came(&self, entry: &Entry, message: &MessageEntry) -> Option<Open> {
+        let (Body::Whole(bytes), principal) = (&message.body, entry.principal.to_string()) else { return None };
+        let envelope = Envelope::parse(bytes.clone()).ok()?;
+        let is_call = message.method.as_deref() == Some(method::TOOLS_CALL);
+        let named = envelope.param("name").and_then(|span| json::string(span.of(envelope.bytes())));
+        let tool = named.filter(|_| is_call).and_then(|name| self.trial.tool(&name));
+        let now = tool.as_deref().map(|tool| {
+            let arguments = envelope.param("arguments").map(|span| span.of(envelope.bytes()));
+            let who = Supposed { principal: principal.clone(), ..Supposed::default() };
+            self.trial.decide(&who, ListKind::Tools, tool, arguments, entry.at / 1_000_000)
         });
-        let name = named.or_else(|| subject.map(ToOwned::to_owned));
-        let (Some(message), Some(entry)) = (envelope, name.and_then(|name| self.trial.tool(&name))) else {
-            self.report.unknown += 1;
-            return;
+        let is_seen = now.as_ref().is_some_and(|tried| tried.verdict != "hide");
+        let key = is_call.then(|| match tool.as_deref().filter(|_| is_seen).and_then(|tool| tool.split_once('/')) {
+            Some((backend, name)) => CallLimits::tool_key(backend, name),
+            None => CallLimits::unknown_tool_key(),
+        });
+        let at = self.epoch + Duration::from_nanos(entry.at);
+        let limit = match CallLimits::counts(message.method.as_deref()) {
+            true => self.limits.take(&principal, key.as_deref(), at).err().map(|used_up| used_up.scope.word()),
+            false => None,
         };
-        let arguments = message.param("arguments").map(|span| span.of(message.bytes()));
-        let who = Supposed { principal: call.principal.clone(), ..Supposed::default() };
-        let tried = self.trial.decide(&who, ListKind::Tools, &entry, arguments, call.at / 1_000_000);
-        let now = Decided::of(tried.verdict);
+        // Arguments that were redacted cannot be judged.
+        let now = now.filter(|_| !message.redacted);
+        is_call.then_some(Open { then: Decided::Allow, now, limit })
+    }
+
+    fn count(&mut self, tape: &str, exchange: u64, call: Open) {
+        let (now, by) = match (call.limit, call.now) {
+            (Some(limit), _) => (Decided::Deny, format!("limit:{limit}")),
+            (None, Some(tried)) => (Decided::of(tried.verdict), tried.policy.unwrap_or_default()),
+            (None, None) => {
+                self.report.unknown += 1;
+                return;
+            }
+        };
         self.report.calls += 1;
-        let key = (call.then, now, tried.policy.unwrap_or_default());
-        let decisions = self.report.decisions.entry(key).or_default();
+        let decisions = self.report.decisions.entry((call.then, now, by)).or_default();
         decisions.count += 1;
         if decisions.examples.len() < MAX_EXAMPLES {
             decisions.examples.push((tape.to_owned(), exchange));
@@ -181,16 +201,13 @@ impl Open {
         match (&*decision.by, &*decision.verdict) {
             ("permissions", "hold") => self.then = Decided::Ask,
             ("permissions", "deny") if self.then == Decided::Allow => self.then = Decided::Deny,
-            ("switches", "refuse") => self.then = Decided::Deny,
+            ("switches" | "limits", "refuse") => self.then = Decided::Deny,
             _ => {}
         }
     }
 }
 
-/// True for a call as its client sent it.
-fn is_call(message: &MessageEntry) -> bool {
-    message.point == Point::ClientIn
-        && message.kind == MessageKind::Request
-        && message.again.is_none()
-        && message.method.as_deref() == Some(method::TOOLS_CALL)
+/// True for a request as its client sent it.
+fn is_request(message: &MessageEntry) -> bool {
+    message.point == Point::ClientIn && message.kind == MessageKind::Request && message.again.is_none()
 }

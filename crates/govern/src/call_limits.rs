@@ -126,6 +126,24 @@ impl CallLimits {
         self.on.store(rates.iter().any(|rates| !rates.is_none()), Ordering::Relaxed);
     }
 
+    /// The key of a tool.
+    #[must_use]
+    pub fn tool_key(backend: &str, name: &str) -> String {
+        format!("{backend}\0{name}")
+    }
+
+    /// The key of all tools that are unknown to their callers.
+    #[must_use]
+    pub fn unknown_tool_key() -> String {
+        UNKNOWN.to_owned()
+    }
+
+    /// False for requests that cost nothing: without them nobody could say who it is, or that it is still there.
+    #[must_use]
+    pub fn counts(method: Option<&str>) -> bool {
+        method.is_some_and(|name| ![method::INITIALIZE, method::PING, method::SERVER_DISCOVER].contains(&name))
+    }
+
     /// Takes a request of this caller out of all buckets that it falls into. `tool` is the tool that is called.
     ///
     /// # Errors
@@ -183,10 +201,9 @@ impl Kept {
     }
 }
 
-/// Requests that cost nothing: without them nobody could say who it is, or that it is still there.
+/// Requests that cost nothing, and those that were counted before.
 fn is_free(case: &Case<'_>) -> bool {
-    let free = [method::INITIALIZE, method::PING, method::SERVER_DISCOVER];
-    case.round > 1 || case.attempt > 1 || case.message.method().is_none_or(|name| free.contains(&name))
+    case.round > 1 || case.attempt > 1 || !CallLimits::counts(case.message.method())
 }
 
 impl Interceptor for CallLimits {
@@ -201,7 +218,7 @@ impl Interceptor for CallLimits {
         let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL);
         let tool = exchange.and_then(|exchange| {
             let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
-            Some(format!("{}\0{name}", case.backend.unwrap_or_default()))
+            Some(Self::tool_key(case.backend.unwrap_or_default(), name))
         });
         match self.take(case.caller.principal().as_str(), tool.as_deref(), case.now) {
             Ok(()) => Judgement::pass(),

@@ -24,6 +24,11 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
     for (label, value) in connect(config.listen.transport, url) {
         line(label, &value);
     }
+    if config.relay.is_some()
+        && let Some(base) = url.strip_suffix(config.listen.path.as_str())
+    {
+        line("relay", &format!("a page with tools at {base}/relay/demo/, its agents at {base}/api/mcp"));
+    }
     line("next", next(config));
     text
 }

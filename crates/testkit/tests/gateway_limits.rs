@@ -82,6 +82,34 @@ async fn issue_18_unknown_and_hidden_names_share_one_bucket() {
     assert_eq!(refused(&greet(&ada, "greet").await), None, "a tool that it may use has a bucket of its own");
 }
 
+/// Issue 18, must show 7: limits are tried on the past too, by the clock of the tape.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_7_limits_are_tried_on_the_past() {
+    let gateway = GatewayProcess::serve(&config("user_requests_per_minute = 3")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    for number in 0..5 {
+        assert_eq!(refused(&greet(&ada, "greet").await).is_some(), number >= 3);
+    }
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    for (limits, changed, by) in [
+        ("user_requests_per_minute = 3", 0, "limit:user"),
+        ("", 2, ""),
+        ("user_tool_requests_per_minute = 1", 2, "limit:user_and_tool"),
+    ] {
+        std::fs::write(gateway.config_file(), config(limits)).unwrap();
+        let look = async || {
+            let words = ["policy", "backtest", "last", "--json", "-c", &file];
+            let told: Value = serde_json::from_str(&signalbox(&gateway.data_dir(), &words).await.ok()?).ok()?;
+            // The last entries may not be written yet.
+            (told["calls"] == 5).then_some(told)
+        };
+        let told = eventually("all calls are on the tape", look).await.unwrap();
+        assert_eq!(told["changed"], changed, "{limits}: {told}");
+        assert!(told["decisions"].as_array().unwrap().iter().any(|row| row["policy"] == by), "{limits}: {told}");
+    }
+}
+
 /// G-35, NO-11: everybody together; a changed file is taken over.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it() {

@@ -119,7 +119,7 @@ pub enum PolicyCommand {
     Explain(ExplainArgs),
     /// Show who may use a tool: the users and roles of the configuration
     Who(WhoArgs),
-    /// Try permissions on recorded tapes: which calls they would now deny, allow, or have somebody asked about
+    /// Try permissions and limits on recorded tapes: which calls they would now deny, allow, or have somebody asked about
     Backtest {
         /// The tapes: `last`, ids or files
         #[arg(required = true)]

@@ -6,12 +6,14 @@ use crate::failure::Failure;
 use crate::output;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use signalbox_assembly::govern_parts::rates;
 use signalbox_assembly::name_check;
 use signalbox_assembly::permission_backtest::{Decided, Decisions, PermissionBacktest};
 use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
 use signalbox_engine::catalog::ListKind;
+use signalbox_govern::CallLimits;
 use signalbox_runtime::clock::unix_millis;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,7 +118,7 @@ fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Fai
 }
 
 fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> Result<ExitCode, Failure> {
-    let mut backtest = PermissionBacktest::new(PermissionTrial::new(config)?);
+    let mut backtest = PermissionBacktest::new(PermissionTrial::new(config)?, CallLimits::new(rates(config)));
     for name in tapes {
         let mut tape = find_tape(global, name)?;
         let id = tape.info().id.clone();
