@@ -67,7 +67,7 @@ impl GovernParts {
         self.grants.attach(gateway);
         gateway.show_by(Arc::clone(&self.permissions) as _);
         let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
-        gateway.govern_by(Governance { labels, permissions });
+        gateway.govern_by(Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ });
     }
 
     /// Takes over what another configuration says.
@@ -130,6 +130,7 @@ fn budgets(config: &Config) -> Budgets {
         max_repeats: limits.max_repeats,
         calls_per_day: limits.calls_per_day,
         price: limits.price,
+        timeout: limits.timeout,
     };
     let limits = &config.rate_limits;
     Budgets { tools: limits.tools.iter().map(bounds).collect(), user_per_day: limits.user_budget_per_day }

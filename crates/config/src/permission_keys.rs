@@ -154,6 +154,11 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "How many calls of the tool a caller may make in a day (UTC); 0 is any number.",
     ),
     key(
+        "limits.NAME.timeout",
+        KeyKind::Seconds { default: None, max: 24.0 * 3600.0 },
+        "How long a call of the tool may take, instead of what `backends.NAME.timeout` says; where several patterns fit, the shortest.",
+    ),
+    key(
         "limits.NAME.price",
         count(0, 0, 1 << 40),
         "What a call costs, in units of `mcp.protocol.rate_limits.user_budget_per_day`.",

@@ -2,6 +2,7 @@
 
 use crate::error::{ConfigError, Problem};
 use crate::read::Table;
+use std::time::Duration;
 
 /// How many requests of one kind may come; `None` for any number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +45,8 @@ pub struct ToolLimits {
     pub calls_per_day: Option<u64>,
     /// What a call costs.
     pub price: u64,
+    /// How long a call may take; `None` as its backend says.
+    pub timeout: Option<Duration>,
 }
 
 /// Check the table `mcp.protocol.rate_limits`, and the table `limits`.
@@ -82,6 +85,7 @@ fn of_tools(pattern: &str, table: &Table<'_>) -> Result<ToolLimits, ConfigError>
         max_repeats: unless_zero(table, "max_repeats")?,
         calls_per_day: unless_zero(table, "calls_per_day")?,
         price: table.count("price")?,
+        timeout: table.seconds("timeout")?,
     })
 }
 
@@ -119,7 +123,7 @@ mod tests {
 
     #[test]
     fn bounds_of_tools_are_read_by_pattern() {
-        let text = "[limits.'bank/pay']\nmax_concurrent = 2\nmax_result = 4096\nmax_repeats = 3\ncalls_per_day = 10\nprice = 5\n\
+        let text = "[limits.'bank/pay']\nmax_concurrent = 2\nmax_result = 4096\nmax_repeats = 3\ncalls_per_day = 10\nprice = 5\ntimeout = \"5s\"\n\
                     [mcp.protocol.rate_limits]\nuser_budget_per_day = 100\n";
         let limits = load(text).unwrap();
         let bank = ToolLimits {
@@ -129,6 +133,7 @@ mod tests {
             max_repeats: Some(3),
             calls_per_day: Some(10),
             price: 5,
+            timeout: Some(Duration::from_secs(5)),
         };
         assert_eq!((limits.tools, limits.user_budget_per_day), (vec![bank], Some(100)));
         assert!(load("[limits.'/x']\nprice = 1\n").is_err());

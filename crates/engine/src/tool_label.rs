@@ -3,6 +3,7 @@
 //! A backend says such things of its tools too, but is not believed: labels come from the configuration.
 
 use crate::standing::TrustLevel;
+use std::time::Duration;
 
 /// What one tool is labelled with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +29,13 @@ impl Default for ToolLabel {
 pub trait LabelSource: Send + Sync {
     /// The label of the tool that `backend` calls `name`.
     fn label(&self, backend: &str, name: &str) -> ToolLabel;
+}
+
+/// Who knows how long calls of tools may take.
+pub trait TimeoutSource: Send + Sync {
+    /// How long a call of the tool that `backend` calls `name` may take; `None` as long as any call of the backend. Asked about every
+    /// call, so it must be cheap.
+    fn timeout(&self, backend: &str, name: &str) -> Option<Duration>;
 }
 
 /// Knows no labels: nothing is configured about any tool.

@@ -10,11 +10,13 @@ use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruli
 use signalbox_engine::fact::Finished;
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::tool_label::TimeoutSource;
 use signalbox_engine::{ExchangeId, Fault, FaultKind};
 use signalbox_wire::method;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Most callers, and pairs of caller and tool, that are counted. Beyond that the oldest day's counts are dropped.
 pub const MAX_COUNTED: usize = 100_000;
@@ -35,6 +37,8 @@ pub struct ToolBounds {
     pub calls_per_day: Option<u64>,
     /// What a call costs, in units of the budget.
     pub price: u64,
+    /// How long a call may take, instead of what its backend says.
+    pub timeout: Option<Duration>,
 }
 
 /// Everything that is configured.
@@ -54,6 +58,7 @@ struct Bounds {
     max_repeats: Option<u64>,
     calls_per_day: Option<u64>,
     price: u64,
+    timeout: Option<Duration>,
 }
 
 impl Budgets {
@@ -73,6 +78,7 @@ impl Budgets {
             all.max_repeats = least(all.max_repeats, bounds.max_repeats);
             all.calls_per_day = least(all.calls_per_day, bounds.calls_per_day);
             all.price = all.price.max(bounds.price);
+            all.timeout = all.timeout.into_iter().chain(bounds.timeout).min();
         }
         all
     }
@@ -99,6 +105,8 @@ struct Kept {
 pub struct CallBudgets {
     kept: Mutex<Kept>,
     on: AtomicBool,
+    /// False while no tool has a time of its own.
+    times: AtomicBool,
 }
 
 impl CallBudgets {
@@ -113,6 +121,7 @@ impl CallBudgets {
     /// Takes over other bounds. What was used counts.
     pub fn replace(&self, budgets: Budgets) {
         self.on.store(!budgets.is_none(), Ordering::Relaxed);
+        self.times.store(budgets.tools.iter().any(|bounds| bounds.timeout.is_some()), Ordering::Relaxed);
         self.kept.lock().unpoisoned().budgets = budgets;
     }
 
@@ -236,6 +245,16 @@ fn limited(limit: &str, text: String, retry_after: Option<u64>) -> Fault {
 }
 
 /// The exchange and the tool that is called.
+impl TimeoutSource for CallBudgets {
+    fn timeout(&self, backend: &str, name: &str) -> Option<Duration> {
+        if !self.times.load(Ordering::Relaxed) {
+            return None;
+        }
+        let entry = EntryRef { kind: ListKind::Tools, backend, name, definition: None };
+        self.kept.lock().unpoisoned().budgets.of(&entry).timeout
+    }
+}
+
 fn tool_of<'a>(case: &Case<'a>) -> Option<(ExchangeId, EntryRef<'a>)> {
     let exchange = case.exchange.filter(|exchange| &*exchange.method == method::TOOLS_CALL)?;
     let name = exchange.own_name.as_deref().or(exchange.subject.as_deref())?;
@@ -291,7 +310,19 @@ mod tests {
             max_repeats: none,
             calls_per_day: none,
             price: 0,
+            timeout: None,
         }
+    }
+
+    #[test]
+    fn the_shortest_time_that_fits_a_tool_holds() {
+        let time = |pattern, seconds| ToolBounds { timeout: Some(Duration::from_secs(seconds)), ..bounds(pattern) };
+        let tools = vec![time("bank", 20), time("bank/pay", 5), time("bank/p*", 9), bounds("bank/ask")];
+        let budgets = CallBudgets::new(Budgets { tools, user_per_day: None });
+        let of = |backend, name| budgets.timeout(backend, name).map(|time| time.as_secs());
+        assert_eq!((of("bank", "pay"), of("bank", "ask"), of("shop", "pay")), (Some(5), Some(20), None));
+        budgets.replace(Budgets::default());
+        assert_eq!(budgets.timeout("bank", "pay"), None);
     }
 
     fn kept(budgets: Budgets) -> Kept {

@@ -95,11 +95,11 @@ use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey};
-use signalbox_wire::Limits;
+use signalbox_wire::{Limits, method};
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// The backend.
@@ -188,6 +188,15 @@ impl Backend {
             return session.handle(Event::Failed { exchange, fault });
         }
         self.dispatch(session, exchange, call);
+    }
+
+    /// How long a call may take: what is configured for its tool, or else for the backend.
+    pub(crate) fn timeout_of(&self, call: &Call) -> Duration {
+        let of_tool = || {
+            let name = call.name.as_deref().filter(|_| call.method == method::TOOLS_CALL)?;
+            self.gateway()?.governance.get()?.timeouts.timeout(&self.name, name)
+        };
+        of_tool().unwrap_or_else(|| self.spec().timeout)
     }
 
     /// True if it may show each principal something else. The gateway then has no connection of its own to it.

@@ -5,7 +5,7 @@ use crate::session::Session;
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::dialect::{DialectPorts, PermissionSource};
 use signalbox_engine::front::Mode;
-use signalbox_engine::tool_label::LabelSource;
+use signalbox_engine::tool_label::{LabelSource, TimeoutSource};
 use std::sync::Arc;
 
 /// Who knows it.
@@ -14,6 +14,8 @@ pub struct Governance {
     pub labels: Arc<dyn LabelSource>,
     /// What callers are permitted to do.
     pub permissions: Arc<dyn PermissionSource>,
+    /// How long calls of tools may take.
+    pub timeouts: Arc<dyn TimeoutSource>,
 }
 
 impl Gateway {

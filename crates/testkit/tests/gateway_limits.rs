@@ -110,6 +110,25 @@ async fn issue_18_7_limits_are_tried_on_the_past() {
     }
 }
 
+/// A tool may have a time of its own, shorter than that of its backend; a reload changes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_a_tool_has_a_time_of_its_own() {
+    let text = |limits: &str| format!("{}\n{limits}", config(""));
+    let gateway = GatewayProcess::serve(&text("[limits.'one/slow']\ntimeout = 1\n")).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    let slow =
+        async |ms: u64| ada.post(&call(1, "slow", &json!({ "ms": ms })).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(slow(600_000).await["error"]["data"]["reason"], "timed_out");
+    std::fs::write(gateway.config_file(), text("")).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    assert_eq!(text_of(&slow(1_500).await), "slept 1500 ms");
+}
+
+fn text_of(answer: &Value) -> String {
+    text(answer).unwrap_or_else(|| answer.to_string())
+}
+
 /// G-35, NO-11: everybody together; a changed file is taken over.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_35_no_11_all_callers_share_the_global_limit_and_a_reload_changes_it() {

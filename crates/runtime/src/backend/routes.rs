@@ -57,7 +57,8 @@ enum Way {
 impl Backend {
     /// Brings a call to a connection that may carry it. If there is none yet, opens one or lets the call wait.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.route(session, exchange, call, || crate::clock::now() + self.spec().timeout);
+        let timeout = self.timeout_of(&call);
+        self.route(session, exchange, call, || crate::clock::now() + timeout);
     }
 
     pub(super) fn dispatch_until(
@@ -137,7 +138,7 @@ impl Backend {
         call: Box<Call>,
         exclusive_use: Option<ExclusiveUse>,
     ) -> Option<Box<Call>> {
-        let timeout = self.spec().timeout;
+        let timeout = self.timeout_of(&call);
         let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
         let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
         let Some(level) = deaf else { return peer.call(session, exchange, call, timeout, exclusive_use) };

@@ -44,8 +44,8 @@ impl Peer {
     /// Sends the calls that have waited for the connection.
     pub(super) fn send_queue(self: &Arc<Self>, backend: &Arc<Backend>) {
         let queue = std::mem::take(&mut self.lock().queue);
-        let timeout = backend.spec().timeout;
         for queued in queue {
+            let timeout = backend.timeout_of(&queued.call);
             if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, timeout, queued.exclusive_use)
             {
                 backend.dispatch(&queued.session, queued.exchange, call);
