@@ -1,6 +1,5 @@
 //! How often something may be tried: a count per key and window of time.
 
-use core::net::IpAddr;
 use std::collections::HashMap;
 
 /// The most keys that are counted. When there are more, those that began first are forgotten.
@@ -45,18 +44,6 @@ impl Attempts {
     }
 }
 
-/// An address as a key. Whoever has one address of IPv6 has the whole network.
-pub(crate) fn address_key(address: Option<IpAddr>) -> String {
-    match address.map(|address| address.to_canonical()) {
-        None => "-".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}")
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,13 +64,5 @@ mod tests {
             attempts.admit(&n.to_string(), n % 100);
         }
         assert!(attempts.counted.len() <= MAX_KEYS);
-    }
-
-    #[test]
-    fn a_network_of_ipv6_is_one_address() {
-        let key = |text: &str| address_key(Some(text.parse().unwrap()));
-        assert_eq!(key("2001:db8::1"), key("2001:db8::2"));
-        assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
-        assert_eq!(key("::ffff:10.0.0.1"), "10.0.0.1");
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::access_token::TokenSigner;
 use crate::asked::{Asked, Parameters};
-use crate::attempts::{Attempts, address_key};
+use crate::attempts::Attempts;
 use crate::client::Client;
 use crate::grants::{Kept, is_gone};
 use crate::moment::Moment;
@@ -15,6 +15,7 @@ use crate::{metadata, pages};
 use core::net::IpAddr;
 use serde_json::{Value, json};
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::rate::address_key;
 use signalbox_oauth::client_identity::is_client_metadata_url;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};

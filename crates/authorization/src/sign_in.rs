@@ -4,7 +4,7 @@
 //! a call asks for a sign-in at a backend. Whoever signs in for that is a visitor for as long as a sign-in lasts, in this browser.
 
 use crate::asked::{Asked, Parameters};
-use crate::attempts::{Attempts, address_key};
+use crate::attempts::Attempts;
 use crate::grants::{Person, is_gone};
 use crate::moment::{Moment, hashed, same};
 use crate::pages::{self, Asking};
@@ -13,6 +13,7 @@ use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
 use crate::settings::Settings;
 use core::net::IpAddr;
+use signalbox_engine::rate::address_key;
 use std::collections::HashMap;
 
 /// How long a person has from the first page to the last, in seconds.

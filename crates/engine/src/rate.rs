@@ -1,6 +1,7 @@
 //! How often something may happen (GCRA): a bucket that is full at first and fills again evenly. All that is kept of a bucket is
 //! the moment at which it will be full again.
 
+use core::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// So many in this time. All of them may happen at once.
@@ -42,6 +43,19 @@ impl Rate {
     }
 }
 
+/// An address as the key of a bucket. Whoever has one address of IPv6 has the whole network.
+#[must_use]
+pub fn address_key(address: Option<IpAddr>) -> String {
+    match address.map(|address| address.to_canonical()) {
+        None => "-".to_owned(),
+        Some(IpAddr::V4(address)) => address.to_string(),
+        Some(IpAddr::V6(address)) => {
+            let [a, b, c, d, ..] = address.segments();
+            format!("{a:x}:{b:x}:{c:x}:{d:x}")
+        }
+    }
+}
+
 fn nanos(number: u128) -> Duration {
     Duration::from_nanos(u64::try_from(number).unwrap_or(u64::MAX))
 }
@@ -77,5 +91,13 @@ mod tests {
             }
         }
         assert_eq!(passed, 10 + 99);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_address() {
+        let key = |text: &str| address_key(Some(text.parse().unwrap()));
+        assert_eq!(key("2001:db8::1"), key("2001:db8::2"));
+        assert_ne!(key("2001:db8::1"), key("2001:db8:0:1::1"));
+        assert_eq!(key("::ffff:10.0.0.1"), "10.0.0.1");
     }
 }

@@ -3,7 +3,6 @@
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::Rate;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -49,19 +48,6 @@ impl Buckets {
     pub fn is_empty(&self, key: &str, now: Instant) -> bool {
         let full = self.full.lock().unpoisoned().get(key).copied();
         self.rate.limit > 0 && self.rate.left(full, now) == 0
-    }
-}
-
-/// An address as a key. Whoever has one address of IPv6 has the whole network.
-#[must_use]
-pub fn address_key(address: Option<IpAddr>) -> String {
-    match address.map(|address| address.to_canonical()) {
-        None => "-".to_owned(),
-        Some(IpAddr::V4(address)) => address.to_string(),
-        Some(IpAddr::V6(address)) => {
-            let [a, b, c, d, ..] = address.segments();
-            format!("{a:x}:{b:x}:{c:x}:{d:x}")
-        }
     }
 }
 

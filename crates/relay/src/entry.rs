@@ -1,6 +1,5 @@
 //! `/api/mcp`: the MCP endpoint of the relay, as the front asks about it.
 
-use crate::buckets::address_key;
 use crate::code::Code;
 use crate::counts::Counts;
 use crate::link::{SESSION_EXPIRED, expired_data};
@@ -12,6 +11,7 @@ use crate::tools::{CONNECT, SESSION_CODE};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
+use signalbox_engine::rate::address_key;
 use signalbox_engine::{Caller, Principal};
 use signalbox_runtime::BoxFuture;
 use signalbox_runtime::clock::unix_millis;

@@ -1,6 +1,5 @@
 //! What legacy requests have in common: who sends them, which code they give, what their body says.
 
-use crate::buckets::address_key;
 use crate::code::Code;
 use crate::refusal::Refusal;
 use crate::relay::{Relay, TRANSPORT};
@@ -8,6 +7,7 @@ use crate::session::SessionRecord;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use signalbox_engine::caller::Identity;
+use signalbox_engine::rate::address_key;
 use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};

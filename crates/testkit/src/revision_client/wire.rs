@@ -18,6 +18,8 @@ pub enum Reach {
     Stdio(Vec<String>),
     /// Streamable HTTP at this URL.
     Http(String),
+    /// The same for 2024-11-05 too, as clients of the relay's document speak it.
+    RelayHttp(String),
     /// HTTP+SSE, with its stream at this URL.
     Sse(String),
     /// WebSocket at this URL.
@@ -96,7 +98,7 @@ impl ClientWire {
             Reach::Tcp(address) => pipe::tcp(&address, ears).await,
             Reach::Ws(url) => ws::open(&url, ears).await,
             Reach::Sse(url) => sse::open(&url, ears).await,
-            Reach::Http(url) => Ok(Self::Http(http::Http::new(&url, ears)?)),
+            Reach::Http(url) | Reach::RelayHttp(url) => Ok(Self::Http(http::Http::new(&url, ears)?)),
         }
     }
 

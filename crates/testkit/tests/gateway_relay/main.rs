@@ -3,6 +3,7 @@
 
 mod faults;
 mod page;
+mod recorded;
 mod refusals;
 
 use http::Method;
@@ -10,6 +11,8 @@ use page::{Events, Page, send};
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
+use signalbox_testkit::revision::Revision;
+use signalbox_testkit::revision_client::{Answers, Client, Reach};
 use signalbox_testkit::scene::{eventually, files_holding};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -179,6 +182,30 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     assert!(!names(&list).iter().any(|name| name.contains("create_") || name.starts_with("relay")), "{list}");
     let refused = usual.request(3, "tools/call", json!({"name": "relay__get_items", "arguments": {}})).await.unwrap();
     assert!(refused["error"].is_object(), "{refused}");
+}
+
+/// C-31 to C-35: clients that each speak exactly one revision, 2024-11-05 over Streamable HTTP among them, find nothing to object to.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
+    let gateway = gateway(OPEN).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    for revision in Revision::ALL {
+        let reach = Reach::RelayHttp(format!("http://{}/api/mcp", gateway.address()));
+        let mut client = Client::open(revision, reach, Answers::default()).await.unwrap();
+        let tools = client.list("tools/list", "tools").await.unwrap();
+        assert_eq!(tools.len(), if revision.modern() { 33 } else { 34 }, "{revision}");
+        let mut arguments = json!({"name": "Birds"});
+        if revision.modern() {
+            arguments["sessionCode"] = json!(page.code);
+        } else {
+            client.call("connect_to_session", json!({"sessionId": page.code})).await.unwrap().result().unwrap();
+        }
+        let told = client.call("get_data_context", arguments).await.unwrap().text().unwrap();
+        assert_eq!(told, r#"{"echo":{"name":"Birds"},"tool":"get_data_context"}"#, "{revision}");
+        assert_eq!(client.violations(), Vec::<String>::new(), "{revision}");
+        client.end().await.unwrap();
+    }
 }
 
 /// C-36, C-8: a call whose client takes events only is answered by one.
