@@ -125,6 +125,41 @@ mod tests {
         Ok(Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default())?.config.relay)
     }
 
+    /// Bad values, each with the exact message it gives.
+    #[test]
+    fn bad_values_are_told_with_their_places() {
+        for (text, expected) in BAD {
+            assert_eq!(load(text).unwrap_err().to_string(), *expected, "{text}");
+        }
+    }
+
+    const BAD: &[(&str, &str)] = &[
+        (
+            "[relay]\nphase = 'later'\n",
+            "signalbox.toml:2:9: relay.phase: expected `dual`, `deprecated` or `mcp-only`, found `later`",
+        ),
+        (
+            "[relay]\npublic_url = 'https://box.example/path'\n",
+            "signalbox.toml:2:14: relay.public_url: expected an address like `https://box.example`, without a path, found `https://box.example/path`",
+        ),
+        (
+            "[relay]\norigins = ['codap.concord.org']\n",
+            "signalbox.toml:2:12: relay.origins[0]: expected an origin like `https://codap.concord.org`, found `codap.concord.org`",
+        ),
+        (
+            "[relay]\nstore = 'file'\n",
+            "signalbox.toml:2:9: relay.store: expected `memory`, or an address like `redis://cache.example:6379/0` or `rediss://cache.example:6380/0` (see docs/relay.md)",
+        ),
+        (
+            "[relay]\nsunset = 'soon'\n",
+            "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`",
+        ),
+        (
+            "[relay.limits]\nqueue = 0\n",
+            "signalbox.toml:2:9: relay.limits.queue: expected a whole number from 1 to 10000, found `0`",
+        ),
+    ];
+
     #[test]
     fn every_key_is_read_and_without_enabled_there_is_none() {
         assert_eq!(load("").unwrap(), None);

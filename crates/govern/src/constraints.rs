@@ -166,17 +166,17 @@ mod tests {
     use super::*;
 
     fn constraint() -> PathConstraint {
-        let folders = Folders::new(&["/srv/work".to_owned()]).unwrap();
+        let folders = Folders::new(&["/srv/docs".to_owned()]).unwrap();
         let scope = Scope { name: "files".into(), tools: SubjectPattern::new("files"), roles: Vec::new() };
-        PathConstraint { scope, arguments: vec!["path".into(), "paths".into()], folders, shown: "`/srv/work`".into() }
+        PathConstraint { scope, arguments: vec!["path".into(), "paths".into()], folders, shown: "`/srv/docs`".into() }
     }
 
     #[test]
     fn g_13_paths_in_arguments_have_to_lie_within_folders() {
         for fine in [
             "{}",
-            r#"{"path":"/srv/work/a"}"#,
-            r#"{"paths":["/srv/work/a","/srv/work/b"]}"#,
+            r#"{"path":"/srv/docs/a"}"#,
+            r#"{"paths":["/srv/docs/a","/srv/docs/b"]}"#,
             r#"{"path":null,"text":"/etc/passwd"}"#,
             r#"{"paths":[]}"#,
         ] {
@@ -184,17 +184,17 @@ mod tests {
         }
         for bad in [
             r#"{"path":"/etc/passwd"}"#,
-            r#"{"path":"/srv/work/../x"}"#,
-            r#"{"paths":["/srv/work/a","/etc"]}"#,
-            r#"{"paths":["/srv/work/a",1]}"#,
+            r#"{"path":"/srv/docs/../x"}"#,
+            r#"{"paths":["/srv/docs/a","/etc"]}"#,
+            r#"{"paths":["/srv/docs/a",1]}"#,
             r#"{"path":1}"#,
-            r#"{"path":{"a":"/srv/work"}}"#,
+            r#"{"path":{"a":"/srv/docs"}}"#,
             r#"{"p\u0061th":"/etc/passwd"}"#,
-            r#"{"path":"/srv/work/a","path":"/etc/passwd"}"#,
+            r#"{"path":"/srv/docs/a","path":"/etc/passwd"}"#,
             r#"{"path":"\u002fetc"}"#,
         ] {
             let told = constraint().fault(bad.as_bytes());
-            assert!(told.as_ref().is_some_and(|told| told.contains("must lie within `/srv/work`")), "{bad}: {told:?}");
+            assert!(told.as_ref().is_some_and(|told| told.contains("must lie within `/srv/docs`")), "{bad}: {told:?}");
         }
     }
 }

@@ -141,19 +141,19 @@ mod tests {
 
     #[test]
     fn paths_are_judged_in_every_way_in_which_a_server_may_read_them() {
-        let work = folders(&["/srv/work/", "data"]);
+        let work = folders(&["/srv/docs/", "data"]);
         for inside in [
-            "/srv/work",
-            "/srv/work/a/b.txt",
-            "/srv/./work//a/../b",
-            "/srv/x/../work/a",
-            "file:///srv/work/a",
-            "FILE://localhost/srv/work/a%20b",
-            "file:/srv/work/a",
+            "/srv/docs",
+            "/srv/docs/a/b.txt",
+            "/srv/./docs//a/../b",
+            "/srv/x/../docs/a",
+            "file:///srv/docs/a",
+            "FILE://localhost/srv/docs/a%20b",
+            "file:/srv/docs/a",
             "data/x",
             "./data/x",
-            "/srv/work/100%",
-            "/srv/work/a:b",
+            "/srv/docs/100%",
+            "/srv/docs/a:b",
         ] {
             assert_eq!(work.hold(inside), Ok(true), "{inside}");
         }
@@ -161,16 +161,16 @@ mod tests {
             "",
             "/",
             "/srv",
-            "/srv/workshop/a",
-            "/srv/work/../etc/passwd",
-            "/srv/work/..\\..\\etc",
-            "/srv/work/%2e%2e/%2e%2e/etc",
-            "/srv/work/%252e%252e/x",
-            "/srv/work/%ff/%2e%2e/%2e%2e/etc",
-            "srv/work/a",
+            "/srv/docs_of_others/a",
+            "/srv/docs/../etc/passwd",
+            "/srv/docs/..\\..\\etc",
+            "/srv/docs/%2e%2e/%2e%2e/etc",
+            "/srv/docs/%252e%252e/x",
+            "/srv/docs/%ff/%2e%2e/%2e%2e/etc",
+            "srv/docs/a",
             "/data/x",
             "file:///etc/passwd",
-            "C:\\srv\\work\\a",
+            "C:\\srv\\docs\\a",
             "//host/share",
         ] {
             assert_eq!(work.hold(outside), Ok(false), "{outside}");
@@ -178,17 +178,17 @@ mod tests {
         for (unfit, why) in [
             ("../data/x", PathFault::Above),
             ("data/../../x", PathFault::Above),
-            ("/../srv/work/a", PathFault::Above),
+            ("/../srv/docs/a", PathFault::Above),
             ("~/data", PathFault::Unfit),
             ("~root", PathFault::Unfit),
-            (&format!("/srv/work/%{}41", "25".repeat(10)), PathFault::Unfit),
-            (&format!("/srv/work/{}", "a/".repeat(MAX_PATH)), PathFault::Unfit),
-            ("/srv/work/a\0b", PathFault::Unfit),
-            ("/srv/work/a%00b", PathFault::Unfit),
-            ("file:///srv/work/a?x", PathFault::Unfit),
-            ("file://other/srv/work/a", PathFault::Elsewhere),
+            (&format!("/srv/docs/%{}41", "25".repeat(10)), PathFault::Unfit),
+            (&format!("/srv/docs/{}", "a/".repeat(MAX_PATH)), PathFault::Unfit),
+            ("/srv/docs/a\0b", PathFault::Unfit),
+            ("/srv/docs/a%00b", PathFault::Unfit),
+            ("file:///srv/docs/a?x", PathFault::Unfit),
+            ("file://other/srv/docs/a", PathFault::Elsewhere),
             ("file://srv", PathFault::Elsewhere),
-            ("https://example/srv/work/a", PathFault::Elsewhere),
+            ("https://example/srv/docs/a", PathFault::Elsewhere),
         ] {
             assert_eq!(work.hold(unfit), Err(why), "{unfit}");
         }

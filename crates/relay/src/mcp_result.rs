@@ -54,19 +54,42 @@ fn of_result(result: &RawValue, form: bool) -> String {
     format!(r#"{{"content":[{{"type":"text","text":{text}}}]{meta}}}"#)
 }
 
+/// Why a call by the legacy routes has no result. Its words are what the client is told.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallFailure {
+    /// The page or the gateway says why.
+    #[error("{0}")]
+    Told(String),
+    /// The page says that its tool failed, and nothing more.
+    #[error("the tool failed")]
+    Failed,
+    /// What came back is no JSON.
+    #[error("the answer cannot be read")]
+    Unreadable,
+    /// The call makes no message that may be sent.
+    #[error("the request cannot be read: {0}")]
+    BadRequest(String),
+    /// Nothing came back.
+    #[error("the call ended without an answer")]
+    NoAnswer,
+    /// The process is ending.
+    #[error("the gateway is shutting down")]
+    ShuttingDown,
+}
+
 /// What the legacy routes tell of the answer to a `tools/call`: the page's result, or an error.
 ///
 /// # Errors
 /// Why there is no result.
-pub fn to_legacy(answer: &[u8]) -> Result<String, String> {
-    let answer: Value = serde_json::from_slice(answer).map_err(|_| "the answer cannot be read".to_owned())?;
+pub fn to_legacy(answer: &[u8]) -> Result<String, CallFailure> {
+    let answer: Value = serde_json::from_slice(answer).map_err(|_| CallFailure::Unreadable)?;
     if let Some(message) = answer["error"]["message"].as_str() {
-        return Err(message.to_owned());
+        return Err(CallFailure::Told(message.to_owned()));
     }
     let result = &answer["result"];
     let text = result["content"][0]["text"].as_str();
     if result["isError"] == Value::Bool(true) {
-        return Err(text.unwrap_or("the tool failed").to_owned());
+        return Err(text.map_or(CallFailure::Failed, |text| CallFailure::Told(text.to_owned())));
     }
     match (result["_meta"][FORM]["form"].as_str(), text) {
         (Some("json"), Some(text)) => Ok(text.to_owned()),
@@ -142,7 +165,10 @@ mod tests {
         }
         let error = WorkerError { kind: "codap_error".into(), message: "no such".into(), details: None };
         let answer = format!(r#"{{"result":{}}}"#, of_answer(&ToolAnswer::Error(error), true));
-        assert_eq!(to_legacy(answer.as_bytes()), Err("no such".to_owned()));
-        assert_eq!(to_legacy(br#"{"error":{"code":1,"message":"denied"}}"#), Err("denied".to_owned()));
+        assert_eq!(to_legacy(answer.as_bytes()), Err(CallFailure::Told("no such".to_owned())));
+        assert_eq!(
+            to_legacy(br#"{"error":{"code":1,"message":"denied"}}"#),
+            Err(CallFailure::Told("denied".to_owned()))
+        );
     }
 }

@@ -389,27 +389,6 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:26: mcp.protocol.performance.execution_time_warning: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `0`",
     ),
     (
-        "[relay]\nphase = 'later'\n",
-        "signalbox.toml:2:9: relay.phase: expected `dual`, `deprecated` or `mcp-only`, found `later`",
-    ),
-    (
-        "[relay]\npublic_url = 'https://box.example/path'\n",
-        "signalbox.toml:2:14: relay.public_url: expected an address like `https://box.example`, without a path, found `https://box.example/path`",
-    ),
-    (
-        "[relay]\norigins = ['codap.concord.org']\n",
-        "signalbox.toml:2:12: relay.origins[0]: expected an origin like `https://codap.concord.org`, found `codap.concord.org`",
-    ),
-    (
-        "[relay]\nstore = 'file'\n",
-        "signalbox.toml:2:9: relay.store: expected `memory`, or an address like `redis://cache.example:6379/0` or `rediss://cache.example:6380/0` (see docs/relay.md)",
-    ),
-    ("[relay]\nsunset = 'soon'\n", "signalbox.toml:2:10: relay.sunset: expected a day like `2027-06-30`, found `soon`"),
-    (
-        "[relay.limits]\nqueue = 0\n",
-        "signalbox.toml:2:9: relay.limits.queue: expected a whole number from 1 to 10000, found `0`",
-    ),
-    (
         "[mcp.protocol.audit]\nretention_days = 0\n",
         "signalbox.toml:2:18: mcp.protocol.audit.retention_days: expected a whole number from 1 to 36500, found `0`",
     ),

@@ -4,7 +4,7 @@
 use super::legacy_request::{Refused, address, caller, code_outside, json, peer, proved, session, user_agent};
 use crate::counts::{Counts, family};
 use crate::link::REST;
-use crate::mcp_result;
+use crate::mcp_result::{self, CallFailure};
 use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
@@ -73,11 +73,11 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
 }
 
 /// What the client's stream carries: `{tool, result, requestId}` or `{tool, error, requestId}`, in this order (C-7).
-fn legacy_result(tool: &str, id: &str, told: Result<String, String>) -> String {
+fn legacy_result(tool: &str, id: &str, told: Result<String, CallFailure>) -> String {
     let (tool, id) = (Value::from(tool), Value::from(id));
     match told {
         Ok(result) => format!(r#"{{"tool":{tool},"result":{result},"requestId":{id}}}"#),
-        Err(error) => format!(r#"{{"tool":{tool},"error":{},"requestId":{id}}}"#, Value::from(error)),
+        Err(error) => format!(r#"{{"tool":{tool},"error":{},"requestId":{id}}}"#, Value::from(error.to_string())),
     }
 }
 
@@ -89,13 +89,13 @@ async fn carry_out(
     client: &str,
     tool: &str,
     arguments: Option<&RawValue>,
-) -> Result<String, String> {
-    let told = |fault: Fault| fault.message.clone();
-    let gateway = relay.gateway().ok_or_else(|| "the gateway is shutting down".to_owned())?;
+) -> Result<String, CallFailure> {
+    let told = |fault: Fault| CallFailure::Told(fault.message);
+    let gateway = relay.gateway().ok_or(CallFailure::ShuttingDown)?;
     let principal = relay.code_room(&caller, record);
     let session = gateway.open_session_for(caller, principal, Mode::Stateless, "", "http").map_err(told)?;
     let message = Envelope::read(call(client, tool, arguments).into(), &gateway.settings().limits);
-    let message = message.map_err(|refusal| format!("the request cannot be read: {refusal:?}"))?;
+    let message = message.map_err(|refusal| CallFailure::BadRequest(refusal.to_string()))?;
     let reader = session.open_stream().ok_or_else(|| told(Fault::new(FaultKind::Overloaded, "too many streams")))?;
     session.receive(&reader, message);
     while let Some(out) = reader.next().await {
@@ -103,7 +103,7 @@ async fn carry_out(
             return mcp_result::to_legacy(out.bytes());
         }
     }
-    Err("the call ended without an answer".to_owned())
+    Err(CallFailure::NoAnswer)
 }
 
 /// The call as a message of the new revision, which stands alone.
@@ -132,6 +132,9 @@ mod tests {
         let expected =
             r#"{"tool":"createDataContext","result":{"success":true,"dataContextId":"dc123"},"requestId":"7"}"#;
         assert_eq!(result, expected);
-        assert_eq!(legacy_result("t", "7", Err("no".to_owned())), r#"{"tool":"t","error":"no","requestId":"7"}"#);
+        assert_eq!(
+            legacy_result("t", "7", Err(CallFailure::Told("no".to_owned()))),
+            r#"{"tool":"t","error":"no","requestId":"7"}"#
+        );
     }
 }
