@@ -4,7 +4,7 @@ use crate::event::AuditEvent;
 use signalbox_seal::{ChainHash, sha256, sha256_of};
 use signalbox_tape::seal::join;
 use signalbox_wire::hex::push_hex;
-use std::fmt::Write as _;
+use signalbox_wire::json;
 
 /// Stands first in what is hashed for a record, and for the start of a chain.
 const RECORD: &[u8] = b"signalbox audit record\0";
@@ -32,10 +32,14 @@ impl ChainPlace {
     }
 
     /// Gives an event the next place, and adds its line to a text.
-    pub fn append(&mut self, event: &AuditEvent, out: &mut String) {
+    pub fn append(&mut self, event: &AuditEvent<'_>, out: &mut String) {
         let from = out.len();
         self.seq += 1;
-        let _ = write!(out, "{{\"chain\":\"{}\",\"seq\":{},", self.chain, self.seq);
+        out.push_str("{\"chain\":\"");
+        out.push_str(&self.chain);
+        out.push_str("\",\"seq\":");
+        json::push_number(out, self.seq);
+        out.push(',');
         event.write(out);
         let hash = next(&self.hash, &out.as_bytes()[from..]);
         out.push_str(SEALED);

@@ -1,8 +1,6 @@
 //! One thing that is written down.
 
 use signalbox_wire::{json, timestamp};
-use std::fmt::Write as _;
-use std::sync::Arc;
 
 /// What kind of thing it is.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -109,8 +107,8 @@ pub const SECURITY: &str = "mcp_security";
 pub const AUDIT: &str = "mcp_audit";
 
 /// One event (G-25). What has a structure of its own is JSON already.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AuditEvent {
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct AuditEvent<'a> {
     /// When, in milliseconds since 1970.
     pub timestamp: u64,
     /// What kind of thing happened.
@@ -118,75 +116,74 @@ pub struct AuditEvent {
     /// Which part of the gateway tells of it.
     pub source: &'static str,
     /// Who caused it, as a JSON object.
-    pub user_context: Arc<str>,
+    pub user_context: &'a str,
     /// More about it, as a JSON object.
-    pub details: String,
+    pub details: &'a str,
     /// How much harm it may mean.
     pub risk_level: RiskLevel,
     /// The audit id of the exchange that it belongs to.
-    pub correlation_id: Option<String>,
+    pub correlation_id: Option<&'a str>,
 }
 
-impl AuditEvent {
+impl<'a> AuditEvent<'a> {
     /// An event of the log itself.
     #[must_use]
-    pub fn own(timestamp: u64, event_type: EventType, details: String, risk_level: RiskLevel) -> Self {
-        let (user_context, correlation_id) = ("{}".into(), None);
+    pub fn own(timestamp: u64, event_type: EventType, details: &'a str, risk_level: RiskLevel) -> Self {
+        let (user_context, correlation_id) = ("{}", None);
         Self { timestamp, event_type, source: AUDIT, user_context, details, risk_level, correlation_id }
     }
 
     /// Adds its members to an object that is being written.
     pub(crate) fn write(&self, out: &mut String) {
         out.push_str("\"timestamp\":\"");
-        out.push_str(&timestamp::rfc3339_millis(self.timestamp));
-        out.push_str("\",\"event_type\":\"");
-        out.push_str(self.event_type.word());
-        out.push_str("\",\"source\":\"");
-        out.push_str(self.source);
-        out.push_str("\",\"user_context\":");
-        out.push_str(&self.user_context);
-        out.push_str(",\"details\":");
-        out.push_str(&self.details);
-        out.push_str(",\"risk_level\":\"");
-        out.push_str(self.risk_level.word());
-        out.push_str("\",\"correlation_id\":");
-        match &self.correlation_id {
+        timestamp::push_rfc3339_millis(out, self.timestamp);
+        for (name, value) in [
+            ("\",\"event_type\":\"", self.event_type.word()),
+            ("\",\"source\":\"", self.source),
+            ("\",\"user_context\":", self.user_context),
+            (",\"details\":", self.details),
+            (",\"risk_level\":\"", self.risk_level.word()),
+            ("\",\"correlation_id\":", ""),
+        ] {
+            out.push_str(name);
+            out.push_str(value);
+        }
+        match self.correlation_id {
             Some(id) => json::push_quoted(out, id),
             None => out.push_str("null"),
         }
     }
 }
 
-/// Writes a JSON object member by member.
+/// Writes a JSON object to the end of a text, member by member.
 #[derive(Debug)]
-pub(crate) struct Object(String);
+pub(crate) struct Object<'a> {
+    text: &'a mut String,
+    is_empty: bool,
+}
 
-impl Object {
-    pub fn new() -> Self {
-        let mut text = String::with_capacity(512);
+impl<'a> Object<'a> {
+    pub fn new(text: &'a mut String) -> Self {
         text.push('{');
-        Self(text)
+        Self { text, is_empty: true }
     }
 
-    fn name(&mut self, name: &str) {
-        if self.0.len() > 1 {
-            self.0.push(',');
-        }
-        self.0.push('"');
-        self.0.push_str(name);
-        self.0.push_str("\":");
+    fn name(&mut self, name: &str) -> &mut String {
+        self.text.push_str(if self.is_empty { "\"" } else { ",\"" });
+        self.is_empty = false;
+        self.text.push_str(name);
+        self.text.push_str("\":");
+        self.text
     }
 
     /// A member whose value is JSON already.
     pub fn raw(&mut self, name: &str, value: &str) {
-        self.name(name);
-        self.0.push_str(value);
+        self.name(name).push_str(value);
     }
 
     /// A member that is a text.
     pub fn text(&mut self, name: &str, value: &str) {
-        self.name(name);
-        json::push_quoted(&mut self.0, value);
+        json::push_quoted(self.name(name), value);
     }
 
     /// A member that is a text, if there is one.
@@ -198,25 +195,22 @@ impl Object {
 
     /// A member that is a number.
     pub fn number(&mut self, name: &str, value: u64) {
-        self.name(name);
-        let _ = write!(self.0, "{value}");
+        json::push_number(self.name(name), value);
     }
 
     /// A member that is an array of JSON values.
     pub fn array(&mut self, name: &str, values: impl IntoIterator<Item = impl FnOnce(&mut String)>) {
-        self.name(name);
-        self.0.push('[');
+        self.name(name).push('[');
         for (at, value) in values.into_iter().enumerate() {
             if at > 0 {
-                self.0.push(',');
+                self.text.push(',');
             }
-            value(&mut self.0);
+            value(self.text);
         }
-        self.0.push(']');
+        self.text.push(']');
     }
 
-    pub fn finish(mut self) -> String {
-        self.0.push('}');
-        self.0
+    pub fn finish(self) {
+        self.text.push('}');
     }
 }

@@ -2,8 +2,9 @@
 
 use signalbox_engine::Fact;
 use signalbox_engine::audit::Intent;
+use signalbox_engine::fact::{Decision, Finished, RefusedFact};
 use signalbox_engine::lock::LockResultExt;
-use std::sync::{Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -15,8 +16,25 @@ pub const MAX_WAITING: usize = 65_536;
 pub enum Input {
     /// Calls that wait to leave, since when, in milliseconds since 1970, and who is told that they may.
     Intents(Vec<Intent>, u64, oneshot::Sender<bool>),
-    /// Something that happened.
-    Fact(Fact),
+    /// Something was decided about an exchange.
+    Decision(Arc<Decision>),
+    /// An exchange is over.
+    Finished(Arc<Finished>),
+    /// Something was refused before it became an exchange.
+    Refused(Arc<RefusedFact>),
+}
+
+impl Input {
+    /// What the log has to know of a fact, if anything.
+    #[must_use]
+    pub fn of(fact: &Fact) -> Option<Self> {
+        match fact {
+            Fact::Decision(decision) => Some(Self::Decision(Arc::clone(decision))),
+            Fact::Finished(finished) => Some(Self::Finished(Arc::clone(finished))),
+            Fact::Refused(refused) => Some(Self::Refused(Arc::clone(refused))),
+            Fact::Message(_) | Fact::Lost(_) | Fact::Session(_) | Fact::SessionEnded { .. } => None,
+        }
+    }
 }
 
 /// How long the thread lets facts gather before it writes them.
@@ -61,11 +79,15 @@ impl Intake {
         taken
     }
 
-    /// Adds facts under one lock.
-    pub fn push_facts(&self, facts: impl Iterator<Item = Fact>) {
+    /// Adds what has to be known of facts, under one lock.
+    pub fn push_facts(&self, facts: &[Fact]) {
+        let mut inputs = facts.iter().filter_map(Input::of).peekable();
+        if inputs.peek().is_none() {
+            return;
+        }
         let mut state = self.state.lock().unpoisoned();
-        for fact in facts {
-            let _ = state.waiting.add(Input::Fact(fact));
+        for input in inputs {
+            let _ = state.waiting.add(input);
         }
         self.rouse(state);
     }
@@ -89,9 +111,11 @@ impl Intake {
         }
     }
 
-    /// Takes all there is.
-    pub fn take_now(&self) -> Taken {
-        self.state.lock().unpoisoned().take()
+    /// Takes all there is, in exchange for a queue that is empty.
+    pub fn take_now(&self, empty: Vec<Input>) -> Taken {
+        let mut state = self.state.lock().unpoisoned();
+        let closed = state.waiting.closed;
+        std::mem::replace(&mut state.waiting, Taken { inputs: empty, lost: 0, closed })
     }
 
     /// Waits until there is something, or for this time, and lets more gather for a moment if nobody waits for it. For the thread.
@@ -135,12 +159,5 @@ impl Taken {
             false => self.lost += 1,
         }
         room
-    }
-}
-
-impl State {
-    fn take(&mut self) -> Taken {
-        let closed = self.waiting.closed;
-        Taken { closed, ..std::mem::replace(&mut self.waiting, Taken { closed, ..Taken::default() }) }
     }
 }

@@ -198,10 +198,7 @@ impl FactSink for AuditLog {
     }
 
     fn facts(&self, facts: &[Fact]) {
-        let wanted = |fact: &&Fact| matches!(fact, Fact::Decision(_) | Fact::Finished(_) | Fact::Refused(_));
-        if facts.iter().any(|fact| wanted(&fact)) {
-            self.door.intake.push_facts(facts.iter().filter(wanted).cloned());
-        }
+        self.door.intake.push_facts(facts);
     }
 }
 
@@ -213,10 +210,7 @@ impl Door {
             self.intake.wait(rest);
             let mut writing = self.writing.lock().unpoisoned();
             let Some(writing) = &mut *writing else { return };
-            let taken = self.intake.take_now();
-            let closed = taken.closed;
-            writing.write(taken);
-            if closed {
+            if writing.write_all(&self.intake) {
                 return;
             }
             rest = writing.rest();
@@ -242,7 +236,7 @@ impl Door {
             && let Some(writing) = &mut *writing
         {
             let began = Instant::now();
-            writing.write(self.intake.take_now());
+            writing.write_all(&self.intake);
             if began.elapsed() > SLOW {
                 self.own_from.store(now + LEFT_TO_THREAD_MS, Ordering::Relaxed);
             }

@@ -1,19 +1,20 @@
 //! Makes events of what the gateway is about to do and has done. It owns no clock: times come with what it is told.
 
 mod decided;
+mod known;
 
 use crate::event::{AuditEvent, EventType, Object, PROTOCOL, RiskLevel, SECURITY};
 use crate::status::Status;
 use crate::{risk, violation};
 use decided::Decided;
+use known::Known;
+use signalbox_engine::ExchangeId;
 use signalbox_engine::audit::Intent;
 use signalbox_engine::audit_id::AuditRun;
-use signalbox_engine::fact::{Finished, Outcome, RefusedFact};
+use signalbox_engine::fact::{Decision, Finished, Outcome, RefusedFact};
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::{Caller, ExchangeId, Fact};
 use signalbox_tape::redact::Redactor;
 use signalbox_wire::{json, method};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most exchanges of which it is remembered what was decided while they are in flight.
@@ -46,6 +47,8 @@ pub struct Maker {
     /// A moment on both clocks.
     anchor: (Instant, u64),
     open: KeyMap<ExchangeId, Open>,
+    known: Known,
+    texts: Texts,
 }
 
 /// What is known of an exchange in flight.
@@ -54,9 +57,39 @@ struct Open {
     intended: bool,
     risk: Option<RiskLevel>,
     tool: Option<Box<str>>,
-    /// Who intended it, and how that is written.
-    user: Option<(Caller, Arc<str>)>,
     decided: Decided,
+}
+
+/// The texts of the event that is being made, kept for the next one.
+#[derive(Default, Debug)]
+struct Texts {
+    user: String,
+    details: String,
+    id: String,
+}
+
+impl Texts {
+    /// Who caused it, and in which session.
+    fn user(&mut self, user: &str, session: Option<u64>) {
+        self.user.clear();
+        self.user.push_str(user);
+        if let Some(session) = session {
+            self.user.push_str(",\"session\":");
+            json::push_number(&mut self.user, session);
+        }
+        self.user.push('}');
+    }
+
+    fn id(&mut self, run: AuditRun, exchange: ExchangeId) {
+        self.id.clear();
+        run.push_id(exchange, &mut self.id);
+    }
+
+    /// The details, to be written anew.
+    fn details(&mut self) -> Object<'_> {
+        self.details.clear();
+        Object::new(&mut self.details)
+    }
 }
 
 impl Maker {
@@ -69,39 +102,43 @@ impl Maker {
         run: AuditRun,
         anchor: (Instant, u64),
     ) -> Self {
-        Self { logged, payloads, slow, run, anchor, open: KeyMap::default() }
+        let (open, known, texts) = (KeyMap::default(), Known::default(), Texts::default());
+        Self { logged, payloads, slow, run, anchor, open, known, texts }
     }
 
-    /// The event of something that is about to leave.
-    pub fn intent(&mut self, intent: &Intent, at: u64) -> AuditEvent {
+    /// Makes the event of something that is about to leave.
+    pub fn intent(&mut self, intent: Intent, at: u64, emit: &mut impl FnMut(&AuditEvent<'_>)) {
         let mut decided = Decided::default();
         intent.decisions.iter().for_each(|decision| decided.take(decision));
-        let risk = risk::of_call(intent.definition.as_deref(), &intent.caller);
-        let mut details = Object::new();
+        let risk = self.known.risk(intent.definition.as_deref(), &intent.caller);
+        let mut texts = std::mem::take(&mut self.texts);
+        let mut details = texts.details();
         details.text("phase", if intent.is_copy { "copy" } else { "intent" });
         about(&mut details, &intent.method, intent.subject.as_deref(), Some(&intent.backend));
         details.text("decision", "allow");
         decided.write(&mut details);
-        self.arguments(intent, &mut details);
-        let user_context = user_context(&intent.caller, Some(intent.session.0));
-        if !intent.is_copy && (self.open.len() < MAX_OPEN || self.open.contains_key(&intent.exchange)) {
-            let open = self.open.entry(intent.exchange).or_default();
-            (open.intended, open.risk, open.tool) = (true, Some(risk), intent.subject.clone());
-            open.user = Some((intent.caller.clone(), Arc::clone(&user_context)));
-        }
-        AuditEvent {
+        self.arguments(&intent, &mut details);
+        details.finish();
+        texts.user(&self.known.user(&intent.caller), Some(intent.session.0));
+        texts.id(self.run, intent.exchange);
+        emit(&AuditEvent {
             timestamp: at,
             event_type: kind(&intent.method),
             source: PROTOCOL,
-            user_context,
-            details: details.finish(),
+            user_context: &texts.user,
+            details: &texts.details,
             risk_level: risk,
-            correlation_id: Some(self.run.id(intent.exchange)),
+            correlation_id: Some(&texts.id),
+        });
+        self.texts = texts;
+        if !intent.is_copy && (self.open.len() < MAX_OPEN || self.open.contains_key(&intent.exchange)) {
+            let open = self.open.entry(intent.exchange).or_default();
+            (open.intended, open.risk, open.tool) = (true, Some(risk), intent.subject);
         }
     }
 
     /// The arguments of a call, where they are wanted, without secrets.
-    fn arguments(&self, intent: &Intent, details: &mut Object) {
+    fn arguments(&self, intent: &Intent, details: &mut Object<'_>) {
         let Some(redactor) = &self.payloads else { return };
         let found = json::path(&intent.message, &["params", "arguments"]);
         let Some(arguments) = found.map(|span| intent.message.slice(span.range())) else { return };
@@ -117,102 +154,108 @@ impl Maker {
         }
     }
 
-    /// The events of a fact.
-    pub fn fact(&mut self, fact: &Fact, out: &mut Vec<AuditEvent>) {
-        match fact {
-            Fact::Decision(decision) => {
-                if let Some(exchange) = decision.exchange
-                    && (self.open.len() < MAX_OPEN || self.open.contains_key(&exchange))
-                {
-                    self.open.entry(exchange).or_default().decided.take(decision);
-                }
-            }
-            Fact::Finished(finished) => self.finished(finished, out),
-            Fact::Refused(refused) => self.refused(refused, out),
-            Fact::Message(_) | Fact::Lost(_) | Fact::Session(_) | Fact::SessionEnded { .. } => {}
+    /// Takes what was decided about an exchange.
+    pub fn decision(&mut self, decision: &Decision) {
+        if let Some(exchange) = decision.exchange
+            && (self.open.len() < MAX_OPEN || self.open.contains_key(&exchange))
+        {
+            self.open.entry(exchange).or_default().decided.take(decision);
         }
     }
 
-    fn finished(&mut self, finished: &Finished, out: &mut Vec<AuditEvent>) {
+    /// Makes the events of how an exchange ended.
+    pub fn finished(&mut self, finished: &Finished, emit: &mut impl FnMut(&AuditEvent<'_>)) {
         let open = self.open.remove(&finished.exchange).unwrap_or_default();
         let mut status = Status::of(finished.outcome);
         if open.decided.is_denial() && status == Status::Error && !open.intended {
             status = Status::Denied;
         }
-        let known = open.risk.unwrap_or_else(|| risk::of_call(None, &finished.caller));
+        let known = open.risk.unwrap_or_else(|| self.known.risk(None, &finished.caller));
         let reason = match finished.outcome {
             Outcome::Fault(reason) => Some(reason),
             _ => None,
         };
-        let user_context = match &open.user {
-            Some((caller, written)) if *caller == finished.caller => Arc::clone(written),
-            _ => user_context(&finished.caller, Some(finished.session.0)),
-        };
-        let event = |event_type, source, details, risk_level| AuditEvent {
-            timestamp: self.unix_ms(finished.at),
-            event_type,
-            source,
-            user_context: Arc::clone(&user_context),
-            details,
-            risk_level,
-            correlation_id: Some(self.run.id(finished.exchange)),
+        let mut texts = std::mem::take(&mut self.texts);
+        texts.user(&self.known.user(&finished.caller), Some(finished.session.0));
+        texts.id(self.run, finished.exchange);
+        let timestamp = self.unix_ms(finished.at);
+        let mut tell = |texts: &Texts, event_type, source, risk_level| {
+            emit(&AuditEvent {
+                timestamp,
+                event_type,
+                source,
+                user_context: &texts.user,
+                details: &texts.details,
+                risk_level,
+                correlation_id: Some(&texts.id),
+            });
         };
         let tool = open.tool.as_deref().or(finished.subject.as_deref());
         if self.logged.tool_invocations && (open.intended || finished.subject.is_some()) {
-            let details = outcome(finished, &open, status);
-            out.push(event(kind(&finished.method), PROTOCOL, details, risk::of_outcome(known, status)));
+            outcome(finished, &open, status, texts.details());
+            tell(&texts, kind(&finished.method), PROTOCOL, risk::of_outcome(known, status));
         }
         if let Some(violation) = reason.and_then(violation::of).filter(|_| self.logged.security_events) {
-            let mut details = Object::new();
+            let mut details = texts.details();
             details.text("violation", violation.kind);
             details.maybe("reason", reason);
             about(&mut details, &finished.method, tool, finished.backend.as_deref());
             open.decided.write(&mut details);
-            out.push(event(EventType::SecurityViolation, SECURITY, details.finish(), violation.severity));
+            details.finish();
+            tell(&texts, EventType::SecurityViolation, SECURITY, violation.severity);
         }
         if let Some(reason) = reason.filter(|reason| violation::is_protocol_error(reason))
             && self.logged.protocol_errors
         {
-            let mut details = Object::new();
+            let mut details = texts.details();
             details.text("reason", reason);
             about(&mut details, &finished.method, tool, finished.backend.as_deref());
-            details.maybe("error", open.decided.detail().as_deref());
-            out.push(event(EventType::ProtocolError, PROTOCOL, details.finish(), RiskLevel::Low));
+            details.maybe("error", open.decided.detail());
+            details.finish();
+            tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
         }
         if finished.took >= self.slow && open.intended && self.logged.performance_events {
-            let mut details = Object::new();
+            let mut details = texts.details();
             details.text("warning", "slow_execution");
             details.number("latency_ms", millis(finished.took));
             details.number("threshold_ms", millis(self.slow));
             about(&mut details, &finished.method, tool, finished.backend.as_deref());
-            out.push(event(EventType::Performance, PROTOCOL, details.finish(), RiskLevel::Low));
+            details.finish();
+            tell(&texts, EventType::Performance, PROTOCOL, RiskLevel::Low);
         }
+        self.texts = texts;
     }
 
-    fn refused(&self, refused: &RefusedFact, out: &mut Vec<AuditEvent>) {
-        let mut details = Object::new();
-        let (event_type, source, risk_level) = match violation::of(refused.reason) {
+    /// Makes the event of something that was refused before it became an exchange.
+    pub fn refused(&mut self, refused: &RefusedFact, emit: &mut impl FnMut(&AuditEvent<'_>)) {
+        let violation = violation::of(refused.reason);
+        let (event_type, source, risk_level) = match &violation {
             Some(violation) if self.logged.security_events => {
-                details.text("violation", violation.kind);
                 (EventType::SecurityViolation, SECURITY, violation.severity)
             }
             None if self.logged.protocol_errors => (EventType::ProtocolError, PROTOCOL, RiskLevel::Low),
             _ => return,
         };
+        let mut texts = std::mem::take(&mut self.texts);
+        let mut details = texts.details();
+        details.maybe("violation", violation.map(|violation| violation.kind));
         details.text("reason", refused.reason);
         details.text("error", &refused.detail);
         if let Some(status) = refused.status {
             details.number("http_status", u64::from(status));
         }
-        out.push(AuditEvent {
+        details.finish();
+        texts.user(&self.known.user(&refused.caller), None);
+        emit(&AuditEvent {
             timestamp: self.unix_ms(refused.at),
             event_type,
             source,
-            user_context: user_context(&refused.caller, None),
-            details: details.finish(),
+            user_context: &texts.user,
+            details: &texts.details,
             risk_level,
             correlation_id: None,
         });
+        self.texts = texts;
     }
 
     fn unix_ms(&self, at: Instant) -> u64 {
@@ -224,9 +267,8 @@ impl Maker {
     }
 }
 
-/// The details of how a call ended.
-fn outcome(finished: &Finished, open: &Open, status: Status) -> String {
-    let mut details = Object::new();
+/// Writes the details of how a call ended.
+fn outcome(finished: &Finished, open: &Open, status: Status, mut details: Object<'_>) {
     details.text("phase", "outcome");
     let own = open.tool.as_deref().or(finished.subject.as_deref());
     about(&mut details, &finished.method, own, finished.backend.as_deref());
@@ -243,10 +285,10 @@ fn outcome(finished: &Finished, open: &Open, status: Status) -> String {
     }
     details.text("decision", if status.is_refusal() { "deny" } else { "allow" });
     if let Outcome::Fault(_) = finished.outcome {
-        details.maybe("error", open.decided.detail().as_deref());
+        details.maybe("error", open.decided.detail());
     }
     open.decided.write(&mut details);
-    details.finish()
+    details.finish();
 }
 
 fn kind(name: &str) -> EventType {
@@ -254,36 +296,20 @@ fn kind(name: &str) -> EventType {
 }
 
 /// What a call is about.
-fn about(details: &mut Object, method: &str, tool: Option<&str>, backend: Option<&str>) {
-    details.text("method", shortened(method));
+fn about(details: &mut Object<'_>, method: &str, tool: Option<&str>, backend: Option<&str>) {
+    details.text("method", beginning(method, MAX_TEXT));
     if let Some(tool) = tool {
-        details.text("tool", shortened(tool));
+        details.text("tool", beginning(tool, MAX_TEXT));
     }
     details.maybe("backend", backend);
 }
 
-fn shortened(text: &str) -> &str {
-    match text.char_indices().nth(MAX_TEXT).filter(|_| text.len() > MAX_TEXT) {
+/// At most so many characters of a text.
+fn beginning(text: &str, most: usize) -> &str {
+    match text.char_indices().nth(most).filter(|_| text.len() > most) {
         Some((end, _)) => &text[..end],
         None => text,
     }
-}
-
-/// Who calls (G-25).
-fn user_context(caller: &Caller, session: Option<u64>) -> Arc<str> {
-    let identity = caller.identity();
-    let mut context = Object::new();
-    context.text("principal", identity.principal.as_str());
-    context.text("trust_level", identity.trust().word());
-    let roles = identity.standing.iter().flat_map(|standing| &standing.roles);
-    context.array("roles", roles.map(|role| move |out: &mut String| json::push_quoted(out, role)));
-    context.text("proof", identity.proof.word());
-    context.maybe("address", identity.address.map(|address| address.to_string()).as_deref());
-    context.text("transport", identity.transport);
-    if let Some(session) = session {
-        context.number("session", session);
-    }
-    context.finish().into()
 }
 
 fn millis(time: Duration) -> u64 {

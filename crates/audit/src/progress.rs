@@ -9,6 +9,9 @@ use tokio::sync::oneshot;
 /// How long records gather for a sink that no call waits for.
 const GATHER: Duration = Duration::from_millis(100);
 
+/// Somebody who waits for a record.
+pub type Waiter = (u64, oneshot::Sender<bool>);
+
 /// How a sink goes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct SinkStats {
@@ -44,7 +47,7 @@ struct State {
     stats: AuditStats,
     /// Sinks get nothing before this record any more.
     keep_from: u64,
-    waiters: VecDeque<(u64, oneshot::Sender<bool>)>,
+    waiters: VecDeque<Waiter>,
     /// The log has ended: sinks may take until then.
     give_up: Option<Instant>,
     done: usize,
@@ -78,21 +81,24 @@ impl Progress {
         self.lock().stats.clone()
     }
 
-    /// The journal has everything up to this record. Whoever waits is told when the sinks that are required have theirs.
-    pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = (u64, oneshot::Sender<bool>)>) {
+    /// The journal has everything up to this record. Whoever waits is told when the sinks that are required have theirs. Returns
+    /// the last record that every sink has.
+    pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = Waiter>) -> u64 {
         let mut state = self.lock();
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);
         state.waiters.extend(waiters);
         state.resolve();
+        let acked = state.stats.sinks.iter().map(|sink| sink.acked).min().unwrap_or(seq);
         let resting = state.resting;
         drop(state);
         if resting > 0 {
             self.records.notify_all();
         }
+        acked
     }
 
     /// The journal cannot be written: so many records are lost. Calls leave without, unless something is required.
-    pub fn not_written(&self, lost: u64, why: &str, waiters: impl IntoIterator<Item = (u64, oneshot::Sender<bool>)>) {
+    pub fn not_written(&self, lost: u64, why: &str, waiters: impl IntoIterator<Item = Waiter>) {
         let mut state = self.lock();
         state.stats.lost += lost;
         if state.stats.failing.is_none() {
@@ -113,12 +119,6 @@ impl Progress {
     /// True if a call without an intent in the log may leave.
     pub fn requires_nothing(&self) -> bool {
         !self.lock().stats.sinks.iter().any(|sink| sink.required)
-    }
-
-    /// The last record that every sink has.
-    pub fn acked_by_all(&self) -> u64 {
-        let state = self.lock();
-        state.stats.sinks.iter().map(|sink| sink.acked).min().unwrap_or(state.stats.written)
     }
 
     /// Waits until there are records from `next` on: up to which, and from which on they are still kept. A sink that no call waits

@@ -6,10 +6,10 @@ use signalbox_engine::Caller;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_wire::json;
 
-/// The risk of a call before it leaves. What a tool says of itself is a hint: it lowers the risk to what reading means, and raises
-/// it to what destroying means, and nothing is believed beyond that.
+/// The risk of using a tool of this definition. What a tool says of itself is a hint: it lowers the risk to what reading means, and
+/// raises it to what destroying means, and nothing is believed beyond that.
 #[must_use]
-pub fn of_call(definition: Option<&[u8]>, caller: &Caller) -> RiskLevel {
+pub fn of_definition(definition: Option<&[u8]>) -> RiskLevel {
     let hint = |name: &str| {
         let definition = definition?;
         let span = json::path(definition, &["annotations", name])?;
@@ -19,11 +19,16 @@ pub fn of_call(definition: Option<&[u8]>, caller: &Caller) -> RiskLevel {
             _ => None,
         }
     };
-    let risk = match (hint("readOnlyHint"), hint("destructiveHint")) {
+    match (hint("readOnlyHint"), hint("destructiveHint")) {
         (_, Some(true)) => RiskLevel::High,
         (Some(true), _) => RiskLevel::Low,
         _ => RiskLevel::Medium,
-    };
+    }
+}
+
+/// The risk of a call before it leaves, of a tool whose use has this risk.
+#[must_use]
+pub fn of_call(risk: RiskLevel, caller: &Caller) -> RiskLevel {
     match caller.identity().trust() {
         TrustLevel::Untrusted => risk.raised(),
         _ => risk,
@@ -54,8 +59,8 @@ mod tests {
             (Some(&b"{}"[..]), RiskLevel::Medium, RiskLevel::High),
             (None, RiskLevel::Medium, RiskLevel::High),
         ] {
-            assert_eq!(of_call(definition, &known), of_known);
-            assert_eq!(of_call(definition, &nobody), of_nobody);
+            assert_eq!(of_call(of_definition(definition), &known), of_known);
+            assert_eq!(of_call(of_definition(definition), &nobody), of_nobody);
         }
         assert_eq!(of_outcome(RiskLevel::Low, Status::Denied), RiskLevel::Medium);
         assert_eq!(of_outcome(RiskLevel::Low, Status::Success), RiskLevel::Low);

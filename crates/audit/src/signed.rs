@@ -50,7 +50,8 @@ impl SignedPlace {
     pub fn sign(&self, key: &SigningKey) -> Option<String> {
         let canonical = self.canonical(key.verifying_key()).ok()?;
         let signature = key.sign(Profile::Two, Domain::Audit, &canonical).ok()?;
-        let mut object = Object::new();
+        let mut text = String::with_capacity(512);
+        let mut object = Object::new(&mut text);
         object.text("kind", self.kind);
         object.text("chain", &self.chain);
         object.number("from", self.from);
@@ -60,7 +61,8 @@ impl SignedPlace {
         object.text("key_id", key.id());
         object.text("public_key", &key.verifying_key().to_hex());
         object.text("signature", &signature.to_hex());
-        Some(object.finish())
+        object.finish();
+        Some(text)
     }
 
     /// The place that such an object tells of, and the key that signed it; `None` if it is none or the signature does not fit.

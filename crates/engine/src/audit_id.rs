@@ -1,6 +1,7 @@
 //! The names under which calls stand in audit records, and under which clients are told of them.
 
 use crate::keys::ExchangeId;
+use std::fmt::Write as _;
 
 /// One run of a process, as the first part of every audit id that it gives out.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -17,7 +18,15 @@ impl AuditRun {
     /// The audit id of an exchange: the same in its intent, in its outcome and in what its client is told.
     #[must_use]
     pub fn id(self, exchange: ExchangeId) -> String {
-        format!("audit-{:x}-{:x}", self.0, exchange.0)
+        let mut id = String::new();
+        self.push_id(exchange, &mut id);
+        id
+    }
+
+    /// Appends the audit id of an exchange.
+    pub fn push_id(self, exchange: ExchangeId, out: &mut String) {
+        // A text takes everything.
+        let _ = write!(out, "audit-{:x}-{:x}", self.0, exchange.0);
     }
 
     /// The name of the one execution of a tool that an exchange is (G-7).

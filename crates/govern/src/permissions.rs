@@ -27,6 +27,7 @@ mod access;
 mod approval_links;
 mod approvals;
 mod call_check;
+mod entitlements;
 mod roles;
 mod switch_check;
 mod switches;
@@ -45,21 +46,19 @@ pub use timed_grants::{BREAK_GLASS, TimedGrant, TimedGrants};
 use crate::policy::{AskOf, Asking, Circumstances, Known, Policies, Verdict};
 use crate::tool_labels::ToolLabels;
 use access::Entitlement;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
+use entitlements::{Entitlements, Traits, Wanted};
 use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Visibility};
 use signalbox_engine::chain::ConsentOf;
 use signalbox_engine::dialect::{PermissionSource, ScopePermissions};
-use signalbox_engine::keys::TextMap;
-use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::subject_names::{SubjectNames, normalise};
 use signalbox_engine::{Caller, Fault};
 use signalbox_wire::glob::{Wildcards, fits};
 use signalbox_wire::method;
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most pairs of caller and entry whose entitlement is kept.
@@ -133,15 +132,13 @@ pub struct Permissions {
     manual: ArcSwap<Switches>,
     grants: ArcSwap<TimedGrants>,
     labels: Arc<ToolLabels>,
-    kept: Mutex<TextMap<Box<str>, Arc<Entitlement>>>,
+    kept: Entitlements,
     approvals: Approvals,
     /// Changes with everything that lists depend on.
     version: AtomicU64,
     /// Changes with what is configured and what is off. A grant for somebody does not change what others are asked about.
     rules_version: AtomicU64,
     open: AtomicBool,
-    /// Marks definitions. Its seed is unknown to backends, so that none can make two definitions with the same mark.
-    marks: RandomState,
 }
 
 impl Permissions {
@@ -154,12 +151,11 @@ impl Permissions {
             manual: ArcSwap::default(),
             grants: ArcSwap::default(),
             labels,
-            kept: Mutex::default(),
+            kept: Entitlements::default(),
             approvals: Approvals::default(),
             version: AtomicU64::new(1),
             rules_version: AtomicU64::new(1),
             open,
-            marks: RandomState::new(),
         }
     }
 
@@ -223,8 +219,8 @@ impl Permissions {
     fn changed(&self) {
         let open = self.set.load().is_open() && self.manual.load().0.is_empty();
         self.open.store(open, Ordering::Relaxed);
-        self.version.fetch_add(1, Ordering::Relaxed);
-        self.kept.lock().unpoisoned().clear();
+        self.version.fetch_add(1, Ordering::Release);
+        self.kept.clear();
     }
 
     /// The switch that turns this entry off.
@@ -279,8 +275,8 @@ impl Permissions {
         arguments: Option<&[u8]>,
         around: &Circumstances,
     ) -> Access {
-        let set = self.set.load();
-        let mut entitlement = self.entitlement(&set, caller, entry);
+        let (version, set) = self.current();
+        let mut entitlement = self.entitlement((version, &set), caller, entry);
         if entitlement.grant.as_ref().is_some_and(|grant| grant.until_ms <= around.unix_ms) {
             // It ended a moment ago, and will be taken away in the next one.
             entitlement = Arc::new(self.entitle(&set, caller, entry, None));
@@ -309,21 +305,22 @@ impl Permissions {
         self.grants.load().of(caller.principal().as_str(), entry).cloned()
     }
 
-    fn entitlement(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Arc<Entitlement> {
-        let mut key = self.audience_key(set, caller);
-        let definition =
-            entry.definition.filter(|_| set.policies.is_some()).map_or(0, |definition| self.marks.hash_one(definition));
-        let _ = write!(key, "\0{:?}\0{}\0{}\0{definition:x}", entry.kind, entry.backend, entry.name);
-        if let Some(kept) = self.kept.lock().unpoisoned().get(&*key) {
-            return Arc::clone(kept);
-        }
-        let made = Arc::new(self.entitle(set, caller, entry, self.granted(caller, entry)));
-        let mut kept = self.kept.lock().unpoisoned();
-        if kept.len() >= MAX_ENTITLEMENTS {
-            kept.clear();
-        }
-        kept.insert(key.into(), Arc::clone(&made));
-        made
+    /// The version of what is in force, and the set. What is worked out from it is kept under that version, which must be the
+    /// older of the two if both change meanwhile.
+    fn current(&self) -> (u64, Guard<Arc<PermissionSet>>) {
+        let version = self.version.load(Ordering::Acquire);
+        (version, self.set.load())
+    }
+
+    fn entitlement(
+        &self,
+        (version, set): (u64, &PermissionSet),
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+    ) -> Arc<Entitlement> {
+        let granted = !self.grants.load().0.is_empty();
+        let wanted = Wanted { version, set, granted, caller, entry };
+        self.kept.get(&wanted, || self.entitle(set, caller, entry, self.granted(caller, entry)))
     }
 
     fn entitle(
@@ -395,30 +392,6 @@ impl Permissions {
         }
         access
     }
-
-    /// Everything about a caller that permissions tell apart.
-    fn audience_key(&self, set: &PermissionSet, caller: &Caller) -> String {
-        let identity = caller.identity();
-        let mut key = String::with_capacity(128);
-        let _ = write!(key, "{:x}", self.version.load(Ordering::Relaxed));
-        let standing = identity.standing.as_deref();
-        let resources = standing.map_or(&[][..], |standing| &standing.resources);
-        let granted = !self.grants.load().0.is_empty();
-        if granted || set.policies.is_some() || !set.callers.is_empty() || !resources.is_empty() {
-            let trust = identity.trust().word();
-            let _ = write!(key, "\0{}\0{trust}\0{}\0{}", identity.principal, identity.proof.word(), identity.transport);
-        }
-        let groups = standing.map_or(&[][..], |standing| &standing.groups);
-        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
-        for words in [set.roles_of(caller), groups, scopes, resources] {
-            key.push('\x01');
-            words.iter().for_each(|word| {
-                key.push_str(word);
-                key.push('\x02');
-            });
-        }
-        key
-    }
 }
 
 /// G-12: whether the entry is a resource outside of these patterns.
@@ -436,7 +409,21 @@ impl Visibility for Permissions {
     }
 
     fn audience(&self, caller: &Caller) -> Audience {
-        Audience(self.audience_key(&self.set.load(), caller).into())
+        let (version, set) = self.current();
+        let Traits { version, who, words } = Traits::of(version, &set, !self.grants.load().0.is_empty(), caller);
+        let mut key = String::with_capacity(128);
+        let _ = write!(key, "{version:x}");
+        if let Some((principal, trust, proof, transport)) = who {
+            let _ = write!(key, "\0{principal}\0{}\0{}\0{transport}", trust.word(), proof.word());
+        }
+        for words in words {
+            key.push('\x01');
+            words.iter().for_each(|word| {
+                key.push_str(word);
+                key.push('\x02');
+            });
+        }
+        Audience(key.into())
     }
 
     fn shows_backend(&self, caller: &Caller, backend: &str) -> bool {
@@ -451,17 +438,17 @@ impl Visibility for Permissions {
     }
 
     fn lists(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        let set = self.set.load();
+        let (version, set) = self.current();
         if self.off(&set, entry).is_some() {
             return false;
         }
-        let entitlement = self.entitlement(&set, caller, entry);
+        let entitlement = self.entitlement((version, &set), caller, entry);
         entitlement.is_listed() || (set.shadow && entitlement.access != Access::Closed)
     }
 
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        let set = self.set.load();
-        let entitlement = self.entitlement(&set, caller, entry);
+        let (version, set) = self.current();
+        let entitlement = self.entitlement((version, &set), caller, entry);
         entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
     }
 }

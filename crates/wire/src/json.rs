@@ -293,6 +293,23 @@ pub fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// Appends a number in decimal digits.
+pub fn push_number(out: &mut String, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        // A remainder of ten is one digit.
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    // Digits are always text.
+    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
+}
+
 /// Appends `text` to `out` as a JSON string token, quotes included.
 pub fn write_quoted(out: &mut Vec<u8>, text: &str) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
@@ -325,6 +342,15 @@ pub fn write_quoted(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_written_in_decimal_digits() {
+        for number in [0, 7, 10, 99, 100, 1_234_567_890, u64::MAX] {
+            let mut out = "n".to_owned();
+            push_number(&mut out, number);
+            assert_eq!(out, format!("n{number}"));
+        }
+    }
 
     fn values(json: &str) -> Vec<(&str, &str)> {
         let text = |span: Span| &json[span.range()];

@@ -42,8 +42,33 @@ pub fn rfc3339(seconds: i64) -> String {
 /// Milliseconds since 1970 as `2026-09-21T14:26:40.001Z`.
 #[must_use]
 pub fn rfc3339_millis(millis: u64) -> String {
-    let seconds = i64::try_from(millis / 1_000).unwrap_or(i64::MAX);
-    format!("{}.{:03}Z", date_and_time(seconds, 'T'), millis % 1_000)
+    let mut text = String::with_capacity(24);
+    push_rfc3339_millis(&mut text, millis);
+    text
+}
+
+/// Appends milliseconds since 1970 as `2026-09-21T14:26:40.001Z`. Audit records need it for every call, so it formats nothing.
+pub fn push_rfc3339_millis(out: &mut String, millis: u64) {
+    let at = moment(i64::try_from(millis / 1_000).unwrap_or(i64::MAX));
+    let mut text = *b"0000-00-00T00:00:00.000Z";
+    let mut put = |end: usize, mut number: u32| {
+        let mut at = end;
+        while number > 0 {
+            at -= 1;
+            // A remainder of ten is one digit.
+            text[at] = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+    };
+    put(4, at.year().unsigned_abs());
+    put(7, u8::from(at.month()).into());
+    put(10, at.day().into());
+    put(13, at.hour().into());
+    put(16, at.minute().into());
+    put(19, at.second().into());
+    put(23, (millis % 1_000) as u32);
+    // Digits and punctuation are always text.
+    out.push_str(str::from_utf8(&text).unwrap_or_default());
 }
 
 /// Seconds since 1970 as people read them: `2026-11-15 09:05:00 UTC`.

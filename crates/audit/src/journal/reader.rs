@@ -5,6 +5,11 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
+/// How much is read at a time.
+const BUFFER: usize = 64 << 10;
+/// Few records are longer than this.
+const USUAL: usize = 1_024;
+
 /// A record on its way to a sink.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Line {
@@ -55,10 +60,11 @@ impl JournalReader {
                 let Some(first) = segments(&self.folder)?.into_iter().rfind(|first| *first <= seq) else {
                     return Ok(None);
                 };
-                self.open = Some((BufReader::new(File::open(segment_path(&self.folder, first))?), first));
+                self.open =
+                    Some((BufReader::with_capacity(BUFFER, File::open(segment_path(&self.folder, first))?), first));
             }
             while let Some((file, at)) = &mut self.open {
-                let mut text = String::new();
+                let mut text = String::with_capacity(USUAL);
                 if file.read_line(&mut text)? == 0 || !text.ends_with('\n') {
                     self.open = None;
                     break;

@@ -4,7 +4,7 @@ use crate::event::{AuditEvent, EventType, RiskLevel};
 fn lines(place: &mut ChainPlace, count: usize) -> String {
     let mut text = String::new();
     for _ in 0..count {
-        let event = AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}".to_owned(), RiskLevel::Low);
+        let event = AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}", RiskLevel::Low);
         place.append(&event, &mut text);
     }
     text

@@ -4,6 +4,7 @@ use crate::maker::Logged;
 use crate::record::Record;
 use crate::sinks::{FileSink, Line, SinkError};
 use crate::verify::AuditVerifier;
+use signalbox_engine::fact::Decision;
 use signalbox_engine::{Caller, ExchangeId, SessionKey};
 use signalbox_seal::{KeySet, Role, SigningKey, TrustedKey};
 use std::path::Path;
@@ -183,9 +184,11 @@ fn a_sink_that_is_too_far_behind_gets_a_signed_gap() {
 fn what_had_no_room_is_told_by_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let log = AuditLog::open(settings(folder.path(), &[], 1 << 20), vec![file(folder.path())], "chain").unwrap();
-    let ended =
-        |_| Fact::SessionEnded { at: Instant::now(), session: SessionKey(1), caller: Caller::anonymous("http") };
-    log.door.intake.push_facts((0..crate::intake::MAX_WAITING + 5).map(ended));
+    let (at, caller) = (Instant::now(), Caller::anonymous("http"));
+    let decision =
+        Decision { at, session: SessionKey(1), caller, exchange: None, phase: "request", rulings: Vec::new() };
+    let facts = vec![Fact::Decision(decision.into()); crate::intake::MAX_WAITING + 5];
+    log.door.intake.push_facts(&facts);
     log.begin(AuditRun::new(1, 1)).unwrap();
     while log.stats().lost == 0 {
         std::thread::park_timeout(Duration::from_millis(5));

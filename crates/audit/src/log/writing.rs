@@ -4,18 +4,22 @@
 use super::unix_ms;
 use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
-use crate::intake::{Input, Taken};
+use crate::intake::{Input, Intake, Taken};
 use crate::journal::Journal;
 use crate::maker::Maker;
-use crate::progress::Progress;
+use crate::progress::{Progress, Waiter};
 use crate::settings::AuditSettings;
 use crate::signed::{HEAD, SignedPlace};
+use signalbox_seal::ChainHash;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// How long it waits for more before it tries again to tell what was lost.
 const RETRY: Duration = Duration::from_secs(1);
+/// Larger buffers are not kept for the next write.
+const MAX_KEPT_INPUTS: usize = 4_096;
+const MAX_KEPT_TEXT: usize = 1 << 20;
 
 /// What it takes to write.
 #[derive(Debug)]
@@ -30,6 +34,9 @@ pub struct Writing {
     unsigned_since: Option<Instant>,
     /// What could not be written and is not told yet.
     untold: u64,
+    /// Buffers that are used again.
+    inputs: Vec<Input>,
+    text: String,
 }
 
 impl Writing {
@@ -41,7 +48,8 @@ impl Writing {
         place: ChainPlace,
     ) -> Self {
         let signed = place.seq;
-        Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0 }
+        let (inputs, text) = (Vec::new(), String::new());
+        Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0, inputs, text }
     }
 
     /// How long there is nothing to do if nothing comes: for ever, if nothing is left to sign or to tell.
@@ -51,60 +59,75 @@ impl Writing {
         [sign, tell].into_iter().flatten().min()
     }
 
-    /// Writes what was taken, and a signed head if one is due.
-    pub fn write(&mut self, Taken { inputs, lost, closed: closing }: Taken) {
-        if lost > 0 {
-            self.progress.lose(lost);
-            self.untold += lost;
+    /// Writes everything that waits, and a signed head if one is due. True if nothing more will come.
+    pub fn write_all(&mut self, intake: &Intake) -> bool {
+        let mut taken = intake.take_now(std::mem::take(&mut self.inputs));
+        let closed = taken.closed;
+        let mut text = std::mem::take(&mut self.text);
+        self.write(&mut taken, &mut text);
+        self.inputs = kept(taken.inputs, MAX_KEPT_INPUTS, Vec::clear, Vec::capacity);
+        self.text = kept(text, MAX_KEPT_TEXT, String::clear, String::capacity);
+        closed
+    }
+
+    fn write(&mut self, taken: &mut Taken, text: &mut String) {
+        if taken.lost > 0 {
+            self.progress.lose(taken.lost);
+            self.untold += taken.lost;
         }
-        let before = self.place.clone();
-        let mut text = String::new();
+        let before = (self.place.seq, self.place.hash);
         if self.untold > 0 {
-            let mut details = Object::new();
+            let mut told = String::new();
+            let mut details = Object::new(&mut told);
             details.number("count", self.untold);
-            let event = AuditEvent::own(unix_ms(), EventType::RecordsLost, details.finish(), RiskLevel::High);
-            self.place.append(&event, &mut text);
+            details.finish();
+            let event = AuditEvent::own(unix_ms(), EventType::RecordsLost, &told, RiskLevel::High);
+            self.place.append(&event, text);
         }
-        let (mut waiters, mut events) = (Vec::<(u64, oneshot::Sender<bool>)>::new(), Vec::new());
-        for input in inputs {
+        let mut waiters = SmallVec::<[Waiter; 4]>::new();
+        for input in taken.inputs.drain(..) {
+            let mut emit = |event: &AuditEvent<'_>| self.place.append(event, text);
             match input {
                 Input::Intents(intents, at, waiter) => {
-                    for intent in &intents {
-                        let event = self.maker.intent(intent, at);
-                        self.place.append(&event, &mut text);
-                    }
+                    intents.into_iter().for_each(|intent| self.maker.intent(intent, at, &mut emit));
                     waiters.push((self.place.seq, waiter));
                 }
-                Input::Fact(fact) => {
-                    self.maker.fact(&fact, &mut events);
-                    for event in events.drain(..) {
-                        self.place.append(&event, &mut text);
-                    }
-                }
+                Input::Decision(decision) => self.maker.decision(&decision),
+                Input::Finished(finished) => self.maker.finished(&finished, &mut emit),
+                Input::Refused(refused) => self.maker.refused(&refused, &mut emit),
             }
         }
-        let head = self.sign_if_due(closing, &mut text);
-        if text.is_empty() {
-            return;
+        let head = self.sign_if_due(taken.closed, text);
+        if !text.is_empty() {
+            self.append(text, head.as_deref(), before, waiters);
         }
-        let (first, keeps) = (before.seq + 1, self.settings.spool_max);
-        match self.journal.append(&text, first) {
+    }
+
+    /// Appends records to the journal. Whoever waits for them is told by the progress.
+    fn append(
+        &mut self,
+        text: &str,
+        head: Option<&str>,
+        before: (u64, ChainHash),
+        waiters: impl IntoIterator<Item = Waiter>,
+    ) {
+        match self.journal.append(text, before.0 + 1) {
             Ok(()) => {
                 self.untold = 0;
                 if let Some(head) = head
-                    && let Err(error) = self.journal.keep_head(&head)
+                    && let Err(error) = self.journal.keep_head(head)
                 {
                     tracing::warn!(%error, "the signed head of the audit log could not be kept");
                 }
-                let keep_from = self.journal.keeps_from(keeps);
-                self.progress.written(self.place.seq, keep_from, waiters);
-                self.journal.release(self.progress.acked_by_all().max(keep_from.saturating_sub(1)));
+                let keep_from = self.journal.keeps_from(self.settings.spool_max);
+                let acked = self.progress.written(self.place.seq, keep_from, waiters);
+                self.journal.release(acked.max(keep_from.saturating_sub(1)));
             }
             Err(error) => {
                 let told = u64::from(self.untold > 0);
-                let lost = (self.place.seq - before.seq).saturating_sub(told);
+                let lost = (self.place.seq - before.0).saturating_sub(told);
                 self.untold += lost;
-                self.place = before;
+                (self.place.seq, self.place.hash) = before;
                 self.signed = self.signed.min(self.place.seq);
                 self.progress.not_written(lost, &error.to_string(), waiters);
             }
@@ -126,9 +149,18 @@ impl Writing {
         let ChainPlace { chain, seq, hash } = self.place.clone();
         let at = unix_ms();
         let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at }.sign(&self.settings.key)?;
-        let event = AuditEvent::own(at, EventType::ChainHead, head.clone(), RiskLevel::Low);
+        let event = AuditEvent::own(at, EventType::ChainHead, &head, RiskLevel::Low);
         self.place.append(&event, text);
         (self.signed, self.unsigned_since) = (self.place.seq, None);
         Some(head)
     }
+}
+
+/// A buffer for the next time, emptied; a new one if it has grown beyond what is worth keeping.
+fn kept<T: Default>(mut buffer: T, most: usize, clear: fn(&mut T), capacity: fn(&T) -> usize) -> T {
+    if capacity(&buffer) > most {
+        return T::default();
+    }
+    clear(&mut buffer);
+    buffer
 }

@@ -1,5 +1,6 @@
 //! What was decided about an exchange, and which policy decided it.
 
+use super::beginning;
 use crate::event::Object;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
@@ -46,33 +47,29 @@ impl Decided {
     }
 
     /// The reason, in words.
-    pub fn detail(&self) -> Option<String> {
+    pub fn detail(&self) -> Option<&str> {
         let (_, ruling) = self.deciding()?;
-        (!ruling.detail.is_empty()).then(|| shortened(&ruling.detail))
+        (!ruling.detail.is_empty()).then(|| beginning(&ruling.detail, MAX_DETAIL))
     }
 
     /// Adds the deciding policy and all decisions.
-    pub fn write(&self, details: &mut Object) {
-        if let Some((by, ruling)) = self.deciding() {
-            match &ruling.rule {
-                Some(rule) => details.text("policy", &format!("{by}/{rule}")),
-                None => details.text("policy", by),
-            }
-            details.text("verdict", ruling.verdict);
+    pub fn write(&self, details: &mut Object<'_>) {
+        let Some((by, ruling)) = self.deciding() else { return };
+        match &ruling.rule {
+            Some(rule) => details.text("policy", &[*by, "/", rule].concat()),
+            None => details.text("policy", by),
         }
-        if self.rulings.is_empty() {
-            return;
-        }
+        details.text("verdict", ruling.verdict);
         let each = self.rulings.iter().map(|(by, ruling)| {
             move |out: &mut String| {
-                let mut one = Object::new();
+                let mut one = Object::new(out);
                 one.text("by", by);
                 one.maybe("rule", ruling.rule.as_deref());
                 one.text("verdict", ruling.verdict);
                 if !ruling.detail.is_empty() {
-                    one.text("detail", &shortened(&ruling.detail));
+                    one.text("detail", beginning(&ruling.detail, MAX_DETAIL));
                 }
-                out.push_str(&one.finish());
+                one.finish();
             }
         });
         details.array("decisions", each);
@@ -84,8 +81,4 @@ impl Decided {
 
 fn says_something(ruling: &Ruling) -> bool {
     ruling.verdict != "pass" || ruling.rule.is_some()
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_DETAIL).collect()
 }

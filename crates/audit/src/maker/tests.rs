@@ -3,7 +3,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
-use signalbox_engine::{Principal, Proof, SessionKey};
+use signalbox_engine::{Caller, Principal, Proof, SessionKey};
 use signalbox_tape::redact::RedactionSettings;
 use signalbox_wire::Era;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ fn intent(exchange: u64) -> Intent {
     }
 }
 
-fn finished(exchange: u64, outcome: Outcome, took: Duration) -> Fact {
-    Fact::Finished(Arc::new(Finished {
+fn finished(exchange: u64, outcome: Outcome, took: Duration) -> Finished {
+    Finished {
         at: Instant::now(),
         session: SessionKey(1),
         caller: caller(),
@@ -68,48 +68,69 @@ fn finished(exchange: u64, outcome: Outcome, took: Duration) -> Fact {
         bytes_in: 10,
         bytes_out: 20,
         trace: None,
-    }))
+    }
 }
 
-fn details(event: &AuditEvent) -> Value {
-    serde_json::from_str(&event.details).unwrap()
+/// An event as it stands in a record.
+type Told = Value;
+
+fn tell(told: &mut Vec<Told>) -> impl FnMut(&AuditEvent<'_>) {
+    |event| {
+        let mut text = "{".to_owned();
+        event.write(&mut text);
+        text.push('}');
+        told.push(serde_json::from_str(&text).unwrap());
+    }
+}
+
+fn intended(maker: &mut Maker, exchange: u64) -> Told {
+    let mut told = Vec::new();
+    maker.intent(intent(exchange), 5, &mut tell(&mut told));
+    told.remove(0)
+}
+
+fn ended(maker: &mut Maker, exchange: u64, outcome: Outcome, took: Duration) -> Vec<Told> {
+    let mut told = Vec::new();
+    maker.finished(&finished(exchange, outcome, took), &mut tell(&mut told));
+    told
 }
 
 /// G-25, G-26: a call has an intent and an outcome under one id, with its decision, policy and risk.
 #[test]
 fn g_25_g_26_a_call_has_an_intent_and_an_outcome() {
     let mut maker = maker(ALL, false);
-    let before = maker.intent(&intent(1), 5);
-    assert_eq!(
-        (before.source, before.risk_level, before.event_type),
-        (PROTOCOL, RiskLevel::High, EventType::ToolInvocation)
-    );
-    let said = details(&before);
+    let before = intended(&mut maker, 1);
+    assert_eq!(before["timestamp"], "1970-01-01T00:00:00.005Z");
+    assert_eq!((&before["source"], &before["risk_level"]), (&PROTOCOL.into(), &"high".into()));
+    assert_eq!(before["event_type"], "tool_invocation");
+    let said = &before["details"];
     assert_eq!(
         (&said["phase"], &said["tool"], &said["backend"]),
         (&"intent".into(), &"delete".into(), &"files".into())
     );
     assert_eq!((&said["decision"], &said["policy"]), (&"allow".into(), &"rules/polite".into()));
     assert!(said.get("arguments").is_none(), "{said}");
-    let mut after = Vec::new();
-    maker.fact(&finished(1, Outcome::Ok, Duration::from_millis(3)), &mut after);
+    let after = ended(&mut maker, 1, Outcome::Ok, Duration::from_millis(3));
     let [after] = &after[..] else { panic!("{after:?}") };
-    assert_eq!((&after.correlation_id, after.risk_level), (&before.correlation_id, RiskLevel::High));
-    let said = details(after);
+    assert_eq!((&after["correlation_id"], &after["risk_level"]), (&before["correlation_id"], &"high".into()));
+    let said = &after["details"];
     assert_eq!(
         (&said["phase"], &said["status"], &said["forwarded"]),
         (&"outcome".into(), &"success".into(), &true.into())
     );
-    let user: Value = serde_json::from_str(&after.user_context).unwrap();
-    assert_eq!((&user["principal"], &user["proof"]), (&"user:ada".into(), &"api_key".into()));
+    let user = &after["user_context"];
+    assert_eq!(
+        (&user["principal"], &user["proof"], &user["session"]),
+        (&"user:ada".into(), &"api_key".into(), &1.into())
+    );
     assert!(maker.open.is_empty());
 }
 
 /// Arguments are there only if wanted, and without secrets.
 #[test]
 fn payloads_are_written_only_where_they_are_wanted_and_without_secrets() {
-    let said = details(&maker(ALL, true).intent(&intent(1), 5));
-    assert_eq!(said["arguments"]["path"], "/a", "{said}");
+    let said = intended(&mut maker(ALL, true), 1);
+    assert_eq!(said["details"]["arguments"]["path"], "/a", "{said}");
     assert!(!said.to_string().contains("hunter2"), "{said}");
 }
 
@@ -117,19 +138,20 @@ fn payloads_are_written_only_where_they_are_wanted_and_without_secrets() {
 #[test]
 fn g_27_a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
     let mut maker = maker(ALL, false);
-    let mut out = Vec::new();
-    maker.fact(&Fact::Decision(decision(2, "rules", "refuse", Some("no-delete"))), &mut out);
-    maker.fact(&Fact::Decision(decision(2, "gateway", "refused", None)), &mut out);
-    maker.fact(&finished(2, Outcome::Fault("refused"), Duration::ZERO), &mut out);
-    let [outcome, violation] = &out[..] else { panic!("{out:?}") };
-    assert_eq!(details(outcome)["status"], "denied");
-    assert_eq!((&details(outcome)["decision"], &details(outcome)["forwarded"]), (&"deny".into(), &false.into()));
-    assert_eq!((violation.source, violation.risk_level), (SECURITY, RiskLevel::High));
-    assert_eq!(details(violation)["policy"], "rules/no-delete");
-    assert_eq!(details(violation)["violation"], "policy_violation");
-    out.clear();
-    maker.fact(&finished(3, Outcome::Fault("replayed"), Duration::ZERO), &mut out);
-    assert_eq!(out.last().unwrap().risk_level, RiskLevel::Critical);
+    maker.decision(&decision(2, "rules", "refuse", Some("no-delete")));
+    maker.decision(&decision(2, "gateway", "refused", None));
+    let told = ended(&mut maker, 2, Outcome::Fault("refused"), Duration::ZERO);
+    let [outcome, violation] = &told[..] else { panic!("{told:?}") };
+    let said = &outcome["details"];
+    assert_eq!(
+        (&said["status"], &said["decision"], &said["forwarded"]),
+        (&"denied".into(), &"deny".into(), &false.into())
+    );
+    assert_eq!((&violation["source"], &violation["risk_level"]), (&SECURITY.into(), &"high".into()));
+    assert_eq!(violation["details"]["policy"], "rules/no-delete");
+    assert_eq!(violation["details"]["violation"], "policy_violation");
+    let told = ended(&mut maker, 3, Outcome::Fault("replayed"), Duration::ZERO);
+    assert_eq!(told.last().unwrap()["risk_level"], "critical");
 }
 
 /// G-38: each kind of event can be left out.
@@ -137,12 +159,16 @@ fn g_27_a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {
 fn g_38_each_kind_of_event_is_written_only_if_it_is_wanted() {
     let told = |logged: Logged| {
         let mut maker = maker(logged, false);
-        let mut out = Vec::new();
-        maker.intent(&intent(1), 5);
-        maker.fact(&finished(1, Outcome::Ok, Duration::from_secs(11)), &mut out);
-        maker.fact(&finished(2, Outcome::Fault("refused"), Duration::ZERO), &mut out);
-        maker.fact(&finished(3, Outcome::Fault("invalid_params"), Duration::ZERO), &mut out);
-        out.iter().map(|event| event.event_type).collect::<Vec<_>>()
+        intended(&mut maker, 1);
+        let ends = [
+            ended(&mut maker, 1, Outcome::Ok, Duration::from_secs(11)),
+            ended(&mut maker, 2, Outcome::Fault("refused"), Duration::ZERO),
+            ended(&mut maker, 3, Outcome::Fault("invalid_params"), Duration::ZERO),
+        ];
+        ends.concat()
+            .iter()
+            .map(|told| EventType::of(told["event_type"].as_str().unwrap()).unwrap())
+            .collect::<Vec<_>>()
     };
     use EventType::{Performance, ProtocolError, SecurityViolation, ToolInvocation};
     let all = [ToolInvocation, Performance, ToolInvocation, SecurityViolation, ToolInvocation, ProtocolError];
@@ -169,9 +195,8 @@ fn no_7_a_call_ends_with_one_of_the_statuses() {
         (Outcome::Fault("timed_out"), "error"),
         (Outcome::Cancelled, "cancelled"),
     ] {
-        let mut out = Vec::new();
-        maker(ALL, false).fact(&finished(1, outcome, Duration::ZERO), &mut out);
-        assert_eq!(details(&out[0])["status"], status, "{outcome:?}");
+        let told = ended(&mut maker(ALL, false), 1, outcome, Duration::ZERO);
+        assert_eq!(told[0]["details"]["status"], status, "{outcome:?}");
     }
 }
 
@@ -180,7 +205,7 @@ fn no_7_a_call_ends_with_one_of_the_statuses() {
 fn exchanges_that_never_end_are_not_remembered_without_bound() {
     let mut maker = maker(ALL, false);
     for exchange in 0..MAX_OPEN as u64 + 10 {
-        maker.fact(&Fact::Decision(decision(exchange, "rules", "modify", None)), &mut Vec::new());
+        maker.decision(&decision(exchange, "rules", "modify", None));
     }
     assert_eq!(maker.open.len(), MAX_OPEN);
 }

@@ -129,8 +129,8 @@ mod tests {
 
     fn line(place: &mut ChainPlace, details: &str) -> Line {
         let mut text = String::new();
-        let mut event = AuditEvent::own(unix_ms(), EventType::ToolInvocation, details.to_owned(), RiskLevel::Low);
-        event.correlation_id = Some("audit-1-1".to_owned());
+        let mut event = AuditEvent::own(unix_ms(), EventType::ToolInvocation, details, RiskLevel::Low);
+        event.correlation_id = Some("audit-1-1");
         place.append(&event, &mut text);
         Line { seq: place.seq, text: text.trim_end().to_owned() }
     }
@@ -167,7 +167,7 @@ mod tests {
         let url = format!("sqlite:{}", folder.path().join("audit.db").display());
         let mut place = ChainPlace::start("c");
         let mut old = String::new();
-        place.append(&AuditEvent::own(1_000, EventType::RecordsLost, "{}".to_owned(), RiskLevel::Low), &mut old);
+        place.append(&AuditEvent::own(1_000, EventType::RecordsLost, "{}", RiskLevel::Low), &mut old);
         let old = Line { seq: 1, text: old.trim_end().to_owned() };
         let new = line(&mut place, "{}");
         DatabaseSink::new(&url, 90).unwrap().write(&[old, new]).unwrap();

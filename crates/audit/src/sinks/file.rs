@@ -93,8 +93,9 @@ impl Sink for FileSink {
                 (None, Some(record)) => Self::last_of(file, &record.chain)?,
                 (None, None) => 0,
             };
-            let text: String =
-                lines.iter().filter(|line| line.seq > had).flat_map(|line| [line.text.as_str(), "\n"]).collect();
+            let new = || lines.iter().filter(|line| line.seq > had);
+            let mut text = String::with_capacity(new().map(|line| line.text.len() + 1).sum());
+            new().for_each(|line| text.extend([&line.text, "\n"]));
             let before = file.metadata()?.len();
             if let Err(error) = file.write_all(text.as_bytes()) {
                 // Half of it may be there, and must not be.
@@ -126,7 +127,7 @@ mod tests {
     fn lines(place: &mut ChainPlace, count: u64) -> Vec<Line> {
         let mut line = |_| {
             let mut text = String::new();
-            let event = AuditEvent::own(1, EventType::RecordsLost, "{}".to_owned(), RiskLevel::Low);
+            let event = AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low);
             place.append(&event, &mut text);
             Line { seq: place.seq, text: text.trim_end().to_owned() }
         };

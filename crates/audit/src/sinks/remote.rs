@@ -122,7 +122,7 @@ mod tests {
         let mut place = ChainPlace::start("c");
         let mut line = |risk| {
             let mut text = String::new();
-            let details = "{\"reason\":\"replayed\",\"arguments\":{\"a\":1}}".to_owned();
+            let details = "{\"reason\":\"replayed\",\"arguments\":{\"a\":1}}";
             place.append(&AuditEvent::own(1, EventType::SecurityViolation, details, risk), &mut text);
             Line { seq: place.seq, text: text.trim_end().to_owned() }
         };

@@ -181,10 +181,7 @@ mod tests {
         let mut place = ChainPlace::start("c");
         let mut line = |_| {
             let mut text = String::new();
-            place.append(
-                &AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}".to_owned(), RiskLevel::High),
-                &mut text,
-            );
+            place.append(&AuditEvent::own(1_700_000_000_000, EventType::RecordsLost, "{}", RiskLevel::High), &mut text);
             Line { seq: place.seq, text: text.trim_end().to_owned() }
         };
         (0..count).map(&mut line).collect()

@@ -18,15 +18,15 @@ fn chain() -> Vec<String> {
     let (mut place, mut lines) = (ChainPlace::start("c"), Vec::new());
     for number in 1..=10_u64 {
         let mut text = String::new();
-        let event = match number % 5 {
+        let (kind, details) = match number % 5 {
             0 => {
                 let ChainPlace { chain, seq, hash } = place.clone();
                 let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
-                AuditEvent::own(number, EventType::ChainHead, head.sign(&key()).unwrap(), RiskLevel::Low)
+                (EventType::ChainHead, head.sign(&key()).unwrap())
             }
-            _ => AuditEvent::own(number, EventType::RecordsLost, format!("{{\"count\":{number}}}"), RiskLevel::Low),
+            _ => (EventType::RecordsLost, format!("{{\"count\":{number}}}")),
         };
-        place.append(&event, &mut text);
+        place.append(&AuditEvent::own(number, kind, &details, RiskLevel::Low), &mut text);
         lines.push(text.trim_end().to_owned());
     }
     lines
@@ -88,7 +88,7 @@ fn a_chain_that_was_made_anew_has_no_good_heads() {
             _ => record.value["details"].to_string(),
         };
         let mut text = String::new();
-        let event = AuditEvent::own(number as u64, record.event_type.unwrap(), details, RiskLevel::Low);
+        let event = AuditEvent::own(number as u64, record.event_type.unwrap(), &details, RiskLevel::Low);
         place.append(&event, &mut text);
         lines.push(text.trim_end().to_owned());
     }

@@ -1,0 +1,105 @@
+//! What is worked out once and stands in many records: who a caller is, and what a tool says of itself.
+
+use crate::event::{Object, RiskLevel};
+use crate::risk;
+use signalbox_engine::Caller;
+use signalbox_engine::keys::TextMap;
+use signalbox_wire::json;
+use std::hash::BuildHasher as _;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// Most callers and most tools that are remembered. All are forgotten when there are more.
+pub const MAX_KNOWN: usize = 4_096;
+
+/// What is known already.
+#[derive(Default, Debug)]
+pub struct Known {
+    /// By address, since a caller is made anew for each request of a connection.
+    callers: TextMap<Option<SocketAddr>, (Caller, Arc<str>)>,
+    /// By the hash of the definition, which is seeded: no backend can make two that have the same.
+    risks: TextMap<u64, RiskLevel>,
+}
+
+impl Known {
+    /// Who calls (G-25): a JSON object without its end, to which the session can be added.
+    pub fn user(&mut self, caller: &Caller) -> Arc<str> {
+        let address = caller.identity().address;
+        if let Some((same, user)) = self.callers.get(&address)
+            && same == caller
+        {
+            return Arc::clone(user);
+        }
+        let user: Arc<str> = user(caller).into();
+        if self.callers.len() >= MAX_KNOWN {
+            self.callers.clear();
+        }
+        self.callers.insert(address, (caller.clone(), Arc::clone(&user)));
+        user
+    }
+
+    /// The risk of a call before it leaves (G-26).
+    pub fn risk(&mut self, definition: Option<&[u8]>, caller: &Caller) -> RiskLevel {
+        let Some(definition) = definition else { return risk::of_call(risk::of_definition(None), caller) };
+        let hash = self.risks.hasher().hash_one(definition);
+        if self.risks.len() >= MAX_KNOWN {
+            self.risks.clear();
+        }
+        let risk = self.risks.entry(hash).or_insert_with(|| risk::of_definition(Some(definition)));
+        risk::of_call(*risk, caller)
+    }
+}
+
+fn user(caller: &Caller) -> String {
+    let identity = caller.identity();
+    let mut text = String::with_capacity(256);
+    let mut context = Object::new(&mut text);
+    context.text("principal", identity.principal.as_str());
+    context.text("trust_level", identity.trust().word());
+    let roles = identity.standing.iter().flat_map(|standing| &standing.roles);
+    context.array("roles", roles.map(|role| move |out: &mut String| json::push_quoted(out, role)));
+    context.text("proof", identity.proof.word());
+    context.maybe("address", identity.address.map(|address| address.to_string()).as_deref());
+    context.text("transport", identity.transport);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::{Identity, Principal, Proof};
+
+    fn caller(name: &str, port: u16) -> Caller {
+        let of = Caller::of(Principal::named(name), Proof::ApiKey, "http");
+        Caller::new(Identity { address: Some(([127, 0, 0, 1], port).into()), ..of.identity().clone() })
+    }
+
+    /// G-25: whoever calls from an address that another used before is not taken for it.
+    #[test]
+    fn g_25_another_caller_at_the_same_address_is_another_one() {
+        let mut known = Known::default();
+        let ada = known.user(&caller("ada", 1));
+        assert!(ada.contains("\"principal\":\"ada\"") && ada.contains("127.0.0.1:1"), "{ada}");
+        assert!(Arc::ptr_eq(&ada, &known.user(&caller("ada", 1))), "it is written once");
+        assert!(known.user(&caller("eve", 1)).contains("\"principal\":\"eve\""));
+        for port in 0..=u16::MAX {
+            known.user(&caller("ada", port));
+        }
+        assert!(known.callers.len() <= MAX_KNOWN);
+    }
+
+    /// G-26: a definition that changes has another risk.
+    #[test]
+    fn g_26_the_risk_is_that_of_the_definition_as_it_is() {
+        let (mut known, ada) = (Known::default(), caller("ada", 1));
+        for round in 0..MAX_KNOWN + 10 {
+            let destroys = round % 2 == 0;
+            let definition = format!(r#"{{"title":"{round}","annotations":{{"destructiveHint":{destroys}}}}}"#);
+            let expected = if destroys { RiskLevel::High } else { RiskLevel::Medium };
+            assert_eq!(known.risk(Some(definition.as_bytes()), &ada), expected);
+            assert_eq!(known.risk(Some(definition.as_bytes()), &ada), expected);
+        }
+        assert!(known.risks.len() <= MAX_KNOWN);
+        assert_eq!(known.risk(None, &ada), RiskLevel::Medium);
+    }
+}
