@@ -51,6 +51,8 @@ pub struct Taken {
     pub lost: u64,
     /// Nothing more will come.
     pub closed: bool,
+    /// Calls wait for some of it.
+    pub awaited: bool,
 }
 
 #[derive(Default, Debug)]
@@ -70,13 +72,11 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Adds something. False if there is no room for it, which is counted.
+    /// Adds something that its caller sees to: it writes, or urges the thread to. False if there is no room for it, which is
+    /// counted.
     #[must_use]
     pub fn push(&self, input: Input) -> bool {
-        let mut state = self.state.lock().unpoisoned();
-        let taken = state.waiting.add(input);
-        self.rouse(state);
-        taken
+        self.state.lock().unpoisoned().waiting.add(input)
     }
 
     /// Adds what has to be known of facts, under one lock.
@@ -115,7 +115,12 @@ impl Intake {
     pub fn take_now(&self, empty: Vec<Input>) -> Taken {
         let mut state = self.state.lock().unpoisoned();
         let closed = state.waiting.closed;
-        std::mem::replace(&mut state.waiting, Taken { inputs: empty, lost: 0, closed })
+        std::mem::replace(&mut state.waiting, Taken { inputs: empty, lost: 0, closed, awaited: false })
+    }
+
+    /// True if calls wait for what is here.
+    pub fn is_awaited(&self) -> bool {
+        self.state.lock().unpoisoned().waiting.awaited
     }
 
     /// Waits until there is something, or for this time, and lets more gather for a moment if nobody waits for it. For the thread.
@@ -129,8 +134,10 @@ impl Intake {
         };
         state.resting = false;
         if !state.waiting.inputs.is_empty() {
-            let gathers =
-                |state: &mut State| !state.urgent && !state.waiting.closed && state.waiting.inputs.len() < MANY;
+            let gathers = |state: &mut State| {
+                let Taken { inputs, closed, awaited, .. } = &state.waiting;
+                !state.urgent && !closed && !awaited && inputs.len() < MANY
+            };
             state = self.changed.wait_timeout_while(state, LINGER, gathers).unpoisoned().0;
         }
         state.urgent = false;
@@ -155,7 +162,10 @@ impl Taken {
     fn add(&mut self, input: Input) -> bool {
         let room = !self.closed && self.inputs.len() < MAX_WAITING;
         match room {
-            true => self.inputs.push(input),
+            true => {
+                self.awaited |= matches!(input, Input::Intents(..));
+                self.inputs.push(input);
+            }
             false => self.lost += 1,
         }
         room

@@ -24,6 +24,8 @@ use writing::Writing;
 
 /// How often a call looks whether it can write itself.
 const TRIES: usize = 40;
+/// How often a call writes for others that came meanwhile before it leaves that to the thread.
+const ROUNDS: usize = 8;
 /// A write that takes longer than this shows a disk that is slow,
 const SLOW: Duration = Duration::from_millis(20);
 /// for which calls do not write themselves for so long.
@@ -218,8 +220,8 @@ impl Door {
     }
 
     /// The writer, if it is free or will be at once: one write takes some microseconds, less than it takes to wake a thread.
-    fn soon(&self) -> Option<MutexGuard<'_, Option<Writing>>> {
-        for _ in 0..TRIES {
+    fn soon(&self, tries: usize) -> Option<MutexGuard<'_, Option<Writing>>> {
+        for _ in 0..tries {
             if let Ok(writing) = self.writing.try_lock() {
                 return Some(writing);
             }
@@ -228,21 +230,29 @@ impl Door {
         None
     }
 
-    /// Writes what waits, if nobody else is writing; otherwise has the thread do it. A disk that is slow is left to the thread for
-    /// a while, since other calls may be waiting for this one.
+    /// Writes what waits, unless somebody else is writing, who will write that too: whoever is done looks once more whether calls
+    /// wait, since one that found it writing left. A disk that is slow is left to the thread for a while, since other calls may be
+    /// waiting for this one.
     fn write_now(&self, now: u64) {
-        if now >= self.own_from.load(Ordering::Relaxed)
-            && let Some(mut writing) = self.soon()
-            && let Some(writing) = &mut *writing
-        {
+        if now < self.own_from.load(Ordering::Relaxed) {
+            return self.intake.urge();
+        }
+        for round in 0..ROUNDS {
+            let Some(mut guard) = self.soon(if round == 0 { TRIES } else { 1 }) else { return };
+            // Before the log begins there is nobody to write, and then it is the thread.
+            let Some(writing) = &mut *guard else { return };
             let began = Instant::now();
             writing.write_all(&self.intake);
+            drop(guard);
             if began.elapsed() > SLOW {
                 self.own_from.store(now + LEFT_TO_THREAD_MS, Ordering::Relaxed);
+                break;
             }
-        } else {
-            self.intake.urge();
+            if !self.intake.is_awaited() {
+                return;
+            }
         }
+        self.intake.urge();
     }
 }
 

@@ -5,11 +5,11 @@
 //! many. While there is no room, new callers and tools share one bucket of their kind.
 
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::Rate;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::method;
-use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -99,7 +99,7 @@ type Buckets = [Option<Instant>; 2];
 #[derive(Debug, Default)]
 struct Kept {
     rates: Rates,
-    buckets: [HashMap<Box<str>, Buckets>; 4],
+    buckets: [TextMap<Box<str>, Buckets>; 4],
     swept: Option<Instant>,
 }
 
