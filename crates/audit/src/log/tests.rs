@@ -210,3 +210,26 @@ fn forced_writes_are_written_too() {
     log.stop(Duration::from_secs(30));
     assert_eq!(whole(&lines_of(&folder.path().join("audit.log"))).len(), 2);
 }
+
+/// Calls of many threads each learn that their intents are written, though most of them are written by others.
+#[test]
+fn calls_that_come_together_are_all_written_and_told() {
+    const THREADS: u64 = 8;
+    const CALLS: u64 = 400;
+    let folder = tempfile::tempdir().unwrap();
+    let log = start(settings(folder.path(), &[], 64 << 20), vec![file(folder.path())]);
+    std::thread::scope(|threads| {
+        for thread in 0..THREADS {
+            let log = &log;
+            threads.spawn(move || {
+                for call in 0..CALLS {
+                    assert!(intend(log, thread * CALLS + call), "thread {thread}, call {call}");
+                }
+            });
+        }
+    });
+    log.stop(Duration::from_secs(60));
+    let records = whole(&lines_of(&folder.path().join("audit.log")));
+    let told = records.iter().filter_map(Record::correlation_id).collect::<std::collections::HashSet<_>>();
+    assert_eq!(told.len() as u64, THREADS * CALLS);
+}
