@@ -146,12 +146,25 @@ impl FrontMachine {
             Continuation::Route(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+                    Ok(found) => {
+                        // It may have become a request for another entry, about which nobody was asked yet.
+                        let moved = self.place_anew(id, &message, &params, &found);
+                        if !moved || self.judge_changed(id, &message, ctx, out) {
+                            self.forward(id, message, &params, found, client, ctx, out);
+                            self.send_copies(id, ctx, out);
+                        }
+                    }
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
-            Continuation::List => self.list(id, &message, ctx, out),
-            Continuation::Here => self.answer_here(id, &message, ctx, out),
+            Continuation::List => {
+                self.send_copies(id, ctx, out);
+                self.list(id, &message, ctx, out);
+            }
+            Continuation::Here => {
+                self.send_copies(id, ctx, out);
+                self.answer_here(id, &message, ctx, out);
+            }
             // Answers continue where they were judged.
             Continuation::Answer { .. } | Continuation::Within { .. } => {}
         }

@@ -2,6 +2,10 @@
 //! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a
 //! request.
 
+mod passed;
+
+pub(super) use passed::Passed;
+
 use super::effects::run_effects;
 use super::holding::Continuation;
 use super::rounds::refit;
@@ -15,53 +19,11 @@ use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, RawId, builder, method};
+use signalbox_wire::{Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
 /// How many holds of one message that cannot wait are skipped before it is refused.
 const MAX_HOLDS: usize = 1100;
-
-/// A message that may go to the client: judged by the interceptors, or the gateway's own. Only this file makes one,
-/// so nothing can bypass them.
-#[derive(Clone, Debug)]
-pub(super) struct Passed {
-    bytes: Bytes,
-    own: bool,
-}
-
-impl Passed {
-    fn judged(bytes: Bytes) -> Self {
-        Self { bytes, own: false }
-    }
-
-    /// A message of the gateway itself: a fault, or a notification that no backend sent. It is recorded as such, and
-    /// not judged.
-    pub fn own(bytes: Bytes) -> Self {
-        Self { bytes, own: true }
-    }
-
-    /// The same message with these edits.
-    pub fn edited(self, edits: &Edits) -> Self {
-        Self { bytes: edits.apply(&self.bytes), own: self.own }
-    }
-
-    /// The same message in the words of the governed dialect.
-    pub fn reworded(self, bytes: Bytes) -> Self {
-        Self { bytes, own: self.own }
-    }
-
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    pub fn into_bytes(self) -> Bytes {
-        self.bytes
-    }
-
-    pub fn is_own(&self) -> bool {
-        self.own
-    }
-}
 
 /// The verdict on a message that cannot wait.
 pub(super) enum InstantVerdict {
@@ -75,35 +37,59 @@ pub(super) enum InstantVerdict {
     Refused(Fault),
 }
 
+/// Who is asked about a message.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Asked {
+    Everybody,
+    /// Those who have something to say about names that nobody has.
+    AboutUnknown,
+    /// Those who judge changes.
+    AboutChange,
+}
+
 /// What a judged message belongs to.
 pub(super) struct JudgedContext<'a> {
     phase: Phase,
     exchange: Option<ExchangeId>,
+    /// The request that the message is, where that is not the exchange itself.
+    instead: Option<&'a Exchange>,
     backend: Option<&'a str>,
     can_wait: bool,
     by_task: bool,
-    leads_nowhere: bool,
+    asked: Asked,
 }
 
-impl JudgedContext<'_> {
+impl<'a> JudgedContext<'a> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
-        Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false, leads_nowhere: false }
+        let (exchange, asked) = (Some(exchange), Asked::Everybody);
+        Self { phase, exchange, instead: None, backend: None, can_wait: true, by_task: false, asked }
     }
 
     /// A request for something that nobody has, as far as its caller may know.
     pub(super) fn unknown(exchange: ExchangeId) -> Self {
-        Self { leads_nowhere: true, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+        Self { asked: Asked::AboutUnknown, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
     /// The result of a call that arrives through the task it made.
     pub(super) fn task_result(exchange: ExchangeId) -> Self {
         Self { by_task: true, ..Self::whole(Phase::Response, exchange) }
     }
+
+    /// A request that interceptors have made another one of.
+    fn changed(exchange: ExchangeId) -> Self {
+        Self { asked: Asked::AboutChange, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+    }
+
+    /// A part of the request, which is judged as this request would be.
+    fn part(exchange: ExchangeId, instead: &'a Exchange) -> Self {
+        Self { instead: Some(instead), ..Self::changed(exchange) }
+    }
 }
 
 impl FrontMachine {
-    /// Asks the interceptors about a message, records their decisions, and runs their side effects.
+    /// Asks the interceptors about a message, records their decisions, and runs their side effects. The copies that they want sent
+    /// stay in the judgement: they leave only if the message itself goes on.
     pub(super) fn consult(
         &self,
         about: JudgedContext<'_>,
@@ -112,9 +98,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> ChainJudgement {
-        let JudgedContext { phase, exchange: id, backend, can_wait, by_task, leads_nowhere } = about;
+        let JudgedContext { phase, exchange: id, instead, backend, can_wait, by_task, asked } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
-        let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
+        let exchange = instead.or(as_call.as_ref()).or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let case = Case {
             phase,
@@ -133,9 +119,16 @@ impl FrontMachine {
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
-        let mut judged = if leads_nowhere { ctx.chain.judge_unknown(&case) } else { ctx.chain.judge(&case, resume) };
-        if !judged.effects.is_empty() && !is_repeated(&case) {
-            run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
+        let mut judged = match asked {
+            Asked::Everybody => ctx.chain.judge(&case, resume),
+            Asked::AboutUnknown => ctx.chain.judge_unknown(&case),
+            Asked::AboutChange => ctx.chain.judge_changed(&case),
+        };
+        if !judged.effects.is_empty() {
+            let effects = std::mem::take(&mut judged.effects);
+            if !is_repeated(&case) {
+                judged.effects = run_effects(effects, out);
+            }
         }
         if !judged.rulings.is_empty() {
             let word = if by_task { "task result" } else { phase.word() };
@@ -187,12 +180,48 @@ impl FrontMachine {
             return self.go_on(id, message, then, ctx, out);
         }
         let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
+        self.exchanges.keep_copies(id, judged.effects);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
-            end => self.end_by(id, end, ctx, out),
+            end => {
+                if matches!(end, Verdict::Reply(_)) {
+                    self.send_copies(id, ctx, out);
+                }
+                self.end_by(id, end, ctx, out);
+            }
         }
+    }
+
+    /// Asks once more about a request of which interceptors made one for another entry. False if it was refused, and is over.
+    pub(super) fn judge_changed(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        match self.consult(JudgedContext::changed(id), message, None, ctx, out).verdict {
+            Verdict::Pass => true,
+            end => {
+                self.end_by(id, end, ctx, out);
+                false
+            }
+        }
+    }
+
+    /// Whether a part of a request would be let through if it were this request alone.
+    pub(super) fn judge_part(
+        &self,
+        id: ExchangeId,
+        alone: &Exchange,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        let judged = self.consult(JudgedContext::part(id, alone), message, None, ctx, out);
+        matches!(judged.verdict, Verdict::Pass)
     }
 
     /// Asks about an answer as the client would get it, and sends the result.
@@ -335,13 +364,17 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> InstantVerdict {
         let go_on = HoldAnswer::GoOn { by: None };
-        let (mut changed, mut resume) = (None, None);
+        let (mut changed, mut resume, mut copies) = (None, None, Vec::new());
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
-            let (exchange, backend) = about;
+            let ((exchange, backend), asked) = (about, Asked::Everybody);
             let about =
-                JudgedContext { phase, exchange, backend, can_wait: false, by_task: false, leads_nowhere: false };
+                JudgedContext { phase, exchange, instead: None, backend, can_wait: false, by_task: false, asked };
             let judged = self.consult(about, current, resume, ctx, out);
+            copies.extend(judged.effects);
+            if matches!(judged.verdict, Verdict::Pass | Verdict::Modify(_) | Verdict::Reply(_)) {
+                self.copy(exchange, std::mem::take(&mut copies), ctx, out);
+            }
             match judged.verdict {
                 Verdict::Hold(hold) => {
                     if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {

@@ -8,7 +8,9 @@ use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::catalog::{ListKind, Route};
+use crate::chain::Phase;
 use crate::command::{Command, Listen};
+use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::limit::Limit;
@@ -126,7 +128,10 @@ impl FrontMachine {
         for uri in named(filter, "resourceSubscriptions", out) {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
             match ctx.catalog.resource(&uri).filter(fits) {
-                Some(route) => drop(listener.followed.insert((route.backend, route.name), uri)),
+                Some(route) if self.may_follow(id, &uri, &route, ctx, out) => {
+                    listener.followed.insert((route.backend, route.name), uri);
+                }
+                Some(_) => {}
                 None if self.wants_sign_in(id, ctx, out) => return,
                 None => {}
             }
@@ -143,6 +148,24 @@ impl FrontMachine {
             self.listening(id, ctx, out);
         }
         out.push(Command::Listen(Listen::Open { exchange: id, resources, tasks }));
+    }
+
+    /// Whether the caller could subscribe to this resource. Nobody can be asked about a part of a request.
+    fn may_follow(&self, id: ExchangeId, uri: &str, route: &Route, ctx: &Context<'_>, out: &mut Vec<Command>) -> bool {
+        if !ctx.chain.looks_at(Phase::Request) {
+            return true;
+        }
+        let Some(exchange) = self.exchanges.get(&id) else { return false };
+        let request = builder::Request::new(method::RESOURCES_SUBSCRIBE).id(exchange.client_id.clone());
+        let Ok(message) = Envelope::parse(request.param_str("uri", uri).build()) else { return false };
+        let alone = Exchange {
+            method: method::RESOURCES_SUBSCRIBE.into(),
+            subject: Some(uri.into()),
+            own_name: Some(route.name.clone()),
+            backend: Some(Arc::clone(&route.backend)),
+            ..exchange.clone()
+        };
+        self.judge_part(id, &alone, &message, ctx, out)
     }
 
     /// Removes resources and tasks that a backend does not follow, so that they are not acknowledged.

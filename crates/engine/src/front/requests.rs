@@ -247,6 +247,24 @@ impl FrontMachine {
         }
     }
 
+    /// Notes where a request leads now, if interceptors have made one for another entry of it. False if it leads where it did.
+    pub(super) fn place_anew(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        params: &Params,
+        found: &(Route, Option<Span>),
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get(&id) else { return false };
+        let (route, token) = found;
+        let own_name = token.is_some().then_some(&route.name);
+        let stays = exchange.backend.as_ref() == Some(&route.backend) && exchange.own_name.as_ref() == own_name;
+        if !stays {
+            self.place(id, message, params, found);
+        }
+        !stays
+    }
+
     /// Notes the subject and the backend of a request, for the interceptors.
     fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };

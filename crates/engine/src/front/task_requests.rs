@@ -83,6 +83,7 @@ impl FrontMachine {
         let created = state.created_legacy();
         let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
         self.write_down(&state.id, entry, ctx, out);
+        self.note_task_of(id, &state.id, ctx);
         self.reply(id, &created, ctx, out);
         Ok(())
     }
@@ -124,7 +125,10 @@ impl FrontMachine {
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
             if listed && self.admitted(id, message, None, ctx, out) {
-                let states: Vec<Bytes> = self.task_registry.states(ctx.now).map(TaskState::legacy).collect();
+                let whose = (self.caller_of(Some(id)).principal(), Era::Legacy);
+                let known = self.task_registry.states(ctx.now);
+                let known = known.filter(|(backend, state)| !self.hides_task(whose, backend, &state.id, ctx));
+                let states: Vec<Bytes> = known.map(|(_, state)| state.legacy()).collect();
                 let result = [&b"{\"tasks\":["[..], &states.join(&b","[..]), b"]}"].concat();
                 self.reply(id, &result, ctx, out);
             }
@@ -136,6 +140,9 @@ impl FrontMachine {
         let task = params.task_id.and_then(|span| json::string(span.of(message.bytes())));
         let Some(task) = task else { return false };
         let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
+        if self.hides_task((self.caller_of(Some(id)).principal(), Era::Legacy), &entry.backend, &task, ctx) {
+            return false;
+        }
         match entry.host {
             TaskHost::Legacy => return false,
             _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
@@ -229,7 +236,7 @@ impl FrontMachine {
         }
     }
 
-    /// The backend of a task, and its id there.
+    /// The backend of a task that the caller may know of, and its id there.
     pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
         let selector = self.selector(id);
         let known = self.task_registry.get(task, ctx.now).map(|entry| &entry.backend);
@@ -238,7 +245,12 @@ impl FrontMachine {
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
             && ctx.sees_backend(backend)
         {
-            return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
+            let whose = (self.caller_of(Some(id)).principal(), selector.era);
+            return (!self.hides_task(whose, &entry.name, own, ctx)).then(|| Route {
+                backend: Arc::clone(&entry.name),
+                name: own.into(),
+                renamed: true,
+            });
         }
         let own = || {
             let hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
@@ -247,8 +259,13 @@ impl FrontMachine {
             // A task of the new era that is not remembered can only be at the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
-        let home = known.filter(|backend| ctx.sees_backend(backend)).or_else(own);
-        home.map(|backend| Route { backend, name: task.into(), renamed: false })
+        // A task is not looked for elsewhere because its backend is no longer seen.
+        let home = match known {
+            Some(home) => ctx.sees_backend(&home).then_some(home)?,
+            None => own()?,
+        };
+        let whose = (self.caller_of(Some(id)).principal(), selector.era);
+        (!self.hides_task(whose, &home, task, ctx)).then(|| Route { backend: home, name: task.into(), renamed: false })
     }
 
     /// True if the session was given this task by an old backend.
