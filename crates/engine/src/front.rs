@@ -68,6 +68,7 @@ mod task_results;
 pub use context::Context;
 pub use face::Face;
 pub use initialize::Lifecycle;
+pub use judging::{Authorized, AuthorizedFollow};
 pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;

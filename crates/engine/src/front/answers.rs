@@ -5,7 +5,7 @@ use super::holding::Continuation;
 use super::task_registry::{TaskEntry, TaskHost};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
-use crate::chain::{Phase, Ruling};
+use crate::chain::Ruling;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::Outcome;
@@ -42,10 +42,10 @@ impl FrontMachine {
         }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
-        // Who asks about a task must have made it, and interceptors and permissions need to know by which call.
-        let is_of_concern = ctx.sight.is_some() || ctx.chain.looks_at(Phase::Response);
-        let makes_task = exchange.wants_task || kind == Some(b"\"task\"") || is_of_concern;
-        let makes_task = makes_task && tells_of_task(exchange, message);
+        // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
+        // no kind of result.
+        let may_make = exchange.wants_task || is_new && kind.is_none_or(|kind| kind == b"\"task\"");
+        let makes_task = may_make && tells_of_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;

@@ -33,26 +33,10 @@ impl FrontMachine {
         let copies = self.exchanges.take_copies(id);
         self.copy(Some(id), copies, ctx, out);
     }
-
-    /// Sends these copies.
-    pub(super) fn copy(&self, id: Option<ExchangeId>, copies: Vec<Effect>, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let exchange = id.and_then(|id| self.exchanges.get(&id));
-        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
-        for effect in copies {
-            if let (Effect::Fork { backend, message }, Some(client)) = (effect, client) {
-                out.extend(fork(backend, message, id, client, ctx));
-            }
-        }
-    }
 }
 
-fn fork(
-    backend: Arc<str>,
-    message: Envelope,
-    exchange: Option<ExchangeId>,
-    client: &Arc<ClientProfile>,
-    ctx: &Context<'_>,
-) -> Option<Command> {
+/// The copy of a request, for another backend.
+pub(super) fn copied_call(message: Envelope, client: &Arc<ClientProfile>, ctx: &Context<'_>) -> Option<Call> {
     let mut call = Call::copy_of(message, Arc::clone(client))?;
     let subject = call.name.clone().unwrap_or_default();
     let route = match &*call.method {
@@ -67,5 +51,5 @@ fn fork(
         let message = call.envelope.clone();
         refit(&mut call, message, Some(&subject));
     }
-    Some(Command::Fork { exchange, backend, call: Box::new(call) })
+    Some(call)
 }

@@ -2,17 +2,23 @@
 //! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a
 //! request.
 
+mod at_once;
+mod authorized;
+mod following;
 mod passed;
 
+pub(super) use at_once::InstantVerdict;
+pub(super) use authorized::Cleared;
+pub use authorized::{Authorized, AuthorizedFollow};
 pub(super) use passed::Passed;
 
-use super::effects::run_effects;
+use super::effects::{copied_call, run_effects};
 use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge;
 use crate::chain::consent;
-use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
+use crate::chain::{Case, ChainJudgement, Effect, Phase, Resume, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
@@ -21,21 +27,6 @@ use crate::keys::ExchangeId;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
-
-/// How many holds of one message that cannot wait are skipped before it is refused.
-const MAX_HOLDS: usize = 1100;
-
-/// The verdict on a message that cannot wait.
-pub(super) enum InstantVerdict {
-    /// It continues as this message.
-    Goes(Envelope),
-    /// It is answered with this result instead.
-    Answered(Bytes),
-    /// It is answered with this error object instead.
-    Failed(Bytes),
-    /// It is refused.
-    Refused(Fault),
-}
 
 /// Who is asked about a message.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -177,13 +168,13 @@ impl FrontMachine {
     ) {
         let phase = then.phase();
         if resume.is_none() && !ctx.chain.looks_at(phase) {
-            return self.go_on(id, message, then, ctx, out);
+            return self.go_on(id, Cleared::judged(message), then, ctx, out);
         }
         let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
         self.exchanges.keep_copies(id, judged.effects);
         match judged.verdict {
-            Verdict::Pass => self.go_on(id, message, then, ctx, out),
-            Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
+            Verdict::Pass => self.go_on(id, Cleared::judged(message), then, ctx, out),
+            Verdict::Modify(message) => self.go_on(id, Cleared::judged(message), then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => {
                 if matches!(end, Verdict::Reply(_)) {
@@ -209,19 +200,6 @@ impl FrontMachine {
                 false
             }
         }
-    }
-
-    /// Whether a part of a request would be let through if it were this request alone.
-    pub(super) fn judge_part(
-        &self,
-        id: ExchangeId,
-        alone: &Exchange,
-        message: &Envelope,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> bool {
-        let judged = self.consult(JudgedContext::part(id, alone), message, None, ctx, out);
-        matches!(judged.verdict, Verdict::Pass)
     }
 
     /// Asks about an answer as the client would get it, and sends the result.
@@ -353,110 +331,51 @@ impl FrontMachine {
         Passed::judged(message.bytes().clone())
     }
 
-    /// Asks about a message that cannot wait. A pause ends at once, so that the remaining interceptors are asked too;
-    /// if a person or a webhook would have to be asked, the message is refused.
-    pub(super) fn consult_at_once(
-        &self,
-        phase: Phase,
-        about: (Option<ExchangeId>, Option<&str>),
-        message: &Envelope,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> InstantVerdict {
-        let go_on = HoldAnswer::GoOn { by: None };
-        let (mut changed, mut resume, mut copies) = (None, None, Vec::new());
-        for _ in 0..MAX_HOLDS {
-            let current = changed.as_ref().unwrap_or(message);
-            let ((exchange, backend), asked) = (about, Asked::Everybody);
-            let about =
-                JudgedContext { phase, exchange, instead: None, backend, can_wait: false, by_task: false, asked };
-            let judged = self.consult(about, current, resume, ctx, out);
-            copies.extend(judged.effects);
-            if matches!(judged.verdict, Verdict::Pass | Verdict::Modify(_) | Verdict::Reply(_)) {
-                self.copy(exchange, std::mem::take(&mut copies), ctx, out);
-            }
-            match judged.verdict {
-                Verdict::Hold(hold) => {
-                    if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
-                        return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
-                    }
-                    resume =
-                        Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
-                    changed = hold.message.or(changed);
-                }
-                Verdict::Pass => return InstantVerdict::Goes(changed.unwrap_or_else(|| message.clone())),
-                Verdict::Modify(message) => return InstantVerdict::Goes(message),
-                Verdict::Reply(result) => return InstantVerdict::Answered(result),
-                Verdict::Error(error) => return InstantVerdict::Failed(error),
-                Verdict::Refuse(fault) => return InstantVerdict::Refused(fault),
-            }
-        }
-        InstantVerdict::Refused(Fault::new(
-            FaultKind::Internal,
-            "too many interceptors want to hold a message that cannot wait",
-        ))
-    }
-
-    /// True for a further round of a call that was let through by a person or a webhook when it began.
-    fn was_consulted(&self, exchange: Option<ExchangeId>, phase: Phase) -> bool {
-        phase == Phase::Request && exchange.and_then(|id| self.exchanges.get(&id)).is_some_and(|one| one.consulted)
-    }
-
-    fn cannot_wait(
-        &self,
-        exchange: Option<ExchangeId>,
-        phase: Phase,
-        question: &HoldQuestion,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> Fault {
-        let text = format!("a {} would have to be asked about this message, which cannot wait", question.word());
-        if ctx.message_facts {
-            let ruling = Ruling::of("refuse", text.clone());
-            self.decided(exchange, phase.word(), [("gateway", ruling.into())], ctx, out);
-        }
-        Fault::new(FaultKind::Refused, text)
-    }
-
-    /// Asks about a message in the middle of a call, which cannot wait. If it is refused, the call ends.
-    pub(super) fn judge_midway(
+    /// Asks about a call that goes on, with the client's input or after a wait. If it is refused, the exchange ends.
+    pub(super) fn judge_call(
         &mut self,
         id: ExchangeId,
-        phase: Phase,
-        message: &Envelope,
+        mut call: Box<Call>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Envelope> {
-        if !self.exchanges.contains_key(&id) {
-            return None;
-        }
-        if !ctx.chain.looks_at(phase) {
-            return Some(message.clone());
-        }
-        let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            InstantVerdict::Goes(message) => return Some(message),
-            InstantVerdict::Answered(result) => Verdict::Reply(result),
-            InstantVerdict::Failed(error) => Verdict::Error(error),
-            InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
-        };
-        self.end_by(id, end, ctx, out);
-        None
-    }
-
-    /// Asks about a request that carries the client's input. If it is refused, the exchange ends.
-    pub(super) fn passes(
-        &mut self,
-        id: ExchangeId,
-        call: &mut Call,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> bool {
-        let Some(message) = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out) else { return false };
+    ) -> Option<Authorized> {
+        let message = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out)?;
         if message.bytes() != call.envelope.bytes() {
             let name = self.exchanges.get(&id).and_then(|exchange| exchange.subject.clone());
-            refit(call, message, name.as_deref());
+            refit(&mut call, message, name.as_deref());
         }
-        true
+        Some(Authorized::judged(call))
+    }
+
+    /// Asks about a request that the gateway answers or translates itself. If it is refused, the exchange ends.
+    pub(super) fn judge_here(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Option<Cleared> {
+        self.judge_midway(id, Phase::Request, message, ctx, out)?;
+        Some(Cleared::judged(message.clone()))
+    }
+
+    /// A request while no interceptor has anything to say.
+    pub(super) fn clear_if_idle(message: Envelope, ctx: &Context<'_>) -> Result<Cleared, Envelope> {
+        if ctx.chain.is_idle() { Ok(Cleared::judged(message)) } else { Err(message) }
+    }
+
+    /// Sends copies of a request that goes on.
+    pub(super) fn copy(&self, id: Option<ExchangeId>, copies: Vec<Effect>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let exchange = id.and_then(|id| self.exchanges.get(&id));
+        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
+        for effect in copies {
+            if let (Effect::Fork { backend, message }, Some(client)) = (effect, client)
+                && let Some(call) = copied_call(message, client, ctx)
+            {
+                let call = Authorized::judged(Box::new(call));
+                out.push(Command::Fork { exchange: id, backend, call });
+            }
+        }
     }
 
     /// Shows a client of the new era the questions of an old backend. If they may not be shown, or the client is

@@ -3,14 +3,12 @@
 
 use super::exchanges::Stage;
 use super::inward::in_params;
-use super::judging::Passed;
+use super::judging::{AuthorizedFollow, Passed};
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::catalog::{ListKind, Route};
-use crate::chain::Phase;
 use crate::command::{Command, Listen};
-use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::limit::Limit;
@@ -125,10 +123,11 @@ impl FrontMachine {
             resources: wants(ListKind::Resources) && offer.resources,
             ..Listener::default()
         };
+        let mut follow = AuthorizedFollow::default();
         for uri in named(filter, "resourceSubscriptions", out) {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
             match ctx.catalog.resource(&uri).filter(fits) {
-                Some(route) if self.may_follow(id, &uri, &route, ctx, out) => {
+                Some(route) if self.judge_resource(id, (&uri, &route), &mut follow, ctx, out) => {
                     listener.followed.insert((route.backend, route.name), uri);
                 }
                 Some(_) => {}
@@ -137,35 +136,15 @@ impl FrontMachine {
             }
         }
         for task in named(filter, "taskIds", out) {
-            if let Some(route) = self.task_route(id, &task, ctx) {
+            if let Some(route) = self.judge_task(id, &task, &mut follow, ctx) {
                 listener.tasks.insert((route.backend, route.name), task);
             }
         }
-        let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
-        let tasks = listener.tasks.keys().cloned().collect::<Vec<_>>();
         self.exchanges.enter(id, Stage::Listening(Box::new(listener)));
-        if resources.is_empty() && tasks.is_empty() {
+        if follow.is_empty() {
             self.listening(id, ctx, out);
         }
-        out.push(Command::Listen(Listen::Open { exchange: id, resources, tasks }));
-    }
-
-    /// Whether the caller could subscribe to this resource. Nobody can be asked about a part of a request.
-    fn may_follow(&self, id: ExchangeId, uri: &str, route: &Route, ctx: &Context<'_>, out: &mut Vec<Command>) -> bool {
-        if !ctx.chain.looks_at(Phase::Request) {
-            return true;
-        }
-        let Some(exchange) = self.exchanges.get(&id) else { return false };
-        let request = builder::Request::new(method::RESOURCES_SUBSCRIBE).id(exchange.client_id.clone());
-        let Ok(message) = Envelope::parse(request.param_str("uri", uri).build()) else { return false };
-        let alone = Exchange {
-            method: method::RESOURCES_SUBSCRIBE.into(),
-            subject: Some(uri.into()),
-            own_name: Some(route.name.clone()),
-            backend: Some(Arc::clone(&route.backend)),
-            ..exchange.clone()
-        };
-        self.judge_part(id, &alone, &message, ctx, out)
+        out.push(Command::Listen(Listen::Open { exchange: id, follow }));
     }
 
     /// Removes resources and tasks that a backend does not follow, so that they are not acknowledged.

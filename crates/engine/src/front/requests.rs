@@ -2,7 +2,7 @@
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
-use super::judging::JudgedContext;
+use super::judging::{Cleared, JudgedContext};
 use super::params::Params;
 use super::sign_in;
 use super::{Context, FrontMachine};
@@ -146,11 +146,7 @@ impl FrontMachine {
             Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
-                    Ok(found) => {
-                        self.place(id, &message, &params, &found);
-                        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
-                    }
+                    Ok(found) => self.judge_and_forward(id, message, &params, found, client, ctx, out),
                     Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
                 }
             }
@@ -220,12 +216,28 @@ impl FrontMachine {
             return self.await_lists(id, message, Some(client), out);
         }
         match listed.or_else(|_| self.find(id, &message, params, Search::BehindSignIn, ctx)) {
-            Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
-            Ok(found) => {
+            Ok(found) => self.judge_and_forward(id, message, params, found, client, ctx, out),
+            Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of a routed request, each needed once")]
+    fn judge_and_forward(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        params: &Params,
+        found: (Route, Option<Span>),
+        client: Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        match Self::clear_if_idle(message, ctx) {
+            Ok(cleared) => self.forward(id, cleared, params, found, client, ctx, out),
+            Err(message) => {
                 self.place(id, &message, params, &found);
                 self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
             }
-            Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
         }
     }
 
@@ -280,13 +292,14 @@ impl FrontMachine {
     pub(super) fn forward(
         &mut self,
         id: ExchangeId,
-        message: Envelope,
+        cleared: Cleared,
         params: &Params,
         (route, token): (Route, Option<Span>),
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let message = cleared.message();
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         if ctx.message_facts {
             let known = ctx.catalog.routed(&route).map(|ruling| Rulings::One(Arc::clone(ruling)));
@@ -312,19 +325,19 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        let round = match sign_in::round_of(exchange, &message, params, &mut edits) {
+        let round = match sign_in::round_of(exchange, message, params, &mut edits) {
             Ok(round) => round,
             Err(fault) => return self.fail(id, &fault, ctx, out),
         };
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
-            tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
+            tasks::add_wish(message, TaskWish { ttl: None }, &mut edits);
         }
         let param_headers = match (&*exchange.method, subject.as_deref()) {
             (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
             _ => None,
         };
         exchange.subject = subject.map(|text| text.into_owned().into());
-        let call = Box::new(Call {
+        let call = cleared.authorize(|envelope| Call {
             edits,
             client,
             method: exchange.method.clone(),
@@ -336,7 +349,7 @@ impl FrontMachine {
             round,
             trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
             tries: 0,
-            envelope: message,
+            envelope,
         });
         if let Some((theirs, ours)) =
             exchange.renamed_uri.clone().filter(|_| call.method == method::RESOURCES_SUBSCRIBE)

@@ -6,13 +6,14 @@
 
 use super::exchanges::Stage;
 use super::input_requests::InputRequest;
+use super::judging::Authorized;
 use super::params::Params;
 use super::rounds::InputRound;
 use super::{Context, FrontMachine};
 use crate::bridge::{self, capabilities};
 use crate::chain::{HoldAnswer, consent};
 use crate::command::Command;
-use crate::exchange::{Call, Exchange, RoundSpans};
+use crate::exchange::{Exchange, RoundSpans};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
@@ -27,7 +28,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         fault: &Fault,
-        call: Box<Call>,
+        call: Authorized,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -84,7 +85,7 @@ impl FrontMachine {
     pub(super) fn after_sign_in(
         &mut self,
         id: ExchangeId,
-        mut call: Box<Call>,
+        call: Authorized,
         answers: &[u8],
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -96,7 +97,7 @@ impl FrontMachine {
         };
         // Like a client of the new era, which comes back with a further round: what counts calls has counted this one.
         exchange.round += 1;
-        if self.passes(id, &mut call, ctx, out) {
+        if let Some(call) = self.judge_call(id, call.into_call(), ctx, out) {
             out.push(Command::Forward { exchange: id, backend, call });
         }
     }

@@ -1,5 +1,6 @@
 //! Tasks of 2025-11-25 at new backends: calls that ask for a task, and requests about it.
 
+use super::judging::{Authorized, Cleared};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::no_method;
@@ -28,7 +29,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        call: Box<Call>,
+        call: Authorized,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -124,7 +125,7 @@ impl FrontMachine {
         let params = Params::read(message);
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
-            if listed && self.admitted(id, message, None, ctx, out) {
+            if listed && self.admitted(id, message, None, ctx, out).is_some() {
                 let whose = (self.caller_of(Some(id)).principal(), Era::Legacy);
                 let known = self.task_registry.states(ctx.now);
                 let known = known.filter(|(backend, state)| !self.hides_task(whose, backend, &state.id, ctx));
@@ -143,9 +144,12 @@ impl FrontMachine {
         if self.hides_task((self.caller_of(Some(id)).principal(), Era::Legacy), &entry.backend, &task, ctx) {
             return false;
         }
+        if matches!(entry.host, TaskHost::Legacy) {
+            return false;
+        }
+        let Some(cleared) = self.admitted(id, message, Some(&entry.backend), ctx, out) else { return true };
         match entry.host {
-            TaskHost::Legacy => return false,
-            _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
+            TaskHost::Legacy => {}
             TaskHost::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
             TaskHost::Modern(revision) => {
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
@@ -154,7 +158,7 @@ impl FrontMachine {
                 }
                 self.asks_about_task(id, &entry.backend, &task, ctx);
                 let goal = if name == method::TASKS_RESULT { PollGoal::Result } else { PollGoal::State };
-                let call = self.like(id, message, client);
+                let call = self.like(id, cleared, client);
                 let poll = TaskPoll::new(call, &task, revision, goal);
                 match name {
                     method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
@@ -186,8 +190,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a request that the gateway answers or translates itself. Returns false if they
-    /// ended it.
+    /// Asks the interceptors about a request that the gateway answers or translates itself.
     fn admitted(
         &mut self,
         id: ExchangeId,
@@ -195,10 +198,9 @@ impl FrontMachine {
         backend: Option<&Arc<str>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
-        exchange.backend = backend.cloned();
-        self.judge_midway(id, Phase::Request, message, ctx, out).is_some()
+    ) -> Option<Cleared> {
+        self.exchanges.get_mut(&id)?.backend = backend.cloned();
+        self.judge_here(id, message, ctx, out)
     }
 
     /// True if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is passed on
@@ -276,10 +278,10 @@ impl FrontMachine {
     }
 
     /// A call from which the gateway derives its own requests about a task.
-    fn like(&self, id: ExchangeId, message: &Envelope, client: &Arc<ClientProfile>) -> Box<Call> {
+    fn like(&self, id: ExchangeId, cleared: Cleared, client: &Arc<ClientProfile>) -> Authorized {
         let exchange = self.exchanges.get(&id);
-        Box::new(Call {
-            envelope: message.clone(),
+        cleared.authorize(|envelope| Call {
+            envelope,
             edits: Edits::new(),
             client: Arc::clone(client),
             method: exchange.map_or_else(|| method::TASKS_GET.into(), |exchange| exchange.method.clone()),

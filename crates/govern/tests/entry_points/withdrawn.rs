@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_engine::bridge::Reach;
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Verdict};
-use signalbox_engine::{Call, Caller, Command, Event, ExchangeId, Fault, FaultKind, PeerId};
+use signalbox_engine::{Authorized, Caller, Command, Event, ExchangeId, Fault, FaultKind, PeerId};
 use signalbox_govern::permissions::PermissionSet;
 use signalbox_wire::{Edits, Era, Revision};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Interceptor for Pausing {
 }
 
 /// The call that leaves because of a request.
-fn forwarded(commands: Vec<Command>) -> (ExchangeId, Box<Call>) {
+fn forwarded(commands: Vec<Command>) -> (ExchangeId, Authorized) {
     let call = commands.into_iter().find_map(|command| match command {
         Command::Forward { exchange, call, .. } => Some((exchange, call)),
         _ => None,

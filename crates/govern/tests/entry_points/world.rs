@@ -257,8 +257,8 @@ pub fn end_of(commands: &[Command]) -> Option<End> {
                 end = Some(End::Leaves(backend.to_string(), call.name.clone().unwrap_or_default().into()));
             }
             Command::Watch(watch) => end = Some(End::Leaves(watch.backend.to_string(), watch.uri.to_string())),
-            Command::Listen(Listen::Open { resources, tasks, .. }) => {
-                end = Some(match resources.iter().chain(tasks.iter()).next() {
+            Command::Listen(Listen::Open { follow, .. }) => {
+                end = Some(match follow.resources().iter().chain(follow.tasks()).next() {
                     Some((backend, name)) => End::Leaves(backend.to_string(), name.to_string()),
                     None => End::Answered(json!({"error": "nothing is followed"})),
                 });
