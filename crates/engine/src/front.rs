@@ -91,7 +91,7 @@ use exchanges::{Exchanges, OpenExchange, Stage};
 use judging::Passed;
 use questions::PendingQuestion;
 use sending::Delivery;
-use signalbox_wire::{Envelope, Era, RawId, Revision};
+use signalbox_wire::{Envelope, Era, RawId};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -136,6 +136,8 @@ pub struct FrontMachine {
     next_question: u64,
     /// True once the client speaks the governed dialect.
     governed: bool,
+    /// True if its client introduced itself to an earlier process, of which nothing else is known.
+    restored: bool,
 }
 
 impl FrontMachine {
@@ -159,6 +161,7 @@ impl FrontMachine {
             followed: HashMap::new(),
             next_question: 1,
             governed: false,
+            restored: false,
         }
     }
 
@@ -166,6 +169,7 @@ impl FrontMachine {
     pub fn restore(&mut self, client: Arc<ClientProfile>, log_level: Option<LogLevel>) {
         self.client = Some(client);
         self.log_level = log_level;
+        self.restored = true;
         self.state = Lifecycle::Operational;
     }
 
@@ -492,11 +496,6 @@ impl FrontMachine {
         }
         self.asked.clear();
     }
-}
-
-/// The revision the gateway answers an `initialize` with.
-fn agreed(asked: &str) -> Revision {
-    Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
 
 #[cfg(test)]

@@ -70,6 +70,14 @@ impl TaskCalls {
         }
     }
 
+    /// True if this principal is known to have made a task of this id at this backend, in whichever session.
+    #[must_use]
+    pub fn is_of(&self, key: &TaskKey) -> bool {
+        let place = (Arc::clone(&key.backend), key.task.clone());
+        let inner = self.lock();
+        inner.calls.contains_key(key) || inner.makers.get(&place) == Some(&key.principal)
+    }
+
     /// True if somebody else is known to have made a task of this id at this backend. Ask only about one whose call is not
     /// remembered: two connections may use the same id.
     #[must_use]
@@ -113,6 +121,9 @@ mod tests {
         calls.note(key("ann", 2, "1"), call("harmless"));
         assert_eq!(&*calls.find(&key("ann", 1, "1")).unwrap().tool, "secret");
         assert_eq!(calls.find(&key("bob", 1, "1")), None);
+        assert!(
+            calls.is_of(&key("ann", 3, "1")) && !calls.is_of(&key("bob", 1, "1")) && !calls.is_of(&key("ann", 1, "2"))
+        );
         assert!(calls.is_of_another(&key("bob", 1, "1")) && !calls.is_of_another(&key("ann", 3, "1")));
         assert!(!calls.is_of_another(&key("bob", 1, "2")), "nobody is known to have made it");
     }

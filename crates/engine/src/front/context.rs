@@ -79,21 +79,21 @@ impl Context<'_> {
             && self.sight.is_none_or(|sight| sight.reveals(&self.catalog.entry_of(kind, route, self.principal)))
     }
 
-    /// True if the caller finds the entry that this backend calls so in lists, or would if it were there.
-    pub(super) fn lists(&self, kind: ListKind, backend: &Arc<str>, own: &str) -> bool {
+    /// True if the caller may go on with what it began with the entry that this backend calls so.
+    pub(super) fn keeps(&self, kind: ListKind, backend: &Arc<str>, own: &str) -> bool {
         let route = || Route { backend: Arc::clone(backend), name: own.into(), renamed: false };
-        self.sight.is_none_or(|sight| sight.lists(&self.catalog.entry_of(kind, &route(), self.principal)))
+        self.sight.is_none_or(|sight| sight.keeps(&self.catalog.entry_of(kind, &route(), self.principal)))
     }
 
-    /// True if the caller finds all tools of this backend in lists.
-    pub(super) fn lists_all_tools(&self, backend: &Arc<str>) -> bool {
+    /// True if it may do so with any tool of this backend.
+    pub(super) fn keeps_all_tools(&self, backend: &Arc<str>) -> bool {
         let Some(sight) = self.sight else { return true };
         let entry = self.catalog.backends().iter().find(|entry| entry.name == *backend);
         let mut views = entry.into_iter().flat_map(|entry| entry.views_for(Some(self.principal)));
         views.all(|(_, view)| {
             view.list(ListKind::Tools).iter().all(|item| {
                 let definition = Some(&*item.raw);
-                sight.lists(&EntryRef { kind: ListKind::Tools, backend, name: &item.key, definition })
+                sight.keeps(&EntryRef { kind: ListKind::Tools, backend, name: &item.key, definition })
             })
         })
     }

@@ -70,7 +70,7 @@ impl FrontMachine {
         let text = |key: &str| in_params(message, &[key]).and_then(|span| json::string(span.of(message.bytes())));
         match message.method() {
             Some(method::RESOURCES_UPDATED) => {
-                text("uri").is_some_and(|uri| !ctx.lists(ListKind::Resources, backend, &uri))
+                text("uri").is_some_and(|uri| !ctx.keeps(ListKind::Resources, backend, &uri))
             }
             Some(method::TASKS_STATUS | method::TASKS_CHANGED) => {
                 let exchange = about.and_then(|id| self.exchanges.get(&id));

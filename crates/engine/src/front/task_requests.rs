@@ -204,13 +204,13 @@ impl FrontMachine {
     }
 
     /// True if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is passed on
-    /// to it.
+    /// to it, unless the caller may not know of some of its tools.
     fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
         let selector = self.selector(id);
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
         match (hosts.next(), hosts.next()) {
             (None, _) => false,
-            (Some((_, only)), None) => only.era() == Era::Modern,
+            (Some((name, only)), None) => only.era() == Era::Modern || !ctx.keeps_all_tools(name),
             _ => true,
         }
     }
@@ -262,11 +262,14 @@ impl FrontMachine {
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
         // A task is not looked for elsewhere because its backend is no longer seen.
+        let whose = (self.caller_of(Some(id)).principal(), selector.era);
         let home = match known {
             Some(home) => ctx.sees_backend(&home).then_some(home)?,
-            None => own()?,
+            None => {
+                let made = |home: &Arc<str>| self.may_have_made(whose.0, home, task, ctx);
+                own().filter(|home| selector.era == Era::Modern || task.is_empty() || made(home))?
+            }
         };
-        let whose = (self.caller_of(Some(id)).principal(), selector.era);
         (!self.hides_task(whose, &home, task, ctx)).then(|| Route { backend: home, name: task.into(), renamed: false })
     }
 

@@ -57,6 +57,12 @@ impl FrontMachine {
         ctx.task_calls.note(self.task_key((exchange.caller.principal(), exchange.era), backend, task), call);
     }
 
+    /// True if this session or another one of its caller made the task, or may have in an earlier process. Of any other id an old client
+    /// is told that there is no such task, whoever has one: its connection may know tasks of others.
+    pub(super) fn may_have_made(&self, whose: &Principal, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
+        self.restored || ctx.task_calls.is_of(&self.task_key((whose, Era::Legacy), backend, task))
+    }
+
     /// True if this caller must not know of a task: its tool is no longer listed to the caller, or another caller made it. Where the
     /// call that made it is not remembered, it may have been any of the backend's tools.
     pub(super) fn hides_task(
@@ -68,8 +74,8 @@ impl FrontMachine {
     ) -> bool {
         let key = self.task_key(whose, backend, task);
         match ctx.task_calls.find(&key) {
-            Some(call) => !ctx.lists(ListKind::Tools, backend, &call.own_name),
-            None => ctx.task_calls.is_of_another(&key) || !ctx.lists_all_tools(backend),
+            Some(call) => !ctx.keeps(ListKind::Tools, backend, &call.own_name),
+            None => ctx.task_calls.is_of_another(&key) || !ctx.keeps_all_tools(backend),
         }
     }
 
