@@ -30,8 +30,17 @@ pub(super) fn run_effects(effects: Vec<Effect>, out: &mut Vec<Command>) -> Vec<E
 impl FrontMachine {
     /// Sends the copies of a request that goes on, which interceptors wanted while it was judged.
     pub(super) fn send_copies(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let copies = self.exchanges.take_copies(id);
-        self.copy(Some(id), copies, ctx, out);
+        if !self.copies.is_empty() {
+            let copies = self.copies.remove(&id).unwrap_or_default();
+            self.copy(Some(id), copies, ctx, out);
+        }
+    }
+
+    /// Keeps copies until their request goes on. They are forgotten with it if it does not.
+    pub(super) fn keep_copies(&mut self, id: ExchangeId, copies: Vec<Effect>) {
+        if !copies.is_empty() && self.exchanges.contains_key(&id) {
+            self.copies.entry(id).or_default().extend(copies);
+        }
     }
 }
 

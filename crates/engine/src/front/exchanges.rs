@@ -8,7 +8,6 @@ use super::listen::Listener;
 use super::polling::TaskPoll;
 use super::rounds::InputRound;
 use super::task_results::TaskSubject;
-use crate::chain::Effect;
 use crate::dialect::Asked;
 use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, KeyMap};
@@ -54,8 +53,6 @@ pub(super) struct OpenExchange {
     input: Option<Box<InputHistory>>,
     /// What it asked, if its client speaks the governed dialect.
     pub dialect: Option<Box<Asked>>,
-    /// The copies that leave when the request goes on.
-    copies: Vec<Effect>,
 }
 
 /// All open exchanges of one session.
@@ -69,8 +66,7 @@ pub(super) struct Exchanges {
 impl Exchanges {
     pub fn insert(&mut self, exchange: Exchange) {
         let id = exchange.id;
-        let (stage, copies) = (Stage::InFlight, Vec::new());
-        self.open.insert(id, OpenExchange { exchange, stage, task: None, input: None, dialect: None, copies });
+        self.open.insert(id, OpenExchange { exchange, stage: Stage::InFlight, task: None, input: None, dialect: None });
     }
 
     pub fn open(&self, id: ExchangeId) -> Option<&OpenExchange> {
@@ -238,19 +234,6 @@ impl Exchanges {
         if let Some(one) = self.open.get_mut(&id) {
             one.input = Some(history);
         }
-    }
-
-    /// Keeps copies until the request goes on.
-    pub fn keep_copies(&mut self, id: ExchangeId, copies: Vec<Effect>) {
-        if !copies.is_empty()
-            && let Some(one) = self.open.get_mut(&id)
-        {
-            one.copies.extend(copies);
-        }
-    }
-
-    pub fn take_copies(&mut self, id: ExchangeId) -> Vec<Effect> {
-        self.open.get_mut(&id).map(|one| std::mem::take(&mut one.copies)).unwrap_or_default()
     }
 
     /// The task that the request is about, if it is about one.

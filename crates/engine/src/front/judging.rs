@@ -8,8 +8,8 @@ mod following;
 mod passed;
 
 pub(super) use at_once::InstantVerdict;
-pub(super) use authorized::Cleared;
 pub use authorized::{Authorized, AuthorizedFollow};
+pub(super) use authorized::{Cleared, NobodyToAsk};
 pub(super) use passed::Passed;
 
 use super::effects::{copied_call, run_effects};
@@ -171,7 +171,7 @@ impl FrontMachine {
             return self.go_on(id, Cleared::judged(message), then, ctx, out);
         }
         let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
-        self.exchanges.keep_copies(id, judged.effects);
+        self.keep_copies(id, judged.effects);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, Cleared::judged(message), then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, Cleared::judged(message), then, ctx, out),
@@ -357,11 +357,6 @@ impl FrontMachine {
     ) -> Option<Cleared> {
         self.judge_midway(id, Phase::Request, message, ctx, out)?;
         Some(Cleared::judged(message.clone()))
-    }
-
-    /// A request while no interceptor has anything to say.
-    pub(super) fn clear_if_idle(message: Envelope, ctx: &Context<'_>) -> Result<Cleared, Envelope> {
-        if ctx.chain.is_idle() { Ok(Cleared::judged(message)) } else { Err(message) }
     }
 
     /// Sends copies of a request that goes on.

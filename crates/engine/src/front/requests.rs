@@ -2,7 +2,7 @@
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
-use super::judging::{Cleared, JudgedContext};
+use super::judging::{Cleared, JudgedContext, NobodyToAsk};
 use super::params::Params;
 use super::sign_in;
 use super::{Context, FrontMachine};
@@ -146,7 +146,10 @@ impl FrontMachine {
             Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) => self.judge_and_forward(id, message, &params, found, client, ctx, out),
+                    Ok(found) => match NobodyToAsk::now(ctx.chain) {
+                        Some(nobody) => self.forward(id, nobody.clear(message), &params, found, client, ctx, out),
+                        None => self.judge_route(id, message, &params, &found, client, ctx, out),
+                    },
                     Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
                 }
             }
@@ -216,29 +219,27 @@ impl FrontMachine {
             return self.await_lists(id, message, Some(client), out);
         }
         match listed.or_else(|_| self.find(id, &message, params, Search::BehindSignIn, ctx)) {
-            Ok(found) => self.judge_and_forward(id, message, params, found, client, ctx, out),
+            Ok(found) => match NobodyToAsk::now(ctx.chain) {
+                Some(nobody) => self.forward(id, nobody.clear(message), params, found, client, ctx, out),
+                None => self.judge_route(id, message, params, &found, client, ctx, out),
+            },
             Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
         }
     }
 
     #[allow(clippy::too_many_arguments, reason = "the parts of a routed request, each needed once")]
-    fn judge_and_forward(
+    fn judge_route(
         &mut self,
         id: ExchangeId,
         message: Envelope,
         params: &Params,
-        found: (Route, Option<Span>),
+        found: &(Route, Option<Span>),
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        match Self::clear_if_idle(message, ctx) {
-            Ok(cleared) => self.forward(id, cleared, params, found, client, ctx, out),
-            Err(message) => {
-                self.place(id, &message, params, &found);
-                self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
-            }
-        }
+        self.place(id, &message, params, found);
+        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
     }
 
     /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.

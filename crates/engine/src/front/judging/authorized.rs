@@ -1,6 +1,7 @@
 //! Requests that may reach a backend.
 
 use crate::catalog::Route;
+use crate::chain::Chain;
 use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, builder};
@@ -17,13 +18,33 @@ impl Cleared {
         Self(message)
     }
 
+    #[inline]
     pub(in crate::front) fn message(&self) -> &Envelope {
         &self.0
     }
 
     /// The call that leaves with it.
+    #[inline]
     pub(in crate::front) fn authorize(self, call: impl FnOnce(Envelope) -> Call) -> Authorized {
         Authorized(Box::new(call(self.0)))
+    }
+}
+
+/// Proof that no interceptor has anything to say, so that a request need not be prepared for them.
+#[derive(Debug)]
+pub(in crate::front) struct NobodyToAsk(());
+
+impl NobodyToAsk {
+    /// It, if that is so.
+    #[inline]
+    pub(in crate::front) fn now(chain: &Chain) -> Option<Self> {
+        chain.is_idle().then_some(Self(()))
+    }
+
+    /// A request that comes at this moment.
+    #[inline]
+    pub(in crate::front) fn clear(self, message: Envelope) -> Cleared {
+        Cleared(message)
     }
 }
 
@@ -154,6 +175,7 @@ impl Authorized {
 impl Deref for Authorized {
     type Target = Call;
 
+    #[inline]
     fn deref(&self) -> &Call {
         &self.0
     }

@@ -9,6 +9,7 @@ use crate::front::Authorized;
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
+use bytes::Bytes;
 use signalbox_wire::Edits;
 use std::time::{Duration, Instant};
 
