@@ -112,4 +112,8 @@ impl Visibility for RelayVisibility {
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         by_relay(caller) == (entry.backend == BACKEND) && self.allows(|inner| inner.reveals(caller, entry))
     }
+
+    fn keeps(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        by_relay(caller) == (entry.backend == BACKEND) && self.allows(|inner| inner.keeps(caller, entry))
+    }
 }

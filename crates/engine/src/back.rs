@@ -31,6 +31,7 @@
 mod cancelling;
 mod handshake;
 mod outbound;
+mod own_requests;
 mod questions;
 
 pub use handshake::{ClientOffer, Wish};
@@ -41,6 +42,7 @@ use crate::correlation::{Correlator, PendingRequest, Strays, Unmatched};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
+use crate::front::Authorized;
 use crate::operation_metrics::{OperationTimer, error_type};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
@@ -60,13 +62,13 @@ enum Purpose<O> {
         method: MethodName,
         client: Revision,
         /// The call as it came, kept if the backend may ask for more input.
-        kept: Option<Box<Call>>,
+        kept: Option<Authorized>,
         /// The client, kept if an old backend may make a task of the call.
         asker: Option<Arc<ClientProfile>>,
         /// The task whose result the request waits for, in place of the call that made the task.
         task: Option<Box<str>>,
         /// The call as it came, kept if its caller may have to sign in first.
-        unsent: Option<Box<Call>>,
+        unsent: Option<Authorized>,
     },
 }
 
@@ -154,12 +156,14 @@ impl<O: Clone> BackMachine<O> {
     ///
     /// # Errors
     /// A fault if the call cannot be carried to this backend's revision.
-    pub fn call(&mut self, origin: O, mut call: Box<Call>, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
+    pub fn call(&mut self, origin: O, call: Authorized, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
         let unsent = self.keeps_calls.then(|| call.clone());
+        let mut authorized = call;
+        let call = authorized.fitting();
         let up = call.era == Era::Legacy && profile.era() == Era::Modern && bridge::may_ask(&call.method);
         let before = up.then(|| call.edits.clone());
-        bridge::request(&mut call, profile.revision, self.offered, &self.offer.info)?;
+        bridge::request(call, profile.revision, self.offered, &self.offer.info)?;
         let client = call.client.revision;
         let tool = call.era == Era::Modern && profile.era() == Era::Legacy && call.method == method::TOOLS_CALL;
         let asker = tool.then(|| Arc::clone(&call.client));
@@ -167,7 +171,7 @@ impl<O: Clone> BackMachine<O> {
             Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None, unsent };
         let id = self.calls.open(purpose, now, timeout);
         if let Some(told) = &call.trace {
-            told.left(&call, id, profile.revision, now);
+            told.left(call, id, profile.revision, now);
         }
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
@@ -200,7 +204,7 @@ impl<O: Clone> BackMachine<O> {
             && let Purpose::Call { kept, .. } = &mut pending.origin
         {
             call.edits = before;
-            *kept = Some(call);
+            *kept = Some(authorized);
         }
         Ok(draft.depart())
     }
@@ -213,46 +217,6 @@ impl<O: Clone> BackMachine<O> {
     /// Ends that suspension.
     pub fn release(&mut self, key: u64, now: Instant) {
         self.calls.release(key, now);
-    }
-
-    /// Sends a request of our own. `params` are the members of the params object without braces.
-    ///
-    /// # Errors
-    /// A fault while the connection is not ready.
-    pub fn own_request(
-        &mut self,
-        origin: O,
-        name: &'static str,
-        params: &str,
-        timeout: Duration,
-        now: Instant,
-    ) -> Result<Outbound, Fault> {
-        let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        let (client, method) = (profile.revision, name.into());
-        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: None, unsent: None };
-        let id = self.calls.open(purpose, now, timeout);
-        Ok(self.request(id, name, params, profile.revision))
-    }
-
-    /// Sends `tasks/result` for a task that an old backend made of a call; its answer takes the place of the call's.
-    ///
-    /// # Errors
-    /// A fault while the connection is not ready.
-    pub fn await_task(
-        &mut self,
-        origin: O,
-        task: &str,
-        client: Revision,
-        timeout: Duration,
-        now: Instant,
-    ) -> Result<Outbound, Fault> {
-        let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        let method = method::TOOLS_CALL.into();
-        let purpose =
-            Purpose::Call { origin, method, client, kept: None, asker: None, task: Some(task.into()), unsent: None };
-        let id = self.calls.open(purpose, now, timeout);
-        let params = format!(r#""taskId":{}"#, json::quote(task));
-        Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))
     }
 
     /// A message that gets no answer, for the revision agreed with the backend.

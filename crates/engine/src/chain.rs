@@ -205,6 +205,17 @@ impl Chain {
         outcome
     }
 
+    /// Asks those that judge changes about a request that has become one for another entry, or about a part of a request. It cannot
+    /// wait.
+    #[must_use]
+    pub fn judge_changed(&self, case: &Case<'_>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+        if let Some(refusal) = self.judge_again(&Case { can_wait: false, ..*case }, &mut outcome) {
+            outcome.verdict = refusal;
+        }
+        outcome
+    }
+
     /// Shows the final form of a request to those that judge changes, and gives the first verdict that is not to pass it.
     fn judge_again(&self, case: &Case<'_>, outcome: &mut ChainJudgement) -> Option<Verdict> {
         for one in self.0.iter().filter(|one| one.judges_changes() && one.looks_at(case.phase)) {

@@ -4,9 +4,9 @@ use crate::back::Draft;
 use crate::bridge::tasks::TaskState;
 use crate::caller::Caller;
 use crate::chain::{Effect, HoldQuestion, Phase};
-use crate::exchange::{Call, MethodName};
+use crate::exchange::MethodName;
 use crate::fact::Fact;
-use crate::front::ToClient;
+use crate::front::{Authorized, AuthorizedFollow, ToClient};
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::limit::Limit;
 use crate::read_cache::{Generation, Terms};
@@ -32,7 +32,7 @@ pub enum Command {
         /// The backend's configured name.
         backend: Arc<str>,
         /// The call.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// Send a notification to the backends that the session is connected to.
     Tell(Draft),
@@ -59,7 +59,7 @@ pub enum Command {
         /// The backend's configured name.
         backend: Arc<str>,
         /// The request.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// Remember which backend has a task of the caller.
     TaskHome {
@@ -94,7 +94,7 @@ pub enum Command {
         /// The backend's configured name.
         backend: Arc<str>,
         /// The request.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// Side effects of interceptors. A fork comes as [`Command::Fork`] instead.
     Effects(Vec<Effect>),
@@ -178,20 +178,18 @@ pub struct Watch {
     /// True to subscribe.
     pub on: bool,
     /// The call, for a backend connection that belongs to this session only.
-    pub call: Box<Call>,
+    pub call: Authorized,
 }
 
 /// What a client's `subscriptions/listen` needs from the backends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Follow these resources and tasks, as (backend, URI or id of the backend).
+    /// Follow these resources and tasks.
     Open {
         /// The exchange of the listen request.
         exchange: ExchangeId,
         /// What to follow.
-        resources: Vec<(Arc<str>, Box<str>)>,
-        /// The tasks to follow.
-        tasks: Vec<(Arc<str>, Box<str>)>,
+        follow: AuthorizedFollow,
     },
     /// Stop.
     Close {

@@ -3,8 +3,8 @@
 use crate::bridge::Reach;
 use crate::catalog::Changed;
 use crate::chain::HoldAnswer;
-use crate::exchange::Call;
 use crate::fault::Fault;
+use crate::front::Authorized;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
@@ -80,7 +80,7 @@ pub enum Event {
         /// How far the answer brings the call.
         reach: Reach,
         /// The call as it came.
-        call: Box<Call>,
+        call: Authorized,
         /// The backend's revision.
         backend: Revision,
     },
@@ -128,7 +128,7 @@ pub enum Event {
         /// What the caller is told, with the address to open.
         fault: Fault,
         /// The call as it came.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// A backend asks the client something (old era only).
     Asked {

@@ -42,6 +42,7 @@ mod consent;
 mod context;
 mod dialect;
 mod effects;
+mod ending;
 mod exchanges;
 mod face;
 mod facts;
@@ -68,6 +69,7 @@ mod task_results;
 pub use context::Context;
 pub use face::Face;
 pub use initialize::Lifecycle;
+pub use judging::{Authorized, AuthorizedFollow};
 pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;
@@ -75,22 +77,19 @@ pub use sending::ToClient;
 use crate::caller::{Caller, Principal};
 use crate::capset::CapSet;
 use crate::catalog::Selector;
-use crate::chain::Ruling;
+use crate::chain::Effect;
 use crate::command::Command;
 use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
-use crate::fact::{Outcome, Point};
+use crate::fact::Point;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, KeyMap, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
-use bytes::Bytes;
-use exchanges::{Exchanges, OpenExchange, Stage};
-use judging::Passed;
+use exchanges::Exchanges;
 use questions::PendingQuestion;
-use sending::Delivery;
-use signalbox_wire::{Envelope, Era, RawId, Revision};
+use signalbox_wire::{Envelope, Era, RawId};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -133,8 +132,12 @@ pub struct FrontMachine {
     /// Renamed resources that the client subscribed to: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
+    /// The copies that leave when their requests, which are being judged or held, go on.
+    copies: KeyMap<ExchangeId, Vec<Effect>>,
     /// True once the client speaks the governed dialect.
     governed: bool,
+    /// True if its client introduced itself to an earlier process, of which nothing else is known.
+    restored: bool,
 }
 
 impl FrontMachine {
@@ -157,7 +160,9 @@ impl FrontMachine {
             task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
+            copies: KeyMap::default(),
             governed: false,
+            restored: false,
         }
     }
 
@@ -165,6 +170,7 @@ impl FrontMachine {
     pub fn restore(&mut self, client: Arc<ClientProfile>, log_level: Option<LogLevel>) {
         self.client = Some(client);
         self.log_level = log_level;
+        self.restored = true;
         self.state = Lifecycle::Operational;
     }
 
@@ -385,117 +391,6 @@ impl FrontMachine {
         self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
         id
     }
-
-    /// Ends an exchange and sends its answer.
-    fn finish(
-        &mut self,
-        id: ExchangeId,
-        passed: Passed,
-        status: u16,
-        outcome: Outcome,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let (passed, status) = self.worded(exchange, passed, status, ctx);
-        self.finish_worded(id, passed, status, outcome, ctx, out);
-    }
-
-    /// The same for an answer that is in the client's words already.
-    fn finish_worded(
-        &mut self,
-        id: ExchangeId,
-        passed: Passed,
-        status: u16,
-        outcome: Outcome,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
-        let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
-        match way {
-            Some(way) => self.send(Some(id), way, passed, ctx, out),
-            None => self.lose(Some(id), &passed, "client_gone", ctx, out),
-        }
-        self.take(id, out);
-        out.push(finished);
-    }
-
-    /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
-    fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<(Exchange, Stage)> {
-        let OpenExchange { exchange, stage, .. } = self.exchanges.remove(id)?;
-        if !self.by_client_id.is_empty() {
-            self.by_client_id.remove(&exchange.client_id);
-        }
-        if !self.asked.is_empty() {
-            self.asked.retain(|_, asked| !asked.belongs_to(id));
-        }
-        if stage.is_held() {
-            out.push(Command::Withdraw { exchange: id });
-        }
-        Some((exchange, stage))
-    }
-
-    fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        if ctx.message_facts {
-            let detail = fault.message.clone();
-            let ruling = Ruling::of(fault.reason(), detail);
-            self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
-        }
-        let (reply, status) = self.refusal(Some(exchange), Some(&exchange.client_id), exchange.era, fault, ctx);
-        self.finish_worded(id, Passed::own(reply), status, Outcome::Fault(fault.reason()), ctx, out);
-    }
-
-    /// Ends an exchange without an answer and tells the backend to stop.
-    fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.give_task_up(id, out);
-        let Some((exchange, stage)) = self.take(id, out) else { return };
-        out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
-        if stage.is_listening() {
-            out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
-        } else if let Some(backend) = &exchange.backend {
-            out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
-        }
-        // A pipe stays open. A request with a stream of its own on a pipe is part of a batch, which waits for it.
-        if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
-            out.push(Command::End { stream: exchange.stream });
-        }
-    }
-
-    /// Handles a lost stream: requests of the new era on it are cancelled, calls of the old era go on.
-    fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.general == Some(stream) {
-            self.general = None;
-        }
-        self.answers_only.remove(&stream);
-        let mut lost = Vec::new();
-        for exchange in self.exchanges.values_mut().filter(|exchange| exchange.stream == stream) {
-            exchange.stream_open = false;
-            if exchange.era == Era::Modern {
-                lost.push(exchange.id);
-            }
-        }
-        for id in lost {
-            self.cancel(id, None, ctx, out);
-        }
-    }
-
-    fn close(&mut self, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.state = Lifecycle::Closed;
-        let mut open: Vec<ExchangeId> = self.exchanges.keys().collect();
-        open.sort_unstable();
-        for id in open {
-            self.cancel(id, None, ctx, out);
-        }
-        self.asked.clear();
-    }
-}
-
-/// The revision the gateway answers an `initialize` with.
-fn agreed(asked: &str) -> Revision {
-    Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub use event::Event;
 pub use exchange::{Call, Exchange};
 pub use fact::{Fact, FactSink};
 pub use fault::{Fault, FaultKind};
-pub use front::{Context, FrontMachine};
+pub use front::{Authorized, Context, FrontMachine};
 pub use keys::{ExchangeId, PeerId, SessionKey, StreamId};
 pub use limit::Limit;
 pub use profile::{ClientProfile, ServerProfile};

@@ -42,6 +42,8 @@ pub struct TaskKey {
 struct Inner {
     calls: HashMap<TaskKey, Arc<TaskCall>>,
     order: VecDeque<TaskKey>,
+    /// Who made a task of this id at this backend last.
+    makers: HashMap<(Arc<str>, Box<str>), Principal>,
 }
 
 /// The calls that made the clients' tasks.
@@ -55,12 +57,33 @@ impl TaskCalls {
         if key.task.len() > MAX_TASK_ID || inner.calls.insert(key.clone(), Arc::new(call)).is_some() {
             return;
         }
+        inner.makers.insert((Arc::clone(&key.backend), key.task.clone()), key.principal.clone());
         inner.order.push_back(key);
         if inner.order.len() > MAX_TASK_CALLS
             && let Some(oldest) = inner.order.pop_front()
         {
             inner.calls.remove(&oldest);
+            let place = (oldest.backend, oldest.task);
+            if inner.makers.get(&place) == Some(&oldest.principal) {
+                inner.makers.remove(&place);
+            }
         }
+    }
+
+    /// True if this principal is known to have made a task of this id at this backend, in whichever session.
+    #[must_use]
+    pub fn is_of(&self, key: &TaskKey) -> bool {
+        let place = (Arc::clone(&key.backend), key.task.clone());
+        let inner = self.lock();
+        inner.calls.contains_key(key) || inner.makers.get(&place) == Some(&key.principal)
+    }
+
+    /// True if somebody else is known to have made a task of this id at this backend. Ask only about one whose call is not
+    /// remembered: two connections may use the same id.
+    #[must_use]
+    pub fn is_of_another(&self, key: &TaskKey) -> bool {
+        let place = (Arc::clone(&key.backend), key.task.clone());
+        self.lock().makers.get(&place).is_some_and(|maker| *maker != key.principal)
     }
 
     /// The call that made this task, if it is remembered.
@@ -98,6 +121,11 @@ mod tests {
         calls.note(key("ann", 2, "1"), call("harmless"));
         assert_eq!(&*calls.find(&key("ann", 1, "1")).unwrap().tool, "secret");
         assert_eq!(calls.find(&key("bob", 1, "1")), None);
+        assert!(
+            calls.is_of(&key("ann", 3, "1")) && !calls.is_of(&key("bob", 1, "1")) && !calls.is_of(&key("ann", 1, "2"))
+        );
+        assert!(calls.is_of_another(&key("bob", 1, "1")) && !calls.is_of_another(&key("ann", 3, "1")));
+        assert!(!calls.is_of_another(&key("bob", 1, "2")), "nobody is known to have made it");
     }
 
     #[test]
@@ -112,5 +140,6 @@ mod tests {
         assert_eq!(&*calls.find(&key("ann", 1, "1")).unwrap().tool, "y");
         let inner = calls.lock();
         assert_eq!((inner.order.len(), inner.calls.len()), (MAX_TASK_CALLS, MAX_TASK_CALLS));
+        assert_eq!(inner.makers.len(), MAX_TASK_CALLS);
     }
 }

@@ -68,4 +68,8 @@ impl Interceptor for ScopeCheck {
     fn looks_at(&self, phase: Phase) -> bool {
         matches!(phase, Phase::Request | Phase::ToGateway) && !self.is_idle()
     }
+
+    fn judges_changes(&self) -> bool {
+        true
+    }
 }

@@ -14,8 +14,8 @@ use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    BackMachine, Call, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine, SessionKey,
-    Snapshot, StreamId,
+    Authorized, BackMachine, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine,
+    SessionKey, Snapshot, StreamId,
 };
 use signalbox_wire::{Envelope, Era, HeaderValues, Limits, Message, Revision, SseDecoder, header};
 use std::sync::Arc;
@@ -203,7 +203,7 @@ impl Gateway {
         self.front.handle(event, &ctx, &mut self.commands);
     }
 
-    fn forwarded(&mut self) -> Result<(ExchangeId, Box<Call>), PathError> {
+    fn forwarded(&mut self) -> Result<(ExchangeId, Authorized), PathError> {
         match self.commands.pop() {
             Some(Command::Forward { exchange, call, .. }) => Ok((exchange, call)),
             other => Err(PathError::Unexpected { expected: "a call for the backend", found: format!("{other:?}") }),

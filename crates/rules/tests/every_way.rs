@@ -106,7 +106,9 @@ fn reaches(
     }
     let out = say(serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}));
     out.into_iter().find_map(|command| match command {
-        Command::Forward { backend, call, .. } => Some((backend.to_string(), call.name.unwrap_or_default().into())),
+        Command::Forward { backend, call, .. } => {
+            Some((backend.to_string(), call.name.clone().unwrap_or_default().into()))
+        }
         _ => None,
     })
 }

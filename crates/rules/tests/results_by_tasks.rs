@@ -13,7 +13,7 @@ use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
-    Call, Caller, CapSet, Catalog, Chain, Command, Event, ExchangeId, Fact, ServerProfile, SessionKey, Snapshot,
+    Authorized, Caller, CapSet, Catalog, Chain, Command, Event, ExchangeId, Fact, ServerProfile, SessionKey, Snapshot,
     TaskCalls,
 };
 use signalbox_rules::{RuleSet, Rules};
@@ -116,7 +116,7 @@ impl Scene<'_> {
     }
 
     /// A request of the client, and the call that leaves because of it.
-    fn asks(&mut self, id: u32, method: &str, mut params: Value) -> Option<(ExchangeId, Box<Call>)> {
+    fn asks(&mut self, id: u32, method: &str, mut params: Value) -> Option<(ExchangeId, Authorized)> {
         if self.way.client == Era::Modern {
             params["_meta"] = json!({
                 "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -139,7 +139,7 @@ impl Scene<'_> {
     }
 
     /// The call becomes a task.
-    fn made(&mut self, exchange: ExchangeId, call: Box<Call>) -> String {
+    fn made(&mut self, exchange: ExchangeId, call: Authorized) -> String {
         let modern =
             json!({"resultType": "task", "taskId": "t", "status": "working", "createdAt": "c", "ttlMs": 60000});
         let legacy = json!({"task": {"taskId": "t", "status": "working", "createdAt": "c", "ttl": 60000}});

@@ -94,7 +94,9 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey};
+use signalbox_engine::{
+    Authorized, Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey,
+};
 use signalbox_wire::{Limits, method};
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -181,7 +183,7 @@ impl Backend {
 
     /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call that was
     /// taken before.
-    pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
+    pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         if call.round.is_none()
             && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), || self.spec().timeout)
         {
@@ -227,7 +229,7 @@ impl Backend {
     }
 
     /// Fails a call that has not reached the backend, or has its caller asked to sign in first.
-    pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: Box<Call>) {
+    pub(crate) fn refuse_call(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault, call: Authorized) {
         if fault.kind != FaultKind::SignInNeeded {
             return self.refuse(session, exchange, fault);
         }

@@ -26,7 +26,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
-use signalbox_engine::front::Face;
+use signalbox_engine::front::{AuthorizedFollow, Face};
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::message_proof::MessageProof;
@@ -244,18 +244,12 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn listen(
-        &self,
-        session: &Arc<Session>,
-        exchange: ExchangeId,
-        resources: &[(Arc<str>, Box<str>)],
-        tasks: &[(Arc<str>, Box<str>)],
-    ) {
+    pub(crate) fn listen(&self, session: &Arc<Session>, exchange: ExchangeId, follow: &AuthorizedFollow) {
         let mut by_backend: HashMap<&Arc<str>, Followed> = HashMap::new();
-        for (backend, uri) in resources {
+        for (backend, uri) in follow.resources() {
             by_backend.entry(backend).or_default().uris.push(uri.to_string());
         }
-        for (backend, task) in tasks {
+        for (backend, task) in follow.tasks() {
             by_backend.entry(backend).or_default().tasks.push(task.to_string());
         }
         let mut followed = Vec::new();

@@ -9,7 +9,7 @@ use signalbox_engine::bridge::hosted::{Hosted, HostedCommand, TaskQuery};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Call, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{Authorized, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -88,7 +88,7 @@ impl HostedTask {
     }
 
     /// Handles a client's request about it.
-    pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Call) {
+    pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Authorized) {
         *self.last.lock().unpoisoned() = Party::of(&waiter.0, Some(waiter.1));
         let asker = Asker::Call(waiter);
         self.drive(|machine, out| match &*call.method {

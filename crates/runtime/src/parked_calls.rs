@@ -8,7 +8,7 @@ use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
+use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::json;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -121,7 +121,7 @@ impl Gateway {
         backend: &Arc<Backend>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
     ) {
         let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.claim {
             Claim::Again if declines(&call) => {
@@ -133,7 +133,7 @@ impl Gateway {
         });
         match verdict {
             Ok(false) => {}
-            Ok(true) => backend.dispatch(session, exchange, without_round(call)),
+            Ok(true) => backend.dispatch(session, exchange, call.without_round()),
             Err(fault) => session.handle(Event::Failed { exchange, fault }),
         }
     }
@@ -147,7 +147,7 @@ impl Gateway {
     }
 
     /// Handles a call to a backend that was removed after the call was routed. Its parked call or task may still be there.
-    pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Box<Call>) {
+    pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Authorized) {
         match self.backends().named(backend).next() {
             Some(backend) => backend.dispatch(session, exchange, call),
             None => session.handle(Event::Failed { exchange, fault: Self::no_backend(backend) }),
@@ -178,7 +178,7 @@ impl Gateway {
         &self,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: &Call,
+        call: &Authorized,
         park: u128,
         round: u32,
     ) -> Result<(), Fault> {
@@ -203,15 +203,4 @@ fn declines(call: &Call) -> bool {
         json::member(answer, "action").and_then(|action| json::string(action.of(answer)))
     });
     actions.any(|action| action != "accept")
-}
-
-/// The call without the members of an earlier round.
-fn without_round(mut call: Box<Call>) -> Box<Call> {
-    call.round = None;
-    if let Some(params) = call.envelope.params_span() {
-        for key in ["inputResponses", "requestState"] {
-            call.edits.remove_member(call.envelope.bytes(), params, key);
-        }
-    }
-    call
 }

@@ -23,7 +23,7 @@ use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
+use signalbox_engine::{Authorized, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
@@ -40,7 +40,7 @@ pub struct Queued {
     /// The exchange of the call.
     pub exchange: ExchangeId,
     /// The call.
-    pub call: Box<Call>,
+    pub call: Authorized,
     /// When it fails if it still waits.
     pub deadline: Instant,
     /// Its exclusive use of the connection, if it has that.

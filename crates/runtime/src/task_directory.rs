@@ -5,7 +5,7 @@ use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -129,7 +129,7 @@ fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, prin
 
 impl Gateway {
     /// Handles a request of a client of the new era about a task of an old backend.
-    pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Call) {
+    pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Authorized) {
         let name = call.name.as_deref().unwrap_or_default();
         match self.tasks.hosted(&session.principal, name) {
             Some(task) => task.request((Arc::clone(session), exchange), call),

@@ -5,9 +5,10 @@
 use crate::bridge::Reach;
 use crate::budget::{OverBudget, Share};
 use crate::caller::Caller;
-use crate::exchange::{Call, MethodName};
+use crate::exchange::MethodName;
 use crate::fact::{MessageFact, Point};
 use crate::fault::Fault;
+use crate::front::Authorized;
 use crate::keys::{ExchangeId, Numbers, SessionKey};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
@@ -262,7 +263,7 @@ pub enum BackCommand<O> {
         /// How far the answer brings the call.
         reach: Reach,
         /// The call as it came.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// An old backend made a task of a call of the new era.
     TaskMade {
@@ -295,7 +296,7 @@ pub enum BackCommand<O> {
         /// What the caller is told.
         fault: Fault,
         /// The call as it came.
-        call: Box<Call>,
+        call: Authorized,
     },
     /// A message that the machine handled itself: an answer to the handshake, or a ping.
     Own(Envelope),

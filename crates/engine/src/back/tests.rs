@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::exchange::Call;
+use crate::front::Authorized;
 use crate::operation_metrics::OperationMetrics;
 use crate::profile::ClientProfile;
 
@@ -62,7 +63,7 @@ impl Dialogue {
             trace: None,
             tries: 0,
         };
-        let sent = self.machine.call(who, Box::new(call), Duration::from_secs(60), self.now)?;
+        let sent = self.machine.call(who, Authorized::unjudged(call), Duration::from_secs(60), self.now)?;
         Ok(String::from_utf8(sent.bytes().to_vec()).unwrap())
     }
 
@@ -420,5 +421,15 @@ fn a_question_holds_its_call_for_a_bounded_time() {
         }
         dialogue.now += Duration::from_secs(if taken_back { 61 } else { 361 });
         assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("did not answer within 60"));
+    }
+}
+
+#[test]
+fn issue_18_2_the_gateway_uses_no_entry_by_itself() {
+    let mut dialogue = Dialogue::legacy();
+    let mut sends = |name| dialogue.machine.own_request("own", name, "", Duration::from_secs(1), dialogue.now).is_ok();
+    assert!([method::TOOLS_LIST, method::PING, method::RESOURCES_SUBSCRIBE].into_iter().all(&mut sends));
+    for name in [method::TOOLS_CALL, method::PROMPTS_GET, method::RESOURCES_READ, method::COMPLETION_COMPLETE] {
+        assert!(!sends(name), "{name}");
     }
 }

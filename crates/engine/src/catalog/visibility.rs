@@ -50,6 +50,12 @@ pub trait Visibility: Send + Sync {
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         self.lists(caller, entry)
     }
+
+    /// True if the caller may go on with what it began with this entry: hear of its changes, ask about its tasks. That is whatever is
+    /// listed, and what can be used without being listed.
+    fn keeps(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        self.lists(caller, entry)
+    }
 }
 
 /// Everybody sees everything.
@@ -107,6 +113,12 @@ impl<'a> Sight<'a> {
     #[must_use]
     pub fn lists(&self, entry: &EntryRef<'_>) -> bool {
         self.visibility.lists(self.caller, entry)
+    }
+
+    /// True if what was begun with this entry may go on.
+    #[must_use]
+    pub fn keeps(&self, entry: &EntryRef<'_>) -> bool {
+        self.visibility.keeps(self.caller, entry)
     }
 
     /// True if this entry is not answered like an unknown one when it is used.

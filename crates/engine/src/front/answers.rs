@@ -5,7 +5,7 @@ use super::holding::Continuation;
 use super::task_registry::{TaskEntry, TaskHost};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
-use crate::chain::{Phase, Ruling};
+use crate::chain::Ruling;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::Outcome;
@@ -32,7 +32,9 @@ impl FrontMachine {
         if matches!(stage, Stage::PollingTask(poll) if poll.awaits_backend()) {
             return self.poll_answered(id, message, edits, ctx, out);
         }
-        exchange.asks = exchange.era == Era::Modern && super::operations::asks_for_input(message);
+        let is_new = exchange.era == Era::Modern;
+        let kind = is_new.then(|| message.result_member("resultType")).flatten().map(|span| span.of(message.bytes()));
+        exchange.asks = kind == Some(b"\"input_required\"");
         let exchange = &*exchange;
         match message.id_span() {
             Some(span) => edits.replace(span, exchange.client_id.token()),
@@ -40,8 +42,10 @@ impl FrontMachine {
         }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
-        // Only interceptors need to know which call made a task.
-        let makes_task = ctx.chain.looks_at(Phase::Response) && tells_of_task(exchange, message);
+        // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
+        // no kind of result.
+        let may_make = exchange.wants_task || is_new && kind.is_none_or(|kind| kind == b"\"task\"");
+        let makes_task = may_make && tells_of_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;

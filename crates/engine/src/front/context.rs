@@ -2,7 +2,7 @@
 
 use super::Face;
 use crate::caller::{Caller, Principal};
-use crate::catalog::{ListKind, Offer, Route, Selector, Sight, Snapshot, Style};
+use crate::catalog::{EntryRef, ListKind, Offer, Route, Selector, Sight, Snapshot, Style};
 use crate::chain::Chain;
 use crate::dialect::DialectPorts;
 use crate::fault::{ErrorDetail, Fault};
@@ -77,6 +77,25 @@ impl Context<'_> {
     pub(super) fn sees(&self, kind: ListKind, route: &Route) -> bool {
         self.catalog.is_listed_for(kind, route, self.principal)
             && self.sight.is_none_or(|sight| sight.reveals(&self.catalog.entry_of(kind, route, self.principal)))
+    }
+
+    /// True if the caller may go on with what it began with the entry that this backend calls so.
+    pub(super) fn keeps(&self, kind: ListKind, backend: &Arc<str>, own: &str) -> bool {
+        let route = || Route { backend: Arc::clone(backend), name: own.into(), renamed: false };
+        self.sight.is_none_or(|sight| sight.keeps(&self.catalog.entry_of(kind, &route(), self.principal)))
+    }
+
+    /// True if it may do so with any tool of this backend.
+    pub(super) fn keeps_all_tools(&self, backend: &Arc<str>) -> bool {
+        let Some(sight) = self.sight else { return true };
+        let entry = self.catalog.backends().iter().find(|entry| entry.name == *backend);
+        let mut views = entry.into_iter().flat_map(|entry| entry.views_for(Some(self.principal)));
+        views.all(|(_, view)| {
+            view.list(ListKind::Tools).iter().all(|item| {
+                let definition = Some(&*item.raw);
+                sight.keeps(&EntryRef { kind: ListKind::Tools, backend, name: &item.key, definition })
+            })
+        })
     }
 
     /// The backends that the caller has yet to sign in at before it is shown anything of them.

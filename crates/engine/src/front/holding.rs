@@ -1,7 +1,7 @@
 //! Messages that an interceptor holds, and how they continue once its question is answered.
 
 use super::exchanges::Stage;
-use super::judging::Passed;
+use super::judging::{Cleared, Passed};
 use super::params::Params;
 use super::requests::Search;
 use super::sending::Delivery;
@@ -137,21 +137,35 @@ impl FrontMachine {
     pub(super) fn go_on(
         &mut self,
         id: ExchangeId,
-        message: Envelope,
+        cleared: Cleared,
         then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let message = cleared.message();
         match then {
             Continuation::Route(client) => {
-                let params = Params::read(&message);
-                match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+                let params = Params::read(message);
+                match self.find(id, message, &params, Search::BehindSignIn, ctx) {
+                    Ok(found) => {
+                        // It may have become a request for another entry, about which nobody was asked yet.
+                        let moved = self.place_anew(id, message, &params, &found);
+                        if !moved || self.judge_changed(id, message, ctx, out) {
+                            self.forward(id, cleared, &params, found, client, ctx, out);
+                            self.send_copies(id, ctx, out);
+                        }
+                    }
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
-            Continuation::List => self.list(id, &message, ctx, out),
-            Continuation::Here => self.answer_here(id, &message, ctx, out),
+            Continuation::List => {
+                self.send_copies(id, ctx, out);
+                self.list(id, message, ctx, out);
+            }
+            Continuation::Here => {
+                self.send_copies(id, ctx, out);
+                self.answer_here(id, message, ctx, out);
+            }
             // Answers continue where they were judged.
             Continuation::Answer { .. } | Continuation::Within { .. } => {}
         }

@@ -2,7 +2,7 @@
 
 use super::holding::Continuation;
 use super::judging::Passed;
-use super::{Context, FrontMachine, agreed, supported_versions};
+use super::{Context, FrontMachine, supported_versions};
 use crate::bridge;
 use crate::catalog::Offer;
 use crate::command::Command;
@@ -89,6 +89,11 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
     ClientProfile::check(capabilities, info)?;
     let info = info.map(Bytes::copy_from_slice);
     Ok(ClientProfile::new(agreed(&version), Bytes::copy_from_slice(capabilities), info))
+}
+
+/// The revision the gateway answers an `initialize` with.
+fn agreed(asked: &str) -> Revision {
+    Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
 
 fn legacy_capabilities(offer: &Offer, revision: Revision) -> String {

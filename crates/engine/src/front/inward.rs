@@ -4,6 +4,7 @@ use super::exchanges::Stage;
 use super::questions::PendingQuestion;
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Mode};
+use crate::catalog::ListKind;
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::Exchange;
@@ -23,7 +24,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if !ctx.sees_backend(backend) {
+        if !ctx.sees_backend(backend) || self.is_withheld(backend, message, about, ctx) {
             return;
         }
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
@@ -52,6 +53,31 @@ impl FrontMachine {
             }
             method::CANCELLED => self.question_cancelled(peer, message, edits, ctx, out),
             _ => self.pass(message, about, &edits, false, ctx, out),
+        }
+    }
+
+    /// True for what is told of a resource or a task that the caller followed and may no longer know of.
+    fn is_withheld(
+        &self,
+        backend: &Arc<str>,
+        message: &Envelope,
+        about: Option<ExchangeId>,
+        ctx: &Context<'_>,
+    ) -> bool {
+        if ctx.sight.is_none() {
+            return false;
+        }
+        let text = |key: &str| in_params(message, &[key]).and_then(|span| json::string(span.of(message.bytes())));
+        match message.method() {
+            Some(method::RESOURCES_UPDATED) => {
+                text("uri").is_some_and(|uri| !ctx.keeps(ListKind::Resources, backend, &uri))
+            }
+            Some(method::TASKS_STATUS | method::TASKS_CHANGED) => {
+                let exchange = about.and_then(|id| self.exchanges.get(&id));
+                let (caller, era) = exchange.map_or((&self.caller, Era::Legacy), |one| (&one.caller, one.era));
+                text("taskId").is_some_and(|task| self.hides_task((caller.principal(), era), backend, &task, ctx))
+            }
+            _ => false,
         }
     }
 

@@ -2,108 +2,85 @@
 //! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a
 //! request.
 
-use super::effects::run_effects;
+mod at_once;
+mod authorized;
+mod following;
+mod passed;
+
+pub(super) use at_once::InstantVerdict;
+pub use authorized::{Authorized, AuthorizedFollow};
+pub(super) use authorized::{Cleared, NobodyToAsk};
+pub(super) use passed::Passed;
+
+use super::effects::{copied_call, run_effects};
 use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge;
 use crate::chain::consent;
-use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
+use crate::chain::{Case, ChainJudgement, Effect, Phase, Resume, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, RawId, builder, method};
+use signalbox_wire::{Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
-/// How many holds of one message that cannot wait are skipped before it is refused.
-const MAX_HOLDS: usize = 1100;
-
-/// A message that may go to the client: judged by the interceptors, or the gateway's own. Only this file makes one,
-/// so nothing can bypass them.
-#[derive(Clone, Debug)]
-pub(super) struct Passed {
-    bytes: Bytes,
-    own: bool,
-}
-
-impl Passed {
-    fn judged(bytes: Bytes) -> Self {
-        Self { bytes, own: false }
-    }
-
-    /// A message of the gateway itself: a fault, or a notification that no backend sent. It is recorded as such, and
-    /// not judged.
-    pub fn own(bytes: Bytes) -> Self {
-        Self { bytes, own: true }
-    }
-
-    /// The same message with these edits.
-    pub fn edited(self, edits: &Edits) -> Self {
-        Self { bytes: edits.apply(&self.bytes), own: self.own }
-    }
-
-    /// The same message in the words of the governed dialect.
-    pub fn reworded(self, bytes: Bytes) -> Self {
-        Self { bytes, own: self.own }
-    }
-
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    pub fn into_bytes(self) -> Bytes {
-        self.bytes
-    }
-
-    pub fn is_own(&self) -> bool {
-        self.own
-    }
-}
-
-/// The verdict on a message that cannot wait.
-pub(super) enum InstantVerdict {
-    /// It continues as this message.
-    Goes(Envelope),
-    /// It is answered with this result instead.
-    Answered(Bytes),
-    /// It is answered with this error object instead.
-    Failed(Bytes),
-    /// It is refused.
-    Refused(Fault),
+/// Who is asked about a message.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Asked {
+    Everybody,
+    /// Those who have something to say about names that nobody has.
+    AboutUnknown,
+    /// Those who judge changes.
+    AboutChange,
 }
 
 /// What a judged message belongs to.
 pub(super) struct JudgedContext<'a> {
     phase: Phase,
     exchange: Option<ExchangeId>,
+    /// The request that the message is, where that is not the exchange itself.
+    instead: Option<&'a Exchange>,
     backend: Option<&'a str>,
     can_wait: bool,
     by_task: bool,
-    leads_nowhere: bool,
+    asked: Asked,
 }
 
-impl JudgedContext<'_> {
+impl<'a> JudgedContext<'a> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
-        Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false, leads_nowhere: false }
+        let (exchange, asked) = (Some(exchange), Asked::Everybody);
+        Self { phase, exchange, instead: None, backend: None, can_wait: true, by_task: false, asked }
     }
 
     /// A request for something that nobody has, as far as its caller may know.
     pub(super) fn unknown(exchange: ExchangeId) -> Self {
-        Self { leads_nowhere: true, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+        Self { asked: Asked::AboutUnknown, can_wait: false, ..Self::whole(Phase::Request, exchange) }
     }
 
     /// The result of a call that arrives through the task it made.
     pub(super) fn task_result(exchange: ExchangeId) -> Self {
         Self { by_task: true, ..Self::whole(Phase::Response, exchange) }
     }
+
+    /// A request that interceptors have made another one of.
+    fn changed(exchange: ExchangeId) -> Self {
+        Self { asked: Asked::AboutChange, can_wait: false, ..Self::whole(Phase::Request, exchange) }
+    }
+
+    /// A part of the request, which is judged as this request would be.
+    fn part(exchange: ExchangeId, instead: &'a Exchange) -> Self {
+        Self { instead: Some(instead), ..Self::changed(exchange) }
+    }
 }
 
 impl FrontMachine {
-    /// Asks the interceptors about a message, records their decisions, and runs their side effects.
+    /// Asks the interceptors about a message, records their decisions, and runs their side effects. The copies that they want sent
+    /// stay in the judgement: they leave only if the message itself goes on.
     pub(super) fn consult(
         &self,
         about: JudgedContext<'_>,
@@ -112,9 +89,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> ChainJudgement {
-        let JudgedContext { phase, exchange: id, backend, can_wait, by_task, leads_nowhere } = about;
+        let JudgedContext { phase, exchange: id, instead, backend, can_wait, by_task, asked } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
-        let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
+        let exchange = instead.or(as_call.as_ref()).or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let case = Case {
             phase,
@@ -133,9 +110,16 @@ impl FrontMachine {
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
-        let mut judged = if leads_nowhere { ctx.chain.judge_unknown(&case) } else { ctx.chain.judge(&case, resume) };
-        if !judged.effects.is_empty() && !is_repeated(&case) {
-            run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
+        let mut judged = match asked {
+            Asked::Everybody => ctx.chain.judge(&case, resume),
+            Asked::AboutUnknown => ctx.chain.judge_unknown(&case),
+            Asked::AboutChange => ctx.chain.judge_changed(&case),
+        };
+        if !judged.effects.is_empty() {
+            let effects = std::mem::take(&mut judged.effects);
+            if !is_repeated(&case) {
+                judged.effects = run_effects(effects, out);
+            }
         }
         if !judged.rulings.is_empty() {
             let word = if by_task { "task result" } else { phase.word() };
@@ -184,14 +168,37 @@ impl FrontMachine {
     ) {
         let phase = then.phase();
         if resume.is_none() && !ctx.chain.looks_at(phase) {
-            return self.go_on(id, message, then, ctx, out);
+            return self.go_on(id, Cleared::judged(message), then, ctx, out);
         }
         let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
+        self.keep_copies(id, judged.effects);
         match judged.verdict {
-            Verdict::Pass => self.go_on(id, message, then, ctx, out),
-            Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
+            Verdict::Pass => self.go_on(id, Cleared::judged(message), then, ctx, out),
+            Verdict::Modify(message) => self.go_on(id, Cleared::judged(message), then, ctx, out),
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
-            end => self.end_by(id, end, ctx, out),
+            end => {
+                if matches!(end, Verdict::Reply(_)) {
+                    self.send_copies(id, ctx, out);
+                }
+                self.end_by(id, end, ctx, out);
+            }
+        }
+    }
+
+    /// Asks once more about a request of which interceptors made one for another entry. False if it was refused, and is over.
+    pub(super) fn judge_changed(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        match self.consult(JudgedContext::changed(id), message, None, ctx, out).verdict {
+            Verdict::Pass => true,
+            end => {
+                self.end_by(id, end, ctx, out);
+                false
+            }
         }
     }
 
@@ -324,106 +331,46 @@ impl FrontMachine {
         Passed::judged(message.bytes().clone())
     }
 
-    /// Asks about a message that cannot wait. A pause ends at once, so that the remaining interceptors are asked too;
-    /// if a person or a webhook would have to be asked, the message is refused.
-    pub(super) fn consult_at_once(
-        &self,
-        phase: Phase,
-        about: (Option<ExchangeId>, Option<&str>),
-        message: &Envelope,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> InstantVerdict {
-        let go_on = HoldAnswer::GoOn { by: None };
-        let (mut changed, mut resume) = (None, None);
-        for _ in 0..MAX_HOLDS {
-            let current = changed.as_ref().unwrap_or(message);
-            let (exchange, backend) = about;
-            let about =
-                JudgedContext { phase, exchange, backend, can_wait: false, by_task: false, leads_nowhere: false };
-            let judged = self.consult(about, current, resume, ctx, out);
-            match judged.verdict {
-                Verdict::Hold(hold) => {
-                    if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
-                        return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
-                    }
-                    resume =
-                        Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
-                    changed = hold.message.or(changed);
-                }
-                Verdict::Pass => return InstantVerdict::Goes(changed.unwrap_or_else(|| message.clone())),
-                Verdict::Modify(message) => return InstantVerdict::Goes(message),
-                Verdict::Reply(result) => return InstantVerdict::Answered(result),
-                Verdict::Error(error) => return InstantVerdict::Failed(error),
-                Verdict::Refuse(fault) => return InstantVerdict::Refused(fault),
-            }
-        }
-        InstantVerdict::Refused(Fault::new(
-            FaultKind::Internal,
-            "too many interceptors want to hold a message that cannot wait",
-        ))
-    }
-
-    /// True for a further round of a call that was let through by a person or a webhook when it began.
-    fn was_consulted(&self, exchange: Option<ExchangeId>, phase: Phase) -> bool {
-        phase == Phase::Request && exchange.and_then(|id| self.exchanges.get(&id)).is_some_and(|one| one.consulted)
-    }
-
-    fn cannot_wait(
-        &self,
-        exchange: Option<ExchangeId>,
-        phase: Phase,
-        question: &HoldQuestion,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> Fault {
-        let text = format!("a {} would have to be asked about this message, which cannot wait", question.word());
-        if ctx.message_facts {
-            let ruling = Ruling::of("refuse", text.clone());
-            self.decided(exchange, phase.word(), [("gateway", ruling.into())], ctx, out);
-        }
-        Fault::new(FaultKind::Refused, text)
-    }
-
-    /// Asks about a message in the middle of a call, which cannot wait. If it is refused, the call ends.
-    pub(super) fn judge_midway(
+    /// Asks about a call that goes on, with the client's input or after a wait. If it is refused, the exchange ends.
+    pub(super) fn judge_call(
         &mut self,
         id: ExchangeId,
-        phase: Phase,
-        message: &Envelope,
+        mut call: Box<Call>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Option<Envelope> {
-        if !self.exchanges.contains_key(&id) {
-            return None;
-        }
-        if !ctx.chain.looks_at(phase) {
-            return Some(message.clone());
-        }
-        let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            InstantVerdict::Goes(message) => return Some(message),
-            InstantVerdict::Answered(result) => Verdict::Reply(result),
-            InstantVerdict::Failed(error) => Verdict::Error(error),
-            InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
-        };
-        self.end_by(id, end, ctx, out);
-        None
-    }
-
-    /// Asks about a request that carries the client's input. If it is refused, the exchange ends.
-    pub(super) fn passes(
-        &mut self,
-        id: ExchangeId,
-        call: &mut Call,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) -> bool {
-        let Some(message) = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out) else { return false };
+    ) -> Option<Authorized> {
+        let message = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out)?;
         if message.bytes() != call.envelope.bytes() {
             let name = self.exchanges.get(&id).and_then(|exchange| exchange.subject.clone());
-            refit(call, message, name.as_deref());
+            refit(&mut call, message, name.as_deref());
         }
-        true
+        Some(Authorized::judged(call))
+    }
+
+    /// Asks about a request that the gateway answers or translates itself. If it is refused, the exchange ends.
+    pub(super) fn judge_here(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Option<Cleared> {
+        self.judge_midway(id, Phase::Request, message, ctx, out)?;
+        Some(Cleared::judged(message.clone()))
+    }
+
+    /// Sends copies of a request that goes on.
+    pub(super) fn copy(&self, id: Option<ExchangeId>, copies: Vec<Effect>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let exchange = id.and_then(|id| self.exchanges.get(&id));
+        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
+        for effect in copies {
+            if let (Effect::Fork { backend, message }, Some(client)) = (effect, client)
+                && let Some(call) = copied_call(message, client, ctx)
+            {
+                let call = Authorized::judged(Box::new(call));
+                out.push(Command::Fork { exchange: id, backend, call });
+            }
+        }
     }
 
     /// Shows a client of the new era the questions of an old backend. If they may not be shown, or the client is

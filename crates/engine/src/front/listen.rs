@@ -3,7 +3,7 @@
 
 use super::exchanges::Stage;
 use super::inward::in_params;
-use super::judging::Passed;
+use super::judging::{AuthorizedFollow, Passed};
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
@@ -123,26 +123,28 @@ impl FrontMachine {
             resources: wants(ListKind::Resources) && offer.resources,
             ..Listener::default()
         };
+        let mut follow = AuthorizedFollow::default();
         for uri in named(filter, "resourceSubscriptions", out) {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
             match ctx.catalog.resource(&uri).filter(fits) {
-                Some(route) => drop(listener.followed.insert((route.backend, route.name), uri)),
+                Some(route) if self.judge_resource(id, (&uri, &route), &mut follow, ctx, out) => {
+                    listener.followed.insert((route.backend, route.name), uri);
+                }
+                Some(_) => {}
                 None if self.wants_sign_in(id, ctx, out) => return,
                 None => {}
             }
         }
         for task in named(filter, "taskIds", out) {
-            if let Some(route) = self.task_route(id, &task, ctx) {
+            if let Some(route) = self.judge_task(id, &task, &mut follow, ctx) {
                 listener.tasks.insert((route.backend, route.name), task);
             }
         }
-        let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
-        let tasks = listener.tasks.keys().cloned().collect::<Vec<_>>();
         self.exchanges.enter(id, Stage::Listening(Box::new(listener)));
-        if resources.is_empty() && tasks.is_empty() {
+        if follow.is_empty() {
             self.listening(id, ctx, out);
         }
-        out.push(Command::Listen(Listen::Open { exchange: id, resources, tasks }));
+        out.push(Command::Listen(Listen::Open { exchange: id, follow }));
     }
 
     /// Removes resources and tasks that a backend does not follow, so that they are not acknowledged.

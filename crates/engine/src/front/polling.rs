@@ -11,6 +11,7 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputRequest, InputResponses, read_requests};
+use super::judging::Authorized;
 use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
@@ -18,7 +19,6 @@ use crate::bridge::{self, Reach};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::correlation::MAX_CALL;
-use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
@@ -63,7 +63,7 @@ enum PollStep {
 #[derive(Debug)]
 pub(super) struct TaskPoll {
     /// The client's call, which supplies the client, era and log level for requests about the task.
-    call: Box<Call>,
+    call: Authorized,
     task: String,
     backend: Revision,
     goal: PollGoal,
@@ -78,7 +78,7 @@ pub(super) struct TaskPoll {
 }
 
 impl TaskPoll {
-    pub fn new(call: Box<Call>, task: &str, backend: Revision, goal: PollGoal) -> Self {
+    pub fn new(call: Authorized, task: &str, backend: Revision, goal: PollGoal) -> Self {
         Self {
             call,
             task: task.to_owned(),
@@ -114,26 +114,8 @@ impl TaskPoll {
     }
 
     /// A request about the task on behalf of the client.
-    fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Box<Call>, Fault> {
-        let mut request = builder::Request::new(name).param_str("taskId", &self.task);
-        if let Some(responses) = responses {
-            request = request.param_raw("inputResponses", responses);
-        }
-        let bad = |_| Fault::new(FaultKind::Internal, "a request about a task could not be made");
-        Ok(Box::new(Call {
-            envelope: Envelope::parse(request.build()).map_err(bad)?,
-            edits: Edits::new(),
-            client: self.call.client.clone(),
-            method: name.into(),
-            name: Some(self.task.as_str().into()),
-            progress: None,
-            param_headers: None,
-            era: self.call.era,
-            log_level: self.call.log_level,
-            round: None,
-            trace: None,
-            tries: 0,
-        }))
+    fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Authorized, Fault> {
+        self.call.about_task(name, &self.task, responses)
     }
 
     fn noted(&mut self, state: &TaskState) {
@@ -203,12 +185,14 @@ impl FrontMachine {
         let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
         let Some(backend) = exchange.backend.clone() else { return };
         match poll.request(name, responses) {
-            Ok(mut call) => {
+            Ok(call) => {
                 poll.step = step;
                 // Only the client's answers are new to the interceptors.
-                if responses.is_none() || self.passes(id, &mut call, ctx, out) {
-                    out.push(Command::Forward { exchange: id, backend, call });
-                }
+                let call = match responses {
+                    None => Some(call),
+                    Some(_) => self.judge_call(id, call.into_call(), ctx, out),
+                };
+                out.extend(call.map(|call| Command::Forward { exchange: id, backend, call }));
             }
             Err(fault) => self.fail(id, &fault, ctx, out),
         }

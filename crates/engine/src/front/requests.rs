@@ -2,7 +2,7 @@
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
-use super::judging::JudgedContext;
+use super::judging::{Cleared, JudgedContext, NobodyToAsk};
 use super::params::Params;
 use super::sign_in;
 use super::{Context, FrontMachine};
@@ -146,11 +146,10 @@ impl FrontMachine {
             Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, Search::BehindSignIn, ctx) {
-                    Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
-                    Ok(found) => {
-                        self.place(id, &message, &params, &found);
-                        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
-                    }
+                    Ok(found) => match NobodyToAsk::now(ctx.chain) {
+                        Some(nobody) => self.forward(id, nobody.clear(message), &params, found, client, ctx, out),
+                        None => self.judge_route(id, message, &params, &found, client, ctx, out),
+                    },
                     Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
                 }
             }
@@ -220,13 +219,27 @@ impl FrontMachine {
             return self.await_lists(id, message, Some(client), out);
         }
         match listed.or_else(|_| self.find(id, &message, params, Search::BehindSignIn, ctx)) {
-            Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
-            Ok(found) => {
-                self.place(id, &message, params, &found);
-                self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
-            }
+            Ok(found) => match NobodyToAsk::now(ctx.chain) {
+                Some(nobody) => self.forward(id, nobody.clear(message), params, found, client, ctx, out),
+                None => self.judge_route(id, message, params, &found, client, ctx, out),
+            },
             Err(fault) => self.leads_nowhere(id, &message, &fault, ctx, out),
         }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of a routed request, each needed once")]
+    fn judge_route(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        params: &Params,
+        found: &(Route, Option<Span>),
+        client: Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        self.place(id, &message, params, found);
+        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
     }
 
     /// Answers a request that leads nowhere with this fault, unless an interceptor refuses it for a reason of its own.
@@ -247,6 +260,24 @@ impl FrontMachine {
         }
     }
 
+    /// Notes where a request leads now, if interceptors have made one for another entry of it. False if it leads where it did.
+    pub(super) fn place_anew(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        params: &Params,
+        found: &(Route, Option<Span>),
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get(&id) else { return false };
+        let (route, token) = found;
+        let own_name = token.is_some().then_some(&route.name);
+        let stays = exchange.backend.as_ref() == Some(&route.backend) && exchange.own_name.as_ref() == own_name;
+        if !stays {
+            self.place(id, message, params, found);
+        }
+        !stays
+    }
+
     /// Notes the subject and the backend of a request, for the interceptors.
     fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -262,13 +293,14 @@ impl FrontMachine {
     pub(super) fn forward(
         &mut self,
         id: ExchangeId,
-        message: Envelope,
+        cleared: Cleared,
         params: &Params,
         (route, token): (Route, Option<Span>),
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let message = cleared.message();
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         if ctx.message_facts {
             let known = ctx.catalog.routed(&route).map(|ruling| Rulings::One(Arc::clone(ruling)));
@@ -294,19 +326,19 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        let round = match sign_in::round_of(exchange, &message, params, &mut edits) {
+        let round = match sign_in::round_of(exchange, message, params, &mut edits) {
             Ok(round) => round,
             Err(fault) => return self.fail(id, &fault, ctx, out),
         };
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
-            tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
+            tasks::add_wish(message, TaskWish { ttl: None }, &mut edits);
         }
         let param_headers = match (&*exchange.method, subject.as_deref()) {
             (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
             _ => None,
         };
         exchange.subject = subject.map(|text| text.into_owned().into());
-        let call = Box::new(Call {
+        let call = cleared.authorize(|envelope| Call {
             edits,
             client,
             method: exchange.method.clone(),
@@ -318,7 +350,7 @@ impl FrontMachine {
             round,
             trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
             tries: 0,
-            envelope: message,
+            envelope,
         });
         if let Some((theirs, ours)) =
             exchange.renamed_uri.clone().filter(|_| call.method == method::RESOURCES_SUBSCRIBE)

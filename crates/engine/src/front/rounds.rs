@@ -3,6 +3,7 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputResponses, read_requests};
+use super::judging::Authorized;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge::Reach;
@@ -21,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A call whose backend answered `input_required`.
 #[derive(Debug)]
 pub(super) struct InputRound {
-    call: Box<Call>,
+    call: Authorized,
     /// The backend's `requestState`, which goes back with the answers.
     state: Option<Bytes>,
     responses: InputResponses,
@@ -31,7 +32,7 @@ pub(super) struct InputRound {
 
 impl InputRound {
     /// A call that waits until its caller has signed in.
-    pub fn sign_in(call: Box<Call>, responses: InputResponses) -> Self {
+    pub fn sign_in(call: Authorized, responses: InputResponses) -> Self {
         Self { call, state: None, responses, signs_in: true }
     }
 
@@ -52,7 +53,7 @@ impl FrontMachine {
         id: ExchangeId,
         message: &Envelope,
         reach: Reach,
-        call: Box<Call>,
+        call: Authorized,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -74,7 +75,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        call: Box<Call>,
+        call: Authorized,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -123,8 +124,8 @@ impl FrontMachine {
         let Some(backend) = exchange.backend.clone() else { return };
         exchange.round += 1;
         match self.called_again(id, round) {
-            Ok(mut call) => {
-                if self.passes(id, &mut call, ctx, out) {
+            Ok(call) => {
+                if let Some(call) = self.judge_call(id, call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
                 }
             }
@@ -135,7 +136,7 @@ impl FrontMachine {
     /// The call as if the client had made it with its answers, so that it is judged and translated as a whole.
     fn called_again(&self, id: ExchangeId, round: InputRound) -> Result<Box<Call>, Fault> {
         let bad = || Fault::new(FaultKind::Internal, "the next round of the call could not be made");
-        let mut call = round.call;
+        let mut call = round.call.into_call();
         let (base, params) = (call.envelope.bytes(), call.envelope.params_span().ok_or_else(bad)?);
         let mut edits = Edits::new();
         edits.set_member(base, params, "inputResponses", &round.responses.to_object());

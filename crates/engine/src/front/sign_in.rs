@@ -6,13 +6,14 @@
 
 use super::exchanges::Stage;
 use super::input_requests::InputRequest;
+use super::judging::Authorized;
 use super::params::Params;
 use super::rounds::InputRound;
 use super::{Context, FrontMachine};
 use crate::bridge::{self, capabilities};
 use crate::chain::{HoldAnswer, consent};
 use crate::command::Command;
-use crate::exchange::{Call, Exchange, RoundSpans};
+use crate::exchange::{Exchange, RoundSpans};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
@@ -27,7 +28,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         fault: &Fault,
-        call: Box<Call>,
+        call: Authorized,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -80,19 +81,24 @@ impl FrontMachine {
         true
     }
 
-    /// The client has answered whether its user opens the address. If so, the call is sent once more, as it was judged before.
+    /// The client has answered whether its user opens the address. If so, the call is judged as it is now, and sent once more.
     pub(super) fn after_sign_in(
         &mut self,
         id: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         answers: &[u8],
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        match backend.filter(|_| accepted(answers)) {
-            Some(backend) => out.push(Command::Forward { exchange: id, backend, call }),
-            None => self.fail(id, &declined(), ctx, out),
+        let exchange = self.exchanges.get_mut(&id).filter(|_| accepted(answers));
+        let Some((exchange, backend)) = exchange.and_then(|one| one.backend.clone().map(|backend| (one, backend)))
+        else {
+            return self.fail(id, &declined(), ctx, out);
+        };
+        // Like a client of the new era, which comes back with a further round: what counts calls has counted this one.
+        exchange.round += 1;
+        if let Some(call) = self.judge_call(id, call.into_call(), ctx, out) {
+            out.push(Command::Forward { exchange: id, backend, call });
         }
     }
 }

@@ -96,9 +96,12 @@ impl TaskRegistry {
         }
     }
 
-    /// The known states of all tasks, oldest first.
-    pub fn states(&self, now: Instant) -> impl Iterator<Item = &TaskState> {
-        self.order.iter().filter_map(move |task| self.get(task, now)?.state.as_ref())
+    /// The known states of all tasks with their backends, oldest first.
+    pub fn states(&self, now: Instant) -> impl Iterator<Item = (&Arc<str>, &TaskState)> {
+        self.order.iter().filter_map(move |task| {
+            let entry = self.get(task, now)?;
+            Some((&entry.backend, entry.state.as_ref()?))
+        })
     }
 
     fn remove(&mut self, task: &str) {

@@ -1,5 +1,6 @@
 //! Tasks of 2025-11-25 at new backends: calls that ask for a task, and requests about it.
 
+use super::judging::{Authorized, Cleared};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::no_method;
@@ -28,7 +29,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: &Envelope,
-        call: Box<Call>,
+        call: Authorized,
         backend: Revision,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -83,6 +84,7 @@ impl FrontMachine {
         let created = state.created_legacy();
         let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
         self.write_down(&state.id, entry, ctx, out);
+        self.note_task_of(id, &state.id, ctx);
         self.reply(id, &created, ctx, out);
         Ok(())
     }
@@ -123,8 +125,11 @@ impl FrontMachine {
         let params = Params::read(message);
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
-            if listed && self.admitted(id, message, None, ctx, out) {
-                let states: Vec<Bytes> = self.task_registry.states(ctx.now).map(TaskState::legacy).collect();
+            if listed && self.admitted(id, message, None, ctx, out).is_some() {
+                let whose = (self.caller_of(Some(id)).principal(), Era::Legacy);
+                let known = self.task_registry.states(ctx.now);
+                let known = known.filter(|(backend, state)| !self.hides_task(whose, backend, &state.id, ctx));
+                let states: Vec<Bytes> = known.map(|(_, state)| state.legacy()).collect();
                 let result = [&b"{\"tasks\":["[..], &states.join(&b","[..]), b"]}"].concat();
                 self.reply(id, &result, ctx, out);
             }
@@ -136,9 +141,15 @@ impl FrontMachine {
         let task = params.task_id.and_then(|span| json::string(span.of(message.bytes())));
         let Some(task) = task else { return false };
         let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
+        if self.hides_task((self.caller_of(Some(id)).principal(), Era::Legacy), &entry.backend, &task, ctx) {
+            return false;
+        }
+        if matches!(entry.host, TaskHost::Legacy) {
+            return false;
+        }
+        let Some(cleared) = self.admitted(id, message, Some(&entry.backend), ctx, out) else { return true };
         match entry.host {
-            TaskHost::Legacy => return false,
-            _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
+            TaskHost::Legacy => {}
             TaskHost::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
             TaskHost::Modern(revision) => {
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
@@ -147,7 +158,7 @@ impl FrontMachine {
                 }
                 self.asks_about_task(id, &entry.backend, &task, ctx);
                 let goal = if name == method::TASKS_RESULT { PollGoal::Result } else { PollGoal::State };
-                let call = self.like(id, message, client);
+                let call = self.like(id, cleared, client);
                 let poll = TaskPoll::new(call, &task, revision, goal);
                 match name {
                     method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
@@ -179,8 +190,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a request that the gateway answers or translates itself. Returns false if they
-    /// ended it.
+    /// Asks the interceptors about a request that the gateway answers or translates itself.
     fn admitted(
         &mut self,
         id: ExchangeId,
@@ -188,20 +198,19 @@ impl FrontMachine {
         backend: Option<&Arc<str>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> bool {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
-        exchange.backend = backend.cloned();
-        self.judge_midway(id, Phase::Request, message, ctx, out).is_some()
+    ) -> Option<Cleared> {
+        self.exchanges.get_mut(&id)?.backend = backend.cloned();
+        self.judge_here(id, message, ctx, out)
     }
 
     /// True if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is passed on
-    /// to it.
+    /// to it, unless the caller may not know of some of its tools.
     fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
         let selector = self.selector(id);
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
         match (hosts.next(), hosts.next()) {
             (None, _) => false,
-            (Some((_, only)), None) => only.era() == Era::Modern,
+            (Some((name, only)), None) => only.era() == Era::Modern || !ctx.keeps_all_tools(name),
             _ => true,
         }
     }
@@ -229,7 +238,7 @@ impl FrontMachine {
         }
     }
 
-    /// The backend of a task, and its id there.
+    /// The backend of a task that the caller may know of, and its id there.
     pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
         let selector = self.selector(id);
         let known = self.task_registry.get(task, ctx.now).map(|entry| &entry.backend);
@@ -238,7 +247,12 @@ impl FrontMachine {
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
             && ctx.sees_backend(backend)
         {
-            return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
+            let whose = (self.caller_of(Some(id)).principal(), selector.era);
+            return (!self.hides_task(whose, &entry.name, own, ctx)).then(|| Route {
+                backend: Arc::clone(&entry.name),
+                name: own.into(),
+                renamed: true,
+            });
         }
         let own = || {
             let hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
@@ -247,8 +261,16 @@ impl FrontMachine {
             // A task of the new era that is not remembered can only be at the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
-        let home = known.filter(|backend| ctx.sees_backend(backend)).or_else(own);
-        home.map(|backend| Route { backend, name: task.into(), renamed: false })
+        // A task is not looked for elsewhere because its backend is no longer seen.
+        let whose = (self.caller_of(Some(id)).principal(), selector.era);
+        let home = match known {
+            Some(home) => ctx.sees_backend(&home).then_some(home)?,
+            None => {
+                let made = |home: &Arc<str>| self.may_have_made(whose.0, home, task, ctx);
+                own().filter(|home| selector.era == Era::Modern || task.is_empty() || made(home))?
+            }
+        };
+        (!self.hides_task(whose, &home, task, ctx)).then(|| Route { backend: home, name: task.into(), renamed: false })
     }
 
     /// True if the session was given this task by an old backend.
@@ -259,10 +281,10 @@ impl FrontMachine {
     }
 
     /// A call from which the gateway derives its own requests about a task.
-    fn like(&self, id: ExchangeId, message: &Envelope, client: &Arc<ClientProfile>) -> Box<Call> {
+    fn like(&self, id: ExchangeId, cleared: Cleared, client: &Arc<ClientProfile>) -> Authorized {
         let exchange = self.exchanges.get(&id);
-        Box::new(Call {
-            envelope: message.clone(),
+        cleared.authorize(|envelope| Call {
+            envelope,
             edits: Edits::new(),
             client: Arc::clone(client),
             method: exchange.map_or_else(|| method::TASKS_GET.into(), |exchange| exchange.method.clone()),

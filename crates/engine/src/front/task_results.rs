@@ -6,6 +6,8 @@ use super::judging::{JudgedContext, error_message};
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskState};
+use crate::caller::Principal;
+use crate::catalog::ListKind;
 use crate::chain::{Resume, Verdict};
 use crate::command::Command;
 use crate::exchange::Exchange;
@@ -29,7 +31,7 @@ impl FrontMachine {
     /// client's.
     pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
+        let Some(backend) = &exchange.backend else { return };
         let task = |message: &Envelope| message.result().and_then(TaskState::read).map(|state| state.id);
         let (Some(own), Some(told)) = (task(message), Envelope::parse(told.clone()).ok().as_ref().and_then(task))
         else {
@@ -37,7 +39,13 @@ impl FrontMachine {
         };
         // The qualified id is split before the backend is asked.
         let qualified = told.strip_prefix(&**backend).and_then(|rest| rest.strip_prefix('+')) == Some(&*own);
-        let task = if qualified { own } else { told };
+        self.note_task_of(id, if qualified { &own } else { &told }, ctx);
+    }
+
+    /// Remembers that this call made the task.
+    pub(super) fn note_task_of(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
         let route = ctx.tool(tool).filter(|route| route.backend == *backend);
         let own_name = route.map(|route| route.name).or_else(|| exchange.own_name.clone());
         let call = TaskCall {
@@ -46,20 +54,42 @@ impl FrontMachine {
             own_name: own_name.unwrap_or_else(|| tool.clone()),
             tool: tool.clone(),
         };
-        ctx.task_calls.note(self.task_key(exchange, backend, &task), call);
+        ctx.task_calls.note(self.task_key((exchange.caller.principal(), exchange.era), backend, task), call);
+    }
+
+    /// True if this session or another one of its caller made the task, or may have in an earlier process. Of any other id an old client
+    /// is told that there is no such task, whoever has one: its connection may know tasks of others.
+    pub(super) fn may_have_made(&self, whose: &Principal, backend: &Arc<str>, task: &str, ctx: &Context<'_>) -> bool {
+        self.restored || ctx.task_calls.is_of(&self.task_key((whose, Era::Legacy), backend, task))
+    }
+
+    /// True if this caller must not know of a task: its tool is no longer listed to the caller, or another caller made it. Where the
+    /// call that made it is not remembered, it may have been any of the backend's tools.
+    pub(super) fn hides_task(
+        &self,
+        whose: (&Principal, Era),
+        backend: &Arc<str>,
+        task: &str,
+        ctx: &Context<'_>,
+    ) -> bool {
+        let key = self.task_key(whose, backend, task);
+        match ctx.task_calls.find(&key) {
+            Some(call) => !ctx.keeps(ListKind::Tools, backend, &call.own_name),
+            None => ctx.task_calls.is_of_another(&key) || !ctx.keeps_all_tools(backend),
+        }
     }
 
     /// Notes that an exchange is about a task of its backend.
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let call = ctx.task_calls.find(&self.task_key(exchange, backend, task));
+        let call = ctx.task_calls.find(&self.task_key((exchange.caller.principal(), exchange.era), backend, task));
         self.exchanges.set_task_subject(id, TaskSubject { task: task.into(), call });
     }
 
-    fn task_key(&self, exchange: &Exchange, backend: &Arc<str>, task: &str) -> TaskKey {
+    fn task_key(&self, (principal, era): (&Principal, Era), backend: &Arc<str>, task: &str) -> TaskKey {
         TaskKey {
-            principal: exchange.caller.principal().clone(),
-            session: (exchange.era == Era::Legacy).then_some(self.session),
+            principal: principal.clone(),
+            session: (era == Era::Legacy).then_some(self.session),
             backend: Arc::clone(backend),
             task: task.into(),
         }

@@ -7,8 +7,9 @@ use crate::chain::Chain;
 use crate::keys::{Numbers, PeerId};
 use crate::operations::Operations;
 use crate::read_cache::Generation;
+use bytes::Bytes;
 use dialogue::*;
-use signalbox_wire::Edits;
+use signalbox_wire::{Edits, Revision};
 use std::time::{Duration, Instant};
 
 mod consent;

@@ -45,4 +45,8 @@ impl Interceptor for SwitchCheck {
     fn looks_at(&self, phase: Phase) -> bool {
         !self.is_idle() && (phase == Phase::Request || self.0.principals_are_off())
     }
+
+    fn judges_changes(&self) -> bool {
+        true
+    }
 }

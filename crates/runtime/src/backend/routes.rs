@@ -10,7 +10,7 @@ use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, Principal, bridge};
+use signalbox_engine::{Authorized, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, Principal, bridge};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ enum Way {
 
 impl Backend {
     /// Brings a call to a connection that may carry it. If there is none yet, opens one or lets the call wait.
-    pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
+    pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         let timeout = self.timeout_of(&call);
         self.route(session, exchange, call, || crate::clock::now() + timeout);
     }
@@ -65,7 +65,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         deadline: Instant,
     ) {
         self.route(session, exchange, call, || deadline);
@@ -76,7 +76,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         deadline: impl Fn() -> Instant,
     ) {
         // At an old backend, a further round belongs to a call that is parked here, and a task request to the connection that
@@ -135,9 +135,9 @@ impl Backend {
         peer: &Arc<Peer>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         exclusive_use: Option<ExclusiveUse>,
-    ) -> Option<Box<Call>> {
+    ) -> Option<Authorized> {
         let timeout = self.timeout_of(&call);
         let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
         let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
@@ -156,7 +156,7 @@ impl Backend {
     }
 
     /// Sends a request whose answer nobody waits for on the connection that the principal shares, if that is open.
-    pub(crate) fn errand(&self, session: &Session, call: Box<Call>) {
+    pub(crate) fn errand(&self, session: &Session, call: Authorized) {
         let shared = {
             let state = self.lock();
             state.connections.shared(&session.principal, state.support.target(call.era)).cloned()
@@ -172,7 +172,7 @@ impl Backend {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: Option<ExchangeId>,
-        call: Box<Call>,
+        call: Authorized,
     ) -> bool {
         let Some(exchange) = exchange else { return false };
         if !self.is_asleep() {
@@ -189,7 +189,7 @@ impl Backend {
         true
     }
 
-    fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) -> bool {
+    fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) -> bool {
         let peer = {
             let state = self.lock();
             let shared = state.connections.shared(&session.principal, state.support.target(call.era));

@@ -63,7 +63,7 @@ impl Backend {
         let Queued { session, exchange, mut call, deadline, exclusive_use } = one;
         drop(exclusive_use);
         let wait = pacing::retry_delay(call.tries, getrandom::u64().unwrap_or_default());
-        call.tries += 1;
+        call.retried();
         self.retries.fetch_add(1, Ordering::Relaxed);
         let backend = Arc::clone(self);
         tokio::spawn(async move {

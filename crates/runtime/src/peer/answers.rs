@@ -5,7 +5,7 @@ use crate::bridged_call_driver::Waiter;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::bridge::Reach;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
+use signalbox_engine::{Authorized, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,7 +40,7 @@ impl Peer {
     }
 
     /// The caller has to sign in before its call can be sent.
-    pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: Box<Call>) {
+    pub(super) fn sign_in(self: &Arc<Self>, to: &Origin, fault: Fault, call: Authorized) {
         match to {
             Origin::Exchange(session, exchange, _) => {
                 session.handle(Event::SignIn { exchange: *exchange, fault, call });
@@ -63,7 +63,7 @@ impl Peer {
     }
 
     /// A backend of the new era needs more input before it answers a client of the old era.
-    pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Box<Call>) {
+    pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Authorized) {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
         tracing::debug!(peer = %self.id, ?reach, "bridge: the backend needs more input before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
@@ -74,7 +74,7 @@ impl Peer {
         &self,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         timeout: Duration,
     ) -> bool {
         let mut inner = self.lock();
@@ -91,7 +91,7 @@ impl Peer {
     }
 
     /// Sends a request whose answer nobody waits for, unless the connection is not ready for it.
-    pub(crate) fn errand(&self, call: Box<Call>, timeout: Duration) {
+    pub(crate) fn errand(&self, call: Authorized, timeout: Duration) {
         let mut inner = self.lock();
         let sent = inner
             .machine

@@ -8,7 +8,7 @@ use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
+use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -52,10 +52,10 @@ impl Peer {
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        call: Box<Call>,
+        call: Authorized,
         timeout: Duration,
         exclusive_use: Option<ExclusiveUse>,
-    ) -> Option<Box<Call>> {
+    ) -> Option<Authorized> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let now = crate::clock::now();
         let mut inner = self.lock();

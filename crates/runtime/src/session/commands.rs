@@ -10,7 +10,7 @@ use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::Awaited;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::read_cache::Terms;
-use signalbox_engine::{Call, ClientProfile, Command, Event, ExchangeId};
+use signalbox_engine::{Authorized, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,9 +97,9 @@ impl Session {
             }
             Command::LogLevel => self.level_changed(),
             Command::Operational => self.operational(),
-            Command::Listen(Listen::Open { exchange, resources, tasks }) => {
+            Command::Listen(Listen::Open { exchange, follow }) => {
                 self.gateway.sessions.follow(self);
-                self.gateway.listen(self, exchange, &resources, &tasks);
+                self.gateway.listen(self, exchange, &follow);
             }
             Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    fn fork(self: &Arc<Self>, backend: &str, exchange: Option<ExchangeId>, call: Box<Call>) {
+    fn fork(self: &Arc<Self>, backend: &str, exchange: Option<ExchangeId>, call: Authorized) {
         let sent = self.gateway.backend(backend).is_some_and(|backend| backend.fork(self, exchange, call));
         if !sent {
             self.gateway.counters.dropped("fork");

@@ -5,10 +5,11 @@ use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, ListKind};
 use crate::chain::Chain;
 use crate::command::Watch;
-use crate::exchange::Call;
+use crate::front::Authorized;
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
+use bytes::Bytes;
 use signalbox_wire::Edits;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ pub(super) struct Dialogue {
     pub(super) machine: FrontMachine,
     pub(super) catalog: Catalog,
     pub(super) ready: bool,
-    pub(super) calls: Vec<(ExchangeId, Box<Call>)>,
+    pub(super) calls: Vec<(ExchangeId, Authorized)>,
     pub(super) now: Instant,
     pub(super) chain: Chain,
     pub(super) numbers: Numbers,

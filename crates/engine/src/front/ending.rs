@@ -1,0 +1,126 @@
+//! How exchanges end: with an answer or a fault, or without one when their client cancels them or goes.
+
+use super::exchanges::{OpenExchange, Stage};
+use super::judging::Passed;
+use super::sending::Delivery;
+use super::{Context, FrontMachine, Lifecycle, Mode};
+use crate::chain::Ruling;
+use crate::command::{Command, Listen};
+use crate::exchange::Exchange;
+use crate::fact::Outcome;
+use crate::fault::Fault;
+use crate::keys::{ExchangeId, StreamId};
+use bytes::Bytes;
+use signalbox_wire::Era;
+use std::sync::Arc;
+
+impl FrontMachine {
+    /// Ends an exchange and sends its answer.
+    pub(super) fn finish(
+        &mut self,
+        id: ExchangeId,
+        passed: Passed,
+        status: u16,
+        outcome: Outcome,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (passed, status) = self.worded(exchange, passed, status, ctx);
+        self.finish_worded(id, passed, status, outcome, ctx, out);
+    }
+
+    /// The same for an answer that is in the client's words already.
+    pub(super) fn finish_worded(
+        &mut self,
+        id: ExchangeId,
+        passed: Passed,
+        status: u16,
+        outcome: Outcome,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
+        let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
+        match way {
+            Some(way) => self.send(Some(id), way, passed, ctx, out),
+            None => self.lose(Some(id), &passed, "client_gone", ctx, out),
+        }
+        self.take(id, out);
+        out.push(finished);
+    }
+
+    /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
+    pub(super) fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<(Exchange, Stage)> {
+        let OpenExchange { exchange, stage, .. } = self.exchanges.remove(id)?;
+        if !self.by_client_id.is_empty() {
+            self.by_client_id.remove(&exchange.client_id);
+        }
+        if !self.asked.is_empty() {
+            self.asked.retain(|_, asked| !asked.belongs_to(id));
+        }
+        if !self.copies.is_empty() {
+            self.copies.remove(&id);
+        }
+        if stage.is_held() {
+            out.push(Command::Withdraw { exchange: id });
+        }
+        Some((exchange, stage))
+    }
+
+    pub(super) fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        if ctx.message_facts {
+            let detail = fault.message.clone();
+            let ruling = Ruling::of(fault.reason(), detail);
+            self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
+        }
+        let (reply, status) = self.refusal(Some(exchange), Some(&exchange.client_id), exchange.era, fault, ctx);
+        self.finish_worded(id, Passed::own(reply), status, Outcome::Fault(fault.reason()), ctx, out);
+    }
+
+    /// Ends an exchange without an answer and tells the backend to stop.
+    pub(super) fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.give_task_up(id, out);
+        let Some((exchange, stage)) = self.take(id, out) else { return };
+        out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
+        if stage.is_listening() {
+            out.push(Command::Listen(Listen::Close { exchange: id }));
+        } else if let Some(backend) = &exchange.backend {
+            out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
+        }
+        // A pipe stays open. A request with a stream of its own on a pipe is part of a batch, which waits for it.
+        if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
+            out.push(Command::End { stream: exchange.stream });
+        }
+    }
+
+    /// Handles a lost stream: requests of the new era on it are cancelled, calls of the old era go on.
+    pub(super) fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if self.general == Some(stream) {
+            self.general = None;
+        }
+        self.answers_only.remove(&stream);
+        let mut lost = Vec::new();
+        for exchange in self.exchanges.values_mut().filter(|exchange| exchange.stream == stream) {
+            exchange.stream_open = false;
+            if exchange.era == Era::Modern {
+                lost.push(exchange.id);
+            }
+        }
+        for id in lost {
+            self.cancel(id, None, ctx, out);
+        }
+    }
+
+    pub(super) fn close(&mut self, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.state = Lifecycle::Closed;
+        let mut open: Vec<ExchangeId> = self.exchanges.keys().collect();
+        open.sort_unstable();
+        for id in open {
+            self.cancel(id, None, ctx, out);
+        }
+        self.asked.clear();
+    }
+}
