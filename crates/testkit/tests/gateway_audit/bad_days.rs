@@ -10,7 +10,7 @@ use crate::{audit, config, database_url, greet, log_of, of_phase, records, searc
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::scene::{ask, call, eventually, status};
+use signalbox_testkit::scene::{PATIENCE, ask, call, eventually, status};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,9 +19,6 @@ use tokio::task::JoinHandle;
 
 /// What a steady client does between two calls.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long the calls of a good time are counted at most.
-const GOOD_TIME: Duration = Duration::from_secs(5);
-
 fn away() -> Duration {
     let seconds = std::env::var("MCP_TEST_AUDIT_AWAY").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or(3))
@@ -60,13 +57,34 @@ impl Steady {
         Self { done, slowest, enough, lanes }
     }
 
-    /// How many calls a second were done in this time, and how many milliseconds the slowest took.
-    async fn rate(&self, time: Duration) -> (f64, u64) {
+    /// How many calls were done in the next second.
+    async fn second(&self) -> u64 {
+        let before = self.done.load(Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.done.load(Ordering::Relaxed) - before
+    }
+
+    /// How many calls a second are done in a good time: the most of a few.
+    async fn good(&self) -> u64 {
+        let mut good = 0;
+        for _ in 0..3 {
+            good = good.max(self.second().await);
+        }
+        good
+    }
+
+    /// Waits as long as something is away, and sees that calls go on as in a good time. A busy machine may be slow meanwhile, so this
+    /// goes on until there is a second that is nearly as good: whoever waits for what is away never has one.
+    async fn undisturbed(&self, what: &str, good: u64) {
         self.slowest.store(0, Ordering::Relaxed);
-        let (begun, before) = (Instant::now(), self.done.load(Ordering::Relaxed));
-        tokio::time::sleep(time).await;
-        let done = self.done.load(Ordering::Relaxed) - before;
-        (done as f64 / begun.elapsed().as_secs_f64(), self.slowest.load(Ordering::Relaxed))
+        let (begun, before, mut best) = (Instant::now(), self.done.load(Ordering::Relaxed), 0);
+        while begun.elapsed() < away() || best < good / 3 {
+            best = best.max(self.second().await);
+            assert!(begun.elapsed() < away() + PATIENCE, "{what}: at most {best} calls in a second instead of {good}");
+        }
+        let (took, slowest) = (begun.elapsed().as_secs_f64(), self.slowest.load(Ordering::Relaxed));
+        let rate = (self.done.load(Ordering::Relaxed) - before) as f64 / took;
+        eprintln!("\naudit: {what} for {took:.0} s: {rate:.0} calls/s, before {good}; the slowest took {slowest} ms");
     }
 
     /// All calls that were made.
@@ -116,17 +134,6 @@ fn same_in_database(folder: &Path, in_file: &[Value]) {
     }
 }
 
-/// Compares a bad time with a good one. The bound is generous, because machines are busy: whoever waited for what is away would do
-/// no call at all.
-fn not_slowed(what: &str, (good, _): (f64, u64), (bad, slowest): (f64, u64)) {
-    eprintln!(
-        "audit: {what} for {} s: {good:.0} calls/s before, {bad:.0} calls/s meanwhile, the slowest {slowest} ms",
-        away().as_secs()
-    );
-    assert!(bad > good / 5.0, "{what}: {bad} calls/s instead of {good}");
-    assert!(slowest < 5_000, "{what}: a call took {slowest} ms");
-}
-
 /// How a server is away.
 enum Gone {
     Stopped,
@@ -142,26 +149,23 @@ async fn while_postgres_is_away(gone: Gone) {
     let steady = Steady::start(&client);
     let taking = async || told(&gateway, "database").await.filter(|(_, sink)| sink["taken"].as_u64() > Some(0));
     eventually("the database takes records", taking).await.unwrap();
-    let good = steady.rate(away().min(GOOD_TIME)).await;
-    let (what, bad) = match gone {
+    let good = steady.good().await;
+    match gone {
         Gone::Stopped => {
             tokio::task::block_in_place(|| server.stop());
-            let bad = steady.rate(away()).await;
+            steady.undisturbed("PostgreSQL is stopped", good).await;
             let (_, sink) = told(&gateway, "database").await.unwrap();
             assert!(sink["failing"].is_string() && sink["waiting"].as_u64() > Some(0), "{sink}");
             tokio::task::block_in_place(|| server.start_again());
-            ("PostgreSQL is stopped", bad)
         }
         Gone::Hanging => {
             let hanging = tokio::task::block_in_place(|| server.hang());
-            let bad = steady.rate(away()).await;
+            steady.undisturbed("PostgreSQL hangs", good).await;
             let (_, sink) = told(&gateway, "database").await.unwrap();
             assert!(sink["waiting"].as_u64() > Some(0), "{sink}");
             drop(hanging);
-            ("PostgreSQL hangs", bad)
         }
-    };
-    not_slowed(what, good, bad);
+    }
     let calls = steady.end().await;
     caught_up(&gateway, "database").await;
     let folder = gateway.terminate().await.unwrap();
@@ -183,17 +187,20 @@ async fn must_show_5_a_postgresql_that_hangs_for_a_while_loses_nothing_and_slows
 /// Must show 5: a remote sink that hangs for a while slows nobody, and gets everything afterwards, once.
 #[tokio::test(flavor = "multi_thread")]
 async fn must_show_5_a_remote_sink_that_hangs_for_a_while_loses_nothing_and_slows_nobody() {
+    // What is good is measured without the sink, which hangs from the beginning.
+    let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
+    let steady = Steady::start(&session(&gateway).await);
+    let good = steady.good().await;
+    steady.end().await;
+    drop(gateway);
     let (remote, begin) = Receiver::late().await;
     let sinks = format!("remote_sink = true\nremote_endpoint = \"{}\"\n", remote.url);
     let gateway = GatewayProcess::serve(&config("", &sinks)).await.unwrap();
     let steady = Steady::start(&session(&gateway).await);
-    let bad = steady.rate(away()).await;
+    steady.undisturbed("a remote sink hangs", good).await;
     let (_, sink) = told(&gateway, "remote").await.unwrap();
     assert!(sink["taken"] == 0 && sink["waiting"].as_u64() > Some(0), "{sink}");
     begin.send(()).unwrap();
-    caught_up(&gateway, "remote").await;
-    let good = steady.rate(away().min(GOOD_TIME)).await;
-    not_slowed("a remote sink hangs", good, bad);
     let calls = steady.end().await;
     caught_up(&gateway, "remote").await;
     let folder = gateway.terminate().await.unwrap();
@@ -229,16 +236,15 @@ async fn must_show_5_a_full_disk_of_one_sink_loses_nothing_and_slows_nobody() {
     let client = session(&gateway).await;
     let steady = Steady::start(&client);
     search(&gateway, &["--type", "tool_invocation"], 1).await;
-    let good = steady.rate(away().min(GOOD_TIME)).await;
+    let good = steady.good().await;
     let failing = async || Some(told(&gateway, "file").await?.1["failing"].is_string());
     let more = fill_until(&disk, &client, failing).await;
-    let bad = steady.rate(away()).await;
+    steady.undisturbed("the disk of the file sink is full", good).await;
     let (audit, sink) = told(&gateway, "file").await.unwrap();
     assert!(sink["failing"].as_str().unwrap().contains("No space left"), "{sink}");
     assert_eq!((&audit["lost"], &audit["failing"]), (&0.into(), &Value::Null), "{audit}");
     disk.clear();
     caught_up(&gateway, "file").await;
-    not_slowed("the disk of the file sink is full", good, bad);
     let calls = steady.end().await + more;
     caught_up(&gateway, "database").await;
     let folder = gateway.terminate().await.unwrap();
@@ -316,4 +322,38 @@ async fn issue_18_a_full_data_folder_refuses_calls_where_a_sink_is_required() {
     let folder = gateway.terminate().await.unwrap();
     let (good, said) = audit(folder.path(), &["verify"]);
     assert!(good, "{said}");
+}
+
+/// Issue 18: a sink that is further behind than `spool_max` gets a signed gap in place of the oldest records; what it has can be
+/// verified with that, and the others have everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap() {
+    let (remote, begin) = Receiver::late().await;
+    let sinks = format!("remote_sink = true\nremote_endpoint = \"{}\"\n", remote.url);
+    let gateway = GatewayProcess::serve(&config("spool_max = 65536\nrequired = [\"file\"]", &sinks)).await.unwrap();
+    let client = session(&gateway).await;
+    for id in 0..150 {
+        assert!(greet(&client, id, "Ada").await["result"].is_object());
+    }
+    let kept: u64 = crate::journal(&gateway.data_dir()).iter().map(|record| record.to_string().len() as u64).sum();
+    assert!(kept < 2 * 65_536, "the journal has {kept} bytes");
+    begin.send(()).unwrap();
+    caught_up(&gateway, "remote").await;
+    let (_, sink) = told(&gateway, "remote").await.unwrap();
+    let folder = gateway.terminate().await.unwrap();
+    let in_file = records(&log_of(folder.path()));
+    all_there(&in_file, 150);
+    let all = async || remote.records().last().filter(|last| *last == in_file.last().unwrap()).cloned();
+    eventually("the remote sink has the last record", all).await.unwrap();
+    let there = remote.records();
+    let (gap, rest) = there.split_first().unwrap();
+    let missing = gap["to"].as_u64().unwrap() + 1 - gap["from"].as_u64().unwrap();
+    assert_eq!((&gap["from"], Some(missing)), (&json!(1), sink["skipped"].as_u64()), "{gap}");
+    assert_eq!(rest, &in_file[usize::try_from(missing).unwrap()..]);
+    let copy = folder.path().join("remote.jsonl");
+    std::fs::write(&copy, there.iter().map(|record| format!("{record}\n")).collect::<String>()).unwrap();
+    for args in [&["verify"][..], &["verify", "--file", copy.to_str().unwrap()]] {
+        let (good, said) = audit(folder.path(), args);
+        assert!(good, "{said}");
+    }
 }
