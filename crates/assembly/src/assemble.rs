@@ -199,7 +199,7 @@ pub fn assemble(
     if let Some(relay) = &relay {
         relaying::attach(relay, &gateway, Arc::clone(&govern.permissions) as _);
     }
-    govern.attach(&gateway);
+    govern.attach(&gateway, audit.as_ref());
     audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);

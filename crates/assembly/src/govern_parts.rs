@@ -3,6 +3,7 @@
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
 use crate::assemble::AssembleError;
+use crate::auditing::Auditing;
 use crate::grants::GrantClock;
 use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
@@ -61,10 +62,10 @@ impl GovernParts {
         })
     }
 
-    /// Has the gateway ask them.
-    pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
+    /// Has the gateway ask them, and the audit log told of broken glass.
+    pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
-        self.grants.attach(gateway);
+        self.grants.attach(gateway, audit);
         gateway.show_by(Arc::clone(&self.permissions) as _);
         let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
         gateway.govern_by(Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ });

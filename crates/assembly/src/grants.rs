@@ -5,10 +5,12 @@
 //!                                              └─ the clock: sleeps until the next one ends, then the same again
 //! ```
 
+use crate::auditing::Auditing;
 use crate::auth_file::{AuthFile, AuthFileError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use signalbox_audit::BrokenGlass;
 use signalbox_config::Config;
 use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::lock::LockResultExt as _;
@@ -18,7 +20,7 @@ use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -176,6 +178,8 @@ struct Inner {
     /// What counts, and the address that hears of broken glass.
     kept: Mutex<(SetGrants, Option<Arc<str>>)>,
     ticking: Mutex<Option<JoinHandle<()>>>,
+    /// The audit log, where one is kept.
+    audit: OnceLock<Arc<Auditing>>,
 }
 
 impl GrantClock {
@@ -186,13 +190,17 @@ impl GrantClock {
             gateway: Mutex::default(),
             kept: Mutex::default(),
             ticking: Mutex::default(),
+            audit: OnceLock::new(),
         }));
         this.follow(config);
         this
     }
 
-    /// Has the lists of this gateway follow.
-    pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
+    /// Has the lists of this gateway follow, and the audit log told of broken glass.
+    pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
+        if let Some(audit) = audit {
+            let _ = self.0.audit.set(Arc::clone(audit));
+        }
         *self.0.gateway.lock().unpoisoned() = Arc::downgrade(gateway);
         self.tick();
     }
@@ -211,9 +219,9 @@ impl GrantClock {
         let counting = all.counting(break_glass, unix_millis());
         let before = std::mem::replace(&mut self.0.kept.lock().unpoisoned().0, counting.clone());
         let is_new = |one: &&SetGrant| one.break_glass && !before.0.contains(one);
-        counting.0.iter().filter(is_new).for_each(|grant| self.alarm(grant, "breaks the glass"));
+        counting.0.iter().filter(is_new).for_each(|grant| self.alarm(grant, true));
         let is_over = |one: &&SetGrant| one.break_glass && !counting.0.iter().any(|other| other.id == one.id);
-        before.0.iter().filter(is_over).for_each(|grant| self.alarm(grant, "no longer breaks the glass"));
+        before.0.iter().filter(is_over).for_each(|grant| self.alarm(grant, false));
         let gateway = self.0.gateway.lock().unpoisoned().upgrade();
         if self.0.permissions.grant(counting.timed())
             && let Some(gateway) = gateway
@@ -231,9 +239,14 @@ impl GrantClock {
     }
 
     /// Tells everybody who should know that the glass is broken, or no longer.
-    fn alarm(&self, grant: &SetGrant, what: &'static str) {
+    fn alarm(&self, grant: &SetGrant, begins: bool) {
+        let what = if begins { "breaks the glass" } else { "no longer breaks the glass" };
         let until = timestamp::rfc3339_millis(grant.until);
         tracing::warn!(to = grant.to, by = grant.by, because = grant.because, until, "{what}");
+        if let Some(audit) = self.0.audit.get() {
+            let SetGrant { to, by, because, until, .. } = grant;
+            audit.note(&BrokenGlass { grant: &grant.name(), to, by, because, until: *until, begins });
+        }
         let url = self.0.kept.lock().unpoisoned().1.clone();
         let (Some(url), Some(gateway)) = (url, self.0.gateway.lock().unpoisoned().upgrade()) else { return };
         let text = format!("`{}` {what} (until {until}), by {}: {}", grant.to, grant.by, grant.because);

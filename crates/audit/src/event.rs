@@ -13,6 +13,8 @@ pub enum EventType {
     Request,
     /// Somebody tried what it may not do.
     SecurityViolation,
+    /// Somebody may use everything for a while, or no longer.
+    BreakGlass,
     /// A call took long.
     Performance,
     /// A message was none that can be served.
@@ -25,10 +27,11 @@ pub enum EventType {
 
 impl EventType {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ToolInvocation,
         Self::Request,
         Self::SecurityViolation,
+        Self::BreakGlass,
         Self::Performance,
         Self::ProtocolError,
         Self::ChainHead,
@@ -42,6 +45,7 @@ impl EventType {
             Self::ToolInvocation => "tool_invocation",
             Self::Request => "request",
             Self::SecurityViolation => "security_violation",
+            Self::BreakGlass => "break_glass",
             Self::Performance => "performance",
             Self::ProtocolError => "protocol_error",
             Self::ChainHead => "chain_head",

@@ -17,6 +17,8 @@ pub enum Input {
     Intents(Vec<Intent>, u64, oneshot::Sender<bool>),
     /// Something that happened.
     Fact(Fact),
+    /// The same, as it is written down.
+    Event(Box<crate::AuditEvent>),
 }
 
 /// How long the thread lets facts gather before it writes them.

@@ -23,6 +23,7 @@
 //!   them verified.
 //! - **Arguments are in records only where that is wanted**, and secrets are taken out of them before.
 
+mod broken_glass;
 mod chain;
 pub mod ends;
 mod event;
@@ -43,6 +44,7 @@ mod status;
 mod verify;
 mod violation;
 
+pub use broken_glass::BrokenGlass;
 pub use chain::ChainPlace;
 pub use event::{AuditEvent, EventType, RiskLevel};
 pub use intake::MAX_WAITING;

@@ -138,6 +138,11 @@ impl AuditLog {
         Ok(())
     }
 
+    /// Writes down something that is no fact about a message. What has no room is counted.
+    pub fn note(&self, event: crate::AuditEvent) {
+        let _ = self.door.intake.push(Input::Event(Box::new(event)));
+    }
+
     /// The folder of its journal.
     #[must_use]
     pub fn folder(&self) -> &std::path::Path {

@@ -75,6 +75,7 @@ impl Writing {
                     }
                     waiters.push((self.place.seq, waiter));
                 }
+                Input::Event(event) => self.place.append(&event, &mut text),
                 Input::Fact(fact) => {
                     self.maker.fact(&fact, &mut events);
                     for event in events.drain(..) {

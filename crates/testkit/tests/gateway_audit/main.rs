@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod bad_days;
+mod glass;
 #[allow(dead_code, reason = "the suite of stores needs more of it")]
 #[path = "../../../store/tests/suite/postgres_server.rs"]
 mod postgres_server;
