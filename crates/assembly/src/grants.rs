@@ -6,7 +6,7 @@
 //! ```
 
 use crate::auditing::Auditing;
-use crate::auth_file::{AuthFile, AuthFileError};
+use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -103,7 +103,7 @@ impl SetGrants {
         Self(self.0.iter().filter(counts).cloned().collect())
     }
 
-    fn timed(&self) -> TimedGrants {
+    pub(crate) fn timed(&self) -> TimedGrants {
         TimedGrants(self.0.iter().map(SetGrant::timed).collect())
     }
 }
@@ -136,6 +136,11 @@ impl GrantFile {
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "grants.json"))
+    }
+
+    /// When it was last written, if it is there; a change means that it has to be read again.
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
+        self.0.stamp()
     }
 
     /// The grants; none if there is no file.
@@ -192,7 +197,11 @@ impl GrantClock {
             ticking: Mutex::default(),
             audit: OnceLock::new(),
         }));
-        this.follow(config);
+        this.tell_alarms(config);
+        match GrantFile::of(&config.data_dir).load() {
+            Ok(all) => this.apply(&all, config.permissions.break_glass.allowed),
+            Err(error) => tracing::error!(%error, "nobody has a grant that ends by itself"),
+        }
         this
     }
 
@@ -205,17 +214,13 @@ impl GrantClock {
         self.tick();
     }
 
-    /// Reads the grants again, as this configuration lets them count.
-    pub(crate) fn follow(&self, config: &Config) {
+    /// Alarms go where this configuration says.
+    pub(crate) fn tell_alarms(&self, config: &Config) {
         self.0.kept.lock().unpoisoned().1 = config.permissions.break_glass.webhook.as_deref().map(Into::into);
-        match GrantFile::of(&config.data_dir).load() {
-            Ok(all) => self.apply(&all, config.permissions.break_glass.allowed),
-            Err(error) => tracing::error!(%error, "nobody has a grant that ends by itself"),
-        }
     }
 
-    /// Puts grants in force that were just written down.
-    pub fn apply(&self, all: &SetGrants, break_glass: bool) {
+    /// Puts grants in force that were written down.
+    pub(crate) fn apply(&self, all: &SetGrants, break_glass: bool) {
         let counting = all.counting(break_glass, unix_millis());
         let before = std::mem::replace(&mut self.0.kept.lock().unpoisoned().0, counting.clone());
         let is_new = |one: &&SetGrant| one.break_glass && !before.0.contains(one);

@@ -14,6 +14,7 @@ mod baseline;
 mod builtin_backend;
 pub mod call_metrics;
 pub mod data_dir;
+mod govern_files;
 pub mod govern_parts;
 pub mod grants;
 pub mod key_file;

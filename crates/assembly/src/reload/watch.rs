@@ -1,4 +1,4 @@
-//! Watches the configuration file, and the rule files it names, for changes.
+//! Watches the configuration file, and the rule files it names, for changes, and besides them the switches and grants of the data folder.
 //!
 //! Their state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
@@ -7,6 +7,7 @@ use super::{Reloader, Trigger};
 use signalbox_config::loader::Loader;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the file is looked at.
@@ -59,20 +60,21 @@ impl Watcher {
     }
 }
 
-/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched.
+/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched. Switches and grants are
+/// followed in any case.
 pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
-        if !reloader.current().gateway.watch_config {
-            continue;
-        }
-        let files = loader.files();
-        if files.is_empty() {
-            continue;
-        }
-        let seen = tokio::task::spawn_blocking(move || files.iter().map(|file| mark(file)).collect()).await;
-        if seen.is_ok_and(|seen| watcher.look(seen)) {
+        let (config, app) = (reloader.current(), reloader.app());
+        let (govern, gateway) = (app.govern.clone(), Arc::clone(&app.gateway));
+        let files = if config.gateway.watch_config { loader.files() } else { Vec::new() };
+        let look = move || -> Vec<Mark> {
+            govern.follow_files(&config, &gateway);
+            files.iter().map(|file| mark(file)).collect()
+        };
+        let seen = tokio::task::spawn_blocking(look).await;
+        if seen.is_ok_and(|seen| !seen.is_empty() && watcher.look(seen)) {
             // What came of it is in the log and in the report. Where it was read before, nothing happens.
             let _ = reloader.reload(Trigger::File).await;
         }
