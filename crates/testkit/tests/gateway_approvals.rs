@@ -613,6 +613,13 @@ async fn issue_18_grants_end_by_themselves() {
     let heard = news.next().await.unwrap().unwrap();
     assert_eq!(heard["method"], "notifications/tools/list_changed");
     assert_eq!(names(&at_dora).await, ["pay"]);
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    let told = signalbox(&data, &["policy", "explain", "bank/pay", "--as", "key:dora", "-c", &file]).await.unwrap();
+    assert!(told.contains("allow") && told.contains("grant:") && told.contains(": a test"), "{told}");
+    let told = signalbox(&data, &["policy", "who", "bank/pay", "--json", "-c", &file]).await.unwrap();
+    let told: Vec<Value> = serde_json::from_str(&told).unwrap();
+    let of_dora = told.iter().find(|row| row["who"] == "user key:dora").unwrap();
+    assert_eq!(of_dora["decision"]["grant"]["because"], "a test", "{of_dora}");
     assert_eq!(text(&paying(&at_dora).await.unwrap()).as_deref(), Some("paid 1"));
     assert!(names(&at_emil).await.is_empty(), "what a role denies stays denied");
     assert_eq!(why(&paying(&at_emil).await.unwrap()).0, "unknown_tool");
