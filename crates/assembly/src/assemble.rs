@@ -70,9 +70,9 @@ pub enum AssembleError {
     /// There is no audit log.
     #[error(transparent)]
     Audit(#[from] AuditingError),
-    /// The exporter of traces has no thread.
+    /// An exporter has no thread.
     #[cfg(feature = "otel")]
-    #[error("traces cannot be exported: {0}")]
+    #[error("traces or metrics cannot be exported: {0}")]
     Traces(std::io::Error),
     /// A remote backend without an address, which the configuration does not let through.
     #[error("a remote backend needs an address")]
@@ -117,6 +117,9 @@ pub struct App {
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
+    /// Exports metrics, where it is asked to.
+    #[cfg(feature = "otel")]
+    pub exported: Option<crate::otel::MetricsExport>,
 }
 
 impl App {
@@ -138,6 +141,10 @@ impl App {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
             telemetry.flush().await;
+        }
+        #[cfg(feature = "otel")]
+        if let Some(exported) = &self.exported {
+            exported.flush().await;
         }
     }
 
@@ -210,6 +217,8 @@ pub fn assemble(
     }
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
+    #[cfg(feature = "otel")]
+    let exported = exported(config, &calls, &gateway)?;
     Ok(App {
         gateway,
         metrics,
@@ -226,6 +235,8 @@ pub fn assemble(
         relay,
         #[cfg(feature = "otel")]
         telemetry,
+        #[cfg(feature = "otel")]
+        exported,
     })
 }
 
@@ -246,6 +257,17 @@ fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<
 fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
     let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
     config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
+}
+
+/// The exporter of metrics.
+#[cfg(feature = "otel")]
+fn exported(
+    config: &Config,
+    calls: &Arc<CallMetrics>,
+    gateway: &Arc<Gateway>,
+) -> Result<Option<crate::otel::MetricsExport>, AssembleError> {
+    let start = |otel| crate::otel::MetricsExport::start(otel, calls, gateway);
+    config.gateway.otel_metrics.as_ref().map(start).transpose().map_err(AssembleError::Traces)
 }
 
 /// What random draws of rules start from.

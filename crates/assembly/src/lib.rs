@@ -21,6 +21,7 @@ pub mod key_file;
 pub mod live;
 pub mod live_line;
 pub mod logging;
+pub mod metric_family;
 pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]
