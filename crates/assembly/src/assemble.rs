@@ -217,9 +217,9 @@ pub fn assemble(
     }
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
-    #[cfg(feature = "otel")]
-    let exported = exported(config, &calls, &gateway)?;
     Ok(App {
+        #[cfg(feature = "otel")]
+        exported: exported(config, &calls, &gateway)?,
         gateway,
         metrics,
         calls,
@@ -235,8 +235,6 @@ pub fn assemble(
         relay,
         #[cfg(feature = "otel")]
         telemetry,
-        #[cfg(feature = "otel")]
-        exported,
     })
 }
 

@@ -17,7 +17,7 @@ fn read(body: &[u8]) -> Option<Value> {
     let output = Command::new(run).arg("otlp-check").arg(&file).output().unwrap();
     if output.status.code() == Some(77) {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "otlp-check is not installed");
-        println!("SKIP otlp-check: run script/install-test-deps");
+        eprintln!("SKIP otlp-check: run script/install-test-deps");
         return None;
     }
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
