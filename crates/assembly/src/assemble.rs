@@ -219,7 +219,7 @@ pub fn assemble(
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {
         #[cfg(feature = "otel")]
-        exported: exported(config, &calls, &gateway)?,
+        exported: crate::otel::MetricsExport::of(config, &calls, &gateway).map_err(AssembleError::Traces)?,
         gateway,
         metrics,
         calls,
@@ -255,17 +255,6 @@ fn backends(config: &Config, around: Around<'_>, settings: &Settings) -> Result<
 fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
     let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
     config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
-}
-
-/// The exporter of metrics.
-#[cfg(feature = "otel")]
-fn exported(
-    config: &Config,
-    calls: &Arc<CallMetrics>,
-    gateway: &Arc<Gateway>,
-) -> Result<Option<crate::otel::MetricsExport>, AssembleError> {
-    let start = |otel| crate::otel::MetricsExport::start(otel, calls, gateway);
-    config.gateway.otel_metrics.as_ref().map(start).transpose().map_err(AssembleError::Traces)
 }
 
 /// What random draws of rules start from.

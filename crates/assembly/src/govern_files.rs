@@ -25,6 +25,11 @@ struct Seen {
 }
 
 impl Seen {
+    /// True if it is another file than before, or could not be read then.
+    fn is_due(&self, now: Option<FileStamp>) -> bool {
+        self.stamp != Some(now) || !self.is_read
+    }
+
     /// Reads the file if it is another one than before, or could not be read then. A failure is told once for each file.
     fn read<T, E: Display>(
         &mut self,
@@ -32,10 +37,10 @@ impl Seen {
         load: impl FnOnce() -> Result<T, E>,
         otherwise: &'static str,
     ) -> Option<T> {
-        let is_other = self.stamp != Some(now);
-        if !is_other && self.is_read {
+        if !self.is_due(now) {
             return None;
         }
+        let is_other = self.stamp != Some(now);
         let read = load();
         (self.stamp, self.is_read) = (Some(now), read.is_ok());
         match read {
@@ -51,6 +56,15 @@ impl Seen {
 }
 
 impl GovernFiles {
+    /// True if there is something to put in force: two looks at the system, and nothing is read.
+    pub fn has_news(&self, config: &Config) -> bool {
+        let seen = self.0.lock().unpoisoned();
+        let [of_switches, of_grants] = &*seen;
+        let switches = SwitchFile::of(&config.data_dir).stamp();
+        (switches.is_some() && of_switches.is_due(switches))
+            || of_grants.is_due(GrantFile::of(&config.data_dir).stamp())
+    }
+
     /// Puts in force what changed since it was last looked at. Switches whose file is gone stay: nothing comes back by an accident.
     pub fn follow(&self, config: &Config, permissions: &Permissions, grants: &GrantClock, gateway: &Gateway) {
         let mut seen = self.0.lock().unpoisoned();

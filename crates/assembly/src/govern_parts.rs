@@ -88,6 +88,11 @@ impl GovernParts {
         self.follow_written(next, gateway);
     }
 
+    /// True if any process of the data folder may have written down switches or grants since they were last put in force.
+    pub(crate) fn has_news(&self, config: &Config) -> bool {
+        self.files.has_news(config)
+    }
+
     /// Puts in force which switches and grants any process of the data folder has written down since it was last asked. Looks at two
     /// files, and reads what has changed.
     pub fn follow_files(&self, config: &Config, gateway: &Gateway) {

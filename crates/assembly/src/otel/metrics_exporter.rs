@@ -5,7 +5,7 @@ use super::proto;
 use crate::call_metrics::CallMetrics;
 use crate::metric_family::{self, MetricFamily};
 use bytes::Bytes;
-use signalbox_config::OtelMetrics;
+use signalbox_config::{Config, OtelMetrics};
 use signalbox_runtime::Gateway;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -22,11 +22,15 @@ pub struct MetricsExport {
 }
 
 impl MetricsExport {
-    /// Starts it, for what is counted of the calls of this gateway.
+    /// Starts the one that this configuration wants, for what is counted of the calls of this gateway.
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn start(otel: &OtelMetrics, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Self> {
+    pub fn of(config: &Config, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Option<Self>> {
+        config.gateway.otel_metrics.as_ref().map(|otel| Self::start(otel, calls, gateway)).transpose()
+    }
+
+    fn start(otel: &OtelMetrics, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Self> {
         let (last, asked) = mpsc::channel(1);
         let lost = NotExported::default();
         lost.count_at(Arc::downgrade(gateway));

@@ -4,6 +4,7 @@
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
 
 use super::{Reloader, Trigger};
+use signalbox_config::Config;
 use signalbox_config::loader::Loader;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -66,18 +67,29 @@ pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
-        let (config, app) = (reloader.current(), reloader.app());
-        let (govern, gateway) = (app.govern.clone(), Arc::clone(&app.gateway));
-        let files = if config.gateway.watch_config { loader.files() } else { Vec::new() };
-        let look = move || -> Vec<Mark> {
-            govern.follow_files(&config, &gateway);
-            files.iter().map(|file| mark(file)).collect()
-        };
-        let seen = tokio::task::spawn_blocking(look).await;
-        if seen.is_ok_and(|seen| !seen.is_empty() && watcher.look(seen)) {
+        let config = reloader.current();
+        follow_govern_files(reloader, &config).await;
+        if !config.gateway.watch_config {
+            continue;
+        }
+        let files = loader.files();
+        if files.is_empty() {
+            continue;
+        }
+        let seen = tokio::task::spawn_blocking(move || files.iter().map(|file| mark(file)).collect()).await;
+        if seen.is_ok_and(|seen| watcher.look(seen)) {
             // What came of it is in the log and in the report. Where it was read before, nothing happens.
             let _ = reloader.reload(Trigger::File).await;
         }
+    }
+}
+
+/// Puts in force what other processes of the data folder were told. No thread is woken while there is nothing.
+async fn follow_govern_files(reloader: &Reloader, config: &Arc<Config>) {
+    let app = reloader.app();
+    if app.govern.has_news(config) {
+        let (govern, gateway, config) = (app.govern.clone(), Arc::clone(&app.gateway), Arc::clone(config));
+        let _ = tokio::task::spawn_blocking(move || govern.follow_files(&config, &gateway)).await;
     }
 }
 
