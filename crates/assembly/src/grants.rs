@@ -183,6 +183,8 @@ struct Inner {
     /// What counts, and the address that hears of broken glass.
     kept: Mutex<(SetGrants, Option<Arc<str>>)>,
     ticking: Mutex<Option<JoinHandle<()>>>,
+    /// Held by whoever changes what counts: the clock, or who was told of another file.
+    turn: Mutex<()>,
     /// The audit log, where one is kept.
     audit: OnceLock<Arc<Auditing>>,
 }
@@ -195,6 +197,7 @@ impl GrantClock {
             gateway: Mutex::default(),
             kept: Mutex::default(),
             ticking: Mutex::default(),
+            turn: Mutex::default(),
             audit: OnceLock::new(),
         }));
         this.tell_alarms(config);
@@ -221,7 +224,11 @@ impl GrantClock {
 
     /// Puts grants in force that were written down.
     pub(crate) fn apply(&self, all: &SetGrants, break_glass: bool) {
-        let counting = all.counting(break_glass, unix_millis());
+        let _turn = self.0.turn.lock().unpoisoned();
+        self.put_in_force(all.counting(break_glass, unix_millis()));
+    }
+
+    fn put_in_force(&self, counting: SetGrants) {
         let before = std::mem::replace(&mut self.0.kept.lock().unpoisoned().0, counting.clone());
         let is_new = |one: &&SetGrant| one.break_glass && !before.0.contains(one);
         counting.0.iter().filter(is_new).for_each(|grant| self.alarm(grant, true));
@@ -276,10 +283,10 @@ impl GrantClock {
             tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
             let Some(inner) = inner.upgrade() else { return };
             let this = Self(inner);
-            let all = this.0.kept.lock().unpoisoned().0.clone();
-            // It takes the place of this task, which is over with that.
+            let _turn = this.0.turn.lock().unpoisoned();
+            // Another task takes the place of this one, which is over with that.
             this.0.ticking.lock().unpoisoned().take();
-            this.apply(&all, true);
+            this.put_in_force(this.counting());
         }));
     }
 }
