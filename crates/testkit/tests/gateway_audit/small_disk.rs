@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A file system of a few megabytes, gone with the test.
+/// A file system that holds the records of a minute and not much more, gone with the test.
 pub struct SmallDisk {
     folder: TempDir,
     sudo: bool,
@@ -17,7 +17,7 @@ impl SmallDisk {
     pub fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         for sudo in [false, true] {
-            let mounting = run(sudo, "mount", &["-t", "tmpfs", "-o", "size=6m,mode=0777", "tmpfs"], folder.path());
+            let mounting = run(sudo, "mount", &["-t", "tmpfs", "-o", "size=96m,mode=0777", "tmpfs"], folder.path());
             if mounting {
                 return Some(Self { folder, sudo });
             }
