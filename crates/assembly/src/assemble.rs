@@ -70,9 +70,9 @@ pub enum AssembleError {
     /// There is no audit log.
     #[error(transparent)]
     Audit(#[from] AuditingError),
-    /// The exporter of traces has no thread.
+    /// An exporter has no thread.
     #[cfg(feature = "otel")]
-    #[error("traces cannot be exported: {0}")]
+    #[error("traces or metrics cannot be exported: {0}")]
     Traces(std::io::Error),
     /// A remote backend without an address, which the configuration does not let through.
     #[error("a remote backend needs an address")]
@@ -117,6 +117,9 @@ pub struct App {
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
+    /// Exports metrics, where it is asked to.
+    #[cfg(feature = "otel")]
+    pub exported: Option<crate::otel::MetricsExport>,
 }
 
 impl App {
@@ -138,6 +141,10 @@ impl App {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
             telemetry.flush().await;
+        }
+        #[cfg(feature = "otel")]
+        if let Some(exported) = &self.exported {
+            exported.flush().await;
         }
     }
 
@@ -199,7 +206,7 @@ pub fn assemble(
     if let Some(relay) = &relay {
         relaying::attach(relay, &gateway, Arc::clone(&govern.permissions) as _);
     }
-    govern.attach(&gateway);
+    govern.attach(&gateway, audit.as_ref());
     audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
@@ -211,6 +218,8 @@ pub fn assemble(
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {
+        #[cfg(feature = "otel")]
+        exported: crate::otel::MetricsExport::of(config, &calls, &gateway).map_err(AssembleError::Traces)?,
         gateway,
         metrics,
         calls,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
-    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, Record, StartError, ends, files,
+    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Record, StartError, ends, files,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -81,6 +81,8 @@ pub struct Auditing {
     log: Arc<AuditLog>,
     /// Calls wait for their intents.
     intends: bool,
+    /// Whether broken glass is written down.
+    notes_glass: bool,
 }
 
 impl Auditing {
@@ -105,7 +107,11 @@ impl Auditing {
             head_interval: config.seal.head_interval,
         };
         let log = AuditLog::open(settings, sinks(audit, &config.data_dir)?, &hex(&random))?;
-        Ok(Some(Self { log: Arc::new(log), intends: audit.logged.tool_invocations }))
+        Ok(Some(Self {
+            log: Arc::new(log),
+            intends: audit.logged.tool_invocations,
+            notes_glass: audit.logged.security_events,
+        }))
     }
 
     /// What facts go to.
@@ -124,6 +130,13 @@ impl Auditing {
             gateway.write_intents_to(self.log.clone());
         }
         Ok(())
+    }
+
+    /// Writes down that somebody may use everything for a while, or no longer.
+    pub(crate) fn note(&self, glass: &BrokenGlass<'_>) {
+        if self.notes_glass {
+            self.log.note(glass.note(unix_millis()));
+        }
     }
 
     /// How it goes.

@@ -3,6 +3,7 @@
 use signalbox_seal::keys::files::{FileError, lock_folder, save_private};
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -27,6 +28,14 @@ pub enum AuthFileError {
     Write(#[from] FileError),
 }
 
+/// What tells that a file has been written since: each time another file is put in its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileStamp {
+    modified: SystemTime,
+    length: u64,
+    number: u64,
+}
+
 /// Where such a file is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AuthFile(PathBuf);
@@ -42,9 +51,9 @@ impl AuthFile {
     }
 
     /// When it was last written, if it is there; a change means that it has to be read again.
-    pub(crate) fn stamp(&self) -> Option<(SystemTime, u64)> {
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
         let about = std::fs::metadata(&self.0).ok()?;
-        Some((about.modified().ok()?, about.len()))
+        Some(FileStamp { modified: about.modified().ok()?, length: about.len(), number: about.ino() })
     }
 
     /// Its text; `None` if there is no file.

@@ -8,6 +8,7 @@
 
 mod key_source;
 
+use crate::auth_file::FileStamp;
 use crate::authorization::{AuthServerError, Authorization};
 use crate::key_file::{KeyFile, KeyFileFault};
 use crate::seal_folder::SealFolder;
@@ -31,7 +32,7 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_seal::Role;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// How often files of keys are looked at. A revoked key must end within a second.
@@ -219,7 +220,7 @@ impl Authentication {
 struct KeyStore {
     keys: Arc<SharedKeys>,
     file: KeyFile,
-    stamp: Mutex<Option<(SystemTime, u64)>>,
+    stamp: Mutex<Option<FileStamp>>,
 }
 
 impl KeyStore {

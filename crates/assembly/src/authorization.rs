@@ -6,7 +6,7 @@
 //!              auth/users.json   who can sign in       auth/server.lock  one process at a time
 //! ```
 
-use crate::auth_file::FOLDER;
+use crate::auth_file::{FOLDER, FileStamp};
 use crate::openid::OpenId;
 use crate::signing_keys::SigningKeys;
 use crate::user_file::{UserFile, UserFileFault};
@@ -104,7 +104,7 @@ pub struct Authorization {
     openid: Option<OpenId>,
     hashing: Semaphore,
     users: UserFile,
-    stamp: Mutex<Option<(SystemTime, u64)>>,
+    stamp: Mutex<Option<FileStamp>>,
     store: PathBuf,
     /// Held while the file is written, so that what is newer is written last.
     writing: tokio::sync::Mutex<()>,

@@ -3,6 +3,8 @@
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
 use crate::assemble::AssembleError;
+use crate::auditing::Auditing;
+use crate::govern_files::GovernFiles;
 use crate::grants::GrantClock;
 use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
@@ -33,6 +35,7 @@ pub struct GovernParts {
     constraints: Arc<ConstraintCheck>,
     redaction: Arc<AnswerRedaction>,
     decision_point: Arc<DecisionPoint>,
+    files: Arc<GovernFiles>,
 }
 
 impl GovernParts {
@@ -57,14 +60,15 @@ impl GovernParts {
             constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
             redaction: Arc::new(AnswerRedaction::new(config, &permissions)),
             decision_point: Arc::new(DecisionPoint::new(decision_point(config), Some(&permissions))),
+            files: Arc::default(),
             permissions,
         })
     }
 
-    /// Has the gateway ask them.
-    pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
+    /// Has the gateway ask them, and the audit log told of broken glass.
+    pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
-        self.grants.attach(gateway);
+        self.grants.attach(gateway, audit);
         gateway.show_by(Arc::clone(&self.permissions) as _);
         let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
         gateway.govern_by(Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ });
@@ -80,7 +84,25 @@ impl GovernParts {
         self.constraints.replace(path_constraints(next));
         self.redaction.follow(next);
         self.approvals.follow(next);
-        self.grants.follow(next);
+        self.grants.tell_alarms(next);
+        self.follow_written(next, gateway);
+    }
+
+    /// True if any process of the data folder may have written down switches or grants since they were last put in force.
+    pub(crate) fn has_news(&self, config: &Config) -> bool {
+        self.files.has_news(config)
+    }
+
+    /// Puts in force which switches and grants any process of the data folder has written down since it was last asked. Looks at two
+    /// files, and reads what has changed.
+    pub fn follow_files(&self, config: &Config, gateway: &Gateway) {
+        self.files.follow(config, &self.permissions, &self.grants, gateway);
+    }
+
+    /// The same after this process has written something down, or follows another configuration: both files are read.
+    pub fn follow_written(&self, config: &Config, gateway: &Gateway) {
+        self.files.look_again();
+        self.follow_files(config, gateway);
     }
 
     /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before

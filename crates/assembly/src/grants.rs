@@ -5,10 +5,12 @@
 //!                                              └─ the clock: sleeps until the next one ends, then the same again
 //! ```
 
-use crate::auth_file::{AuthFile, AuthFileError};
+use crate::auditing::Auditing;
+use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use signalbox_audit::BrokenGlass;
 use signalbox_config::Config;
 use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::lock::LockResultExt as _;
@@ -18,7 +20,7 @@ use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -101,7 +103,7 @@ impl SetGrants {
         Self(self.0.iter().filter(counts).cloned().collect())
     }
 
-    fn timed(&self) -> TimedGrants {
+    pub(crate) fn timed(&self) -> TimedGrants {
         TimedGrants(self.0.iter().map(SetGrant::timed).collect())
     }
 }
@@ -134,6 +136,11 @@ impl GrantFile {
     #[must_use]
     pub fn of(data_dir: &Path) -> Self {
         Self(AuthFile::of(data_dir, "grants.json"))
+    }
+
+    /// When it was last written, if it is there; a change means that it has to be read again.
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
+        self.0.stamp()
     }
 
     /// The grants; none if there is no file.
@@ -176,6 +183,10 @@ struct Inner {
     /// What counts, and the address that hears of broken glass.
     kept: Mutex<(SetGrants, Option<Arc<str>>)>,
     ticking: Mutex<Option<JoinHandle<()>>>,
+    /// Held by whoever changes what counts: the clock, or who was told of another file.
+    turn: Mutex<()>,
+    /// The audit log, where one is kept.
+    audit: OnceLock<Arc<Auditing>>,
 }
 
 impl GrantClock {
@@ -186,34 +197,43 @@ impl GrantClock {
             gateway: Mutex::default(),
             kept: Mutex::default(),
             ticking: Mutex::default(),
+            turn: Mutex::default(),
+            audit: OnceLock::new(),
         }));
-        this.follow(config);
+        this.tell_alarms(config);
+        match GrantFile::of(&config.data_dir).load() {
+            Ok(all) => this.apply(&all, config.permissions.break_glass.allowed),
+            Err(error) => tracing::error!(%error, "nobody has a grant that ends by itself"),
+        }
         this
     }
 
-    /// Has the lists of this gateway follow.
-    pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
+    /// Has the lists of this gateway follow, and the audit log told of broken glass.
+    pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
+        if let Some(audit) = audit {
+            let _ = self.0.audit.set(Arc::clone(audit));
+        }
         *self.0.gateway.lock().unpoisoned() = Arc::downgrade(gateway);
         self.tick();
     }
 
-    /// Reads the grants again, as this configuration lets them count.
-    pub(crate) fn follow(&self, config: &Config) {
+    /// Alarms go where this configuration says.
+    pub(crate) fn tell_alarms(&self, config: &Config) {
         self.0.kept.lock().unpoisoned().1 = config.permissions.break_glass.webhook.as_deref().map(Into::into);
-        match GrantFile::of(&config.data_dir).load() {
-            Ok(all) => self.apply(&all, config.permissions.break_glass.allowed),
-            Err(error) => tracing::error!(%error, "nobody has a grant that ends by itself"),
-        }
     }
 
-    /// Puts grants in force that were just written down.
-    pub fn apply(&self, all: &SetGrants, break_glass: bool) {
-        let counting = all.counting(break_glass, unix_millis());
+    /// Puts grants in force that were written down.
+    pub(crate) fn apply(&self, all: &SetGrants, break_glass: bool) {
+        let _turn = self.0.turn.lock().unpoisoned();
+        self.put_in_force(all.counting(break_glass, unix_millis()));
+    }
+
+    fn put_in_force(&self, counting: SetGrants) {
         let before = std::mem::replace(&mut self.0.kept.lock().unpoisoned().0, counting.clone());
         let is_new = |one: &&SetGrant| one.break_glass && !before.0.contains(one);
-        counting.0.iter().filter(is_new).for_each(|grant| self.alarm(grant, "breaks the glass"));
+        counting.0.iter().filter(is_new).for_each(|grant| self.alarm(grant, true));
         let is_over = |one: &&SetGrant| one.break_glass && !counting.0.iter().any(|other| other.id == one.id);
-        before.0.iter().filter(is_over).for_each(|grant| self.alarm(grant, "no longer breaks the glass"));
+        before.0.iter().filter(is_over).for_each(|grant| self.alarm(grant, false));
         let gateway = self.0.gateway.lock().unpoisoned().upgrade();
         if self.0.permissions.grant(counting.timed())
             && let Some(gateway) = gateway
@@ -231,9 +251,14 @@ impl GrantClock {
     }
 
     /// Tells everybody who should know that the glass is broken, or no longer.
-    fn alarm(&self, grant: &SetGrant, what: &'static str) {
+    fn alarm(&self, grant: &SetGrant, begins: bool) {
+        let what = if begins { "breaks the glass" } else { "no longer breaks the glass" };
         let until = timestamp::rfc3339_millis(grant.until);
         tracing::warn!(to = grant.to, by = grant.by, because = grant.because, until, "{what}");
+        if let Some(audit) = self.0.audit.get() {
+            let SetGrant { to, by, because, until, .. } = grant;
+            audit.note(&BrokenGlass { grant: &grant.name(), to, by, because, until: *until, begins });
+        }
         let url = self.0.kept.lock().unpoisoned().1.clone();
         let (Some(url), Some(gateway)) = (url, self.0.gateway.lock().unpoisoned().upgrade()) else { return };
         let text = format!("`{}` {what} (until {until}), by {}: {}", grant.to, grant.by, grant.because);
@@ -258,10 +283,10 @@ impl GrantClock {
             tokio::time::sleep(left.min(LONGEST_SLEEP)).await;
             let Some(inner) = inner.upgrade() else { return };
             let this = Self(inner);
-            let all = this.0.kept.lock().unpoisoned().0.clone();
-            // It takes the place of this task, which is over with that.
+            let _turn = this.0.turn.lock().unpoisoned();
+            // Another task takes the place of this one, which is over with that.
             this.0.ticking.lock().unpoisoned().take();
-            this.apply(&all, true);
+            this.put_in_force(this.counting());
         }));
     }
 }

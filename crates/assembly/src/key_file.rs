@@ -1,10 +1,9 @@
 //! The file of API keys in the data folder. It holds hashes.
 
-use crate::auth_file::{AuthFile, AuthFileError};
+use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use signalbox_govern::api_keys::{ApiKeys, KeyFileError, NewKey, RANDOM, Secret};
 use signalbox_seal::keys::files::{FileError, save_private};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Where the first key is, in the data folder.
 const ADMIN_KEY: &str = "admin.key";
@@ -44,7 +43,7 @@ impl KeyFile {
 
     /// When it was last written, if it is there; a change means that it has to be read again.
     #[must_use]
-    pub fn stamp(&self) -> Option<(SystemTime, u64)> {
+    pub fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 

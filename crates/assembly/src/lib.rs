@@ -14,12 +14,14 @@ mod baseline;
 mod builtin_backend;
 pub mod call_metrics;
 pub mod data_dir;
+mod govern_files;
 pub mod govern_parts;
 pub mod grants;
 pub mod key_file;
 pub mod live;
 pub mod live_line;
 pub mod logging;
+pub mod metric_family;
 pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]

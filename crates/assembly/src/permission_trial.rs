@@ -1,5 +1,6 @@
 //! Permissions tried out without a running gateway: for `signalbox policy`.
 
+use crate::grants::{SetGrant, SetGrants};
 use crate::key_file::KeyFile;
 use crate::name_check::kept_catalog;
 use crate::{permissions, tool_labels};
@@ -10,6 +11,7 @@ use signalbox_govern::directory::Said;
 use signalbox_govern::permissions::{Access, Permissions};
 use signalbox_govern::policy::Circumstances;
 use signalbox_govern::{Directory, Grant};
+use signalbox_wire::timestamp;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -35,6 +37,8 @@ pub struct Tried {
     pub policy: Option<String>,
     /// Why.
     pub reason: String,
+    /// The grant that allows it, if one does that ends by itself.
+    pub grant: Option<SetGrant>,
 }
 
 /// The permissions of a configuration, and the lists that were kept last.
@@ -44,10 +48,12 @@ pub struct PermissionTrial {
     catalog: Snapshot,
     /// The roles of API keys, by the principal of their holders.
     key_roles: HashMap<String, Vec<String>>,
+    /// The grants that are looked at.
+    grants: SetGrants,
 }
 
 impl PermissionTrial {
-    /// Reads what is kept in the data folder of the configuration.
+    /// Reads what is kept in the data folder of the configuration. Grants that end by themselves are not looked at.
     ///
     /// # Errors
     /// If what is switched off cannot be told.
@@ -62,7 +68,21 @@ impl PermissionTrial {
             directory: Directory::new(grants(&auth.users), grants(&auth.groups), auth.default_trust),
             catalog: kept_catalog(config),
             key_roles: key_roles(config),
+            grants: SetGrants::default(),
         })
+    }
+
+    /// The same with these grants, as far as the configuration lets them count now.
+    #[must_use]
+    pub fn with_grants(mut self, all: &SetGrants, config: &Config, unix_ms: u64) -> Self {
+        self.grants = all.counting(config.permissions.break_glass.allowed, unix_ms);
+        self.permissions.grant(self.grants.timed());
+        self
+    }
+
+    /// Everybody who has a grant.
+    pub fn granted(&self) -> impl Iterator<Item = &str> {
+        self.grants.0.iter().map(|grant| grant.to.as_str())
     }
 
     /// The tool that clients know by this name, as `BACKEND/NAME`.
@@ -86,22 +106,26 @@ impl PermissionTrial {
                 listed: false,
                 policy: Some("kill_switch".to_owned()),
                 reason: fault.message,
+                grant: None,
             };
         }
         let around = Circumstances { unix_ms, address: None };
         let (verdict, grounds) = match self.permissions.access(&caller, &entry, arguments, &around) {
             Access::Usable(by) => {
-                return Tried { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason: String::new() };
+                let grant = by.as_ref().and_then(|by| self.grants.0.iter().find(|grant| grant.name() == **by)).cloned();
+                let reason = grant.as_ref().map(granted).unwrap_or_default();
+                return Tried { verdict: "allow", listed, policy: by.map(|by| by.to_string()), reason, grant };
             }
             Access::AfterAsking(asking) => ("ask", asking.grounds),
             Access::Denied(denial) => ("deny", denial.grounds),
             Access::Hidden(denial) => ("hide", denial.grounds),
             Access::Closed => {
                 let reason = "the backend is closed to the caller".to_owned();
-                return Tried { verdict: "hide", listed, policy: None, reason };
+                return Tried { verdict: "hide", listed, policy: None, reason, grant: None };
             }
         };
-        Tried { verdict, listed, policy: grounds.policy.map(|policy| policy.to_string()), reason: grounds.reason }
+        let (policy, reason) = (grounds.policy.map(|policy| policy.to_string()), grounds.reason);
+        Tried { verdict, listed, policy, reason, grant: None }
     }
 
     fn caller(&self, who: &Supposed) -> Caller {
@@ -117,6 +141,12 @@ impl PermissionTrial {
             standing: Some(self.directory.standing(&who.principal, said, None)),
         })
     }
+}
+
+/// Since a grant allows it: until when, by whom and why.
+fn granted(grant: &SetGrant) -> String {
+    let what = if grant.break_glass { "the glass is broken" } else { "granted" };
+    format!("{what} until {}, by {}: {}", timestamp::rfc3339_millis(grant.until), grant.by, grant.because)
 }
 
 /// A file of keys that cannot be read gives no roles.
@@ -165,5 +195,51 @@ mod tests {
         assert_eq!(says("ada", &[], "files/off"), ("deny", false));
         assert_eq!(says("eve", &[], "files/write"), ("hide", false));
         assert_eq!(says("eve", &["reader"], "files/write"), ("deny", true));
+    }
+
+    /// Issue 18: grants that are in force count, and are named; others do not.
+    #[test]
+    fn grants_in_force_are_looked_at_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            "[gateway]\ndata_dir = '{}'\n[roles.writer]\nallow = ['files']\n[roles.shut]\ndeny = ['files']\n\
+             [auth.users.emil]\nroles = ['shut']\n[kill_switch]\ntools = ['files/off']\n[permissions.break_glass]\nallowed = true\n",
+            folder.path().display()
+        );
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let load =
+            |text: &str| Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config;
+        let config = load(&text);
+        let grant = |id: &str, to: &str, until, break_glass| SetGrant {
+            id: id.to_owned(),
+            to: to.to_owned(),
+            tools: if break_glass { Vec::new() } else { vec!["files".to_owned()] },
+            until,
+            because: "it burns".to_owned(),
+            by: "bob".to_owned(),
+            since: 0,
+            break_glass,
+        };
+        let all = SetGrants(vec![
+            grant("1", "eve", 10_000, false),
+            grant("2", "dora", 500, false),
+            grant("3", "emil", 10_000, false),
+            grant("4", "fay", 10_000, true),
+        ]);
+        let says = |config: &Config, principal: &str, entry: &str| {
+            let trial = PermissionTrial::new(config).unwrap().with_grants(&all, config, 1_000);
+            let who = Supposed { principal: principal.to_owned(), ..Supposed::default() };
+            let tried = trial.decide(&who, ListKind::Tools, entry, None, 1_000);
+            (tried.verdict, tried.listed, tried.policy.unwrap_or_default(), tried.reason)
+        };
+        let (verdict, listed, policy, reason) = says(&config, "eve", "files/write");
+        assert_eq!((verdict, listed, policy.as_str()), ("allow", true, "grant:1"));
+        assert_eq!(reason, "granted until 1970-01-01T00:00:10.000Z, by bob: it burns");
+        assert_eq!(says(&config, "dora", "files/write").0, "hide", "it is over");
+        assert_eq!(says(&config, "emil", "files/write").0, "hide", "what a role denies stays denied");
+        assert_eq!(says(&config, "eve", "files/off").0, "deny");
+        assert_eq!(says(&config, "fay", "db/drop").2, "break_glass:4");
+        let closed = load(&text.replace("allowed = true", "allowed = false"));
+        assert_eq!(says(&closed, "fay", "db/drop").0, "hide");
     }
 }

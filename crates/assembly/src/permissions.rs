@@ -1,6 +1,6 @@
 //! Who may see and use what, from the configuration, and the switches that are set while a process runs.
 
-use crate::auth_file::{AuthFile, AuthFileError};
+use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use serde::{Deserialize, Serialize};
 use signalbox_config::{Config, KillSwitch, RoleRule};
 use signalbox_engine::chain::SubjectPattern;
@@ -187,6 +187,11 @@ impl SwitchFile {
         Self(AuthFile::of(data_dir, "switches.json"))
     }
 
+    /// When it was last written, if it is there; a change means that it has to be read again.
+    pub(crate) fn stamp(&self) -> Option<FileStamp> {
+        self.0.stamp()
+    }
+
     /// The switches; none if there is no file.
     ///
     /// # Errors
@@ -217,10 +222,13 @@ impl SwitchFile {
     }
 }
 
-/// Puts switches in force that were just written down.
-pub fn apply(permissions: &Permissions, switches: &SetSwitches, gateway: &Gateway) {
-    permissions.switch(switches.switches());
-    gateway.visibility_changed();
+/// Puts switches in force that were written down.
+pub(crate) fn apply(permissions: &Permissions, switches: &SetSwitches, gateway: &Gateway) {
+    let switches = switches.switches();
+    if *permissions.manual() != switches {
+        permissions.switch(switches);
+        gateway.visibility_changed();
+    }
 }
 
 #[cfg(test)]

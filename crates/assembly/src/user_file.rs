@@ -1,9 +1,8 @@
 //! The file of local users in the data folder. It holds hashes of passwords.
 
-use crate::auth_file::{AuthFile, AuthFileError};
+use crate::auth_file::{AuthFile, AuthFileError, FileStamp};
 use signalbox_authorization::{LocalUsers, UserError};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Why the file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +36,7 @@ impl UserFile {
 
     /// When it was last written, if it is there; a change means that it has to be read again.
     #[must_use]
-    pub fn stamp(&self) -> Option<(SystemTime, u64)> {
+    pub fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
     }
 

@@ -11,6 +11,8 @@ pub enum EventType {
     Request,
     /// Somebody tried what it may not do.
     SecurityViolation,
+    /// Somebody may use everything for a while, or no longer.
+    BreakGlass,
     /// A call took long.
     Performance,
     /// A message was none that can be served.
@@ -23,10 +25,11 @@ pub enum EventType {
 
 impl EventType {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ToolInvocation,
         Self::Request,
         Self::SecurityViolation,
+        Self::BreakGlass,
         Self::Performance,
         Self::ProtocolError,
         Self::ChainHead,
@@ -40,6 +43,7 @@ impl EventType {
             Self::ToolInvocation => "tool_invocation",
             Self::Request => "request",
             Self::SecurityViolation => "security_violation",
+            Self::BreakGlass => "break_glass",
             Self::Performance => "performance",
             Self::ProtocolError => "protocol_error",
             Self::ChainHead => "chain_head",
@@ -151,6 +155,39 @@ impl<'a> AuditEvent<'a> {
         match self.correlation_id {
             Some(id) => json::push_quoted(out, id),
             None => out.push_str("null"),
+        }
+    }
+}
+
+/// An event that waits to be written, and belongs to no exchange.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Note {
+    /// When, in milliseconds since 1970.
+    pub timestamp: u64,
+    /// What kind of thing happened.
+    pub event_type: EventType,
+    /// Which part of the gateway tells of it.
+    pub source: &'static str,
+    /// Who caused it, as a JSON object.
+    pub user_context: String,
+    /// More about it, as a JSON object.
+    pub details: String,
+    /// How much harm it may mean.
+    pub risk_level: RiskLevel,
+}
+
+impl Note {
+    /// It, to be written.
+    #[must_use]
+    pub fn event(&self) -> AuditEvent<'_> {
+        AuditEvent {
+            timestamp: self.timestamp,
+            event_type: self.event_type,
+            source: self.source,
+            user_context: &self.user_context,
+            details: &self.details,
+            risk_level: self.risk_level,
+            correlation_id: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What waits to be written down, within bounds.
 
+use crate::event::Note;
 use signalbox_engine::Fact;
 use signalbox_engine::audit::Intent;
 use signalbox_engine::fact::{Decision, Finished, RefusedFact};
@@ -22,6 +23,8 @@ pub enum Input {
     Finished(Arc<Finished>),
     /// Something was refused before it became an exchange.
     Refused(Arc<RefusedFact>),
+    /// Something that is no fact about a message.
+    Note(Box<Note>),
 }
 
 impl Input {
@@ -89,6 +92,13 @@ impl Intake {
         for input in inputs {
             let _ = state.waiting.add(input);
         }
+        self.rouse(state);
+    }
+
+    /// Adds something that is no fact about a message. What has no room is counted.
+    pub fn push_note(&self, note: Note) {
+        let mut state = self.state.lock().unpoisoned();
+        let _ = state.waiting.add(Input::Note(Box::new(note)));
         self.rouse(state);
     }
 

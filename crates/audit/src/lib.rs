@@ -23,6 +23,7 @@
 //!   them verified.
 //! - **Arguments are in records only where that is wanted**, and secrets are taken out of them before.
 
+mod broken_glass;
 mod chain;
 pub mod ends;
 mod event;
@@ -43,12 +44,13 @@ mod status;
 mod verify;
 mod violation;
 
+pub use broken_glass::BrokenGlass;
 pub use chain::ChainPlace;
-pub use event::{AuditEvent, EventType, RiskLevel};
+pub use event::{AuditEvent, EventType, Note, RiskLevel};
 pub use intake::MAX_WAITING;
 pub use journal::{HEAD_FILE, MAX_CHAINS};
 pub use log::{AuditLog, StartError};
-pub use maker::{Logged, MAX_OPEN, Maker};
+pub use maker::{Logged, MAX_ARGUMENTS, MAX_OPEN, Maker};
 pub use progress::{AuditStats, SinkStats};
 pub use record::{BadRecord, Record};
 pub use settings::AuditSettings;

@@ -2,6 +2,7 @@
 
 mod writing;
 
+use crate::event::Note;
 use crate::intake::{Input, Intake};
 use crate::journal::{Cursor, Journal, JournalError};
 use crate::maker::Maker;
@@ -138,6 +139,11 @@ impl AuditLog {
         let thread = Builder::new().name("audit".to_owned()).spawn(move || door.run())?;
         *self.thread.lock().unpoisoned() = Some(thread);
         Ok(())
+    }
+
+    /// Writes down something that is no fact about a message. What has no room is counted.
+    pub fn note(&self, note: Note) {
+        self.door.intake.push_note(note);
     }
 
     /// The folder of its journal.

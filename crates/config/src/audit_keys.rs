@@ -14,7 +14,11 @@ pub(crate) const AUDIT_KEYS: &[ConfigKey] = &[
         KeyKind::Flag(true),
         "Log every call: its intent before it leaves for the backend, and its outcome.",
     ),
-    key("mcp.protocol.audit.log_security_events", KeyKind::Flag(true), "Log violations: callers who are refused."),
+    key(
+        "mcp.protocol.audit.log_security_events",
+        KeyKind::Flag(true),
+        "Log violations, callers who are refused, and broken glass.",
+    ),
     key("mcp.protocol.audit.log_performance_events", KeyKind::Flag(true), "Log calls that take `slow_call` or longer."),
     key("mcp.protocol.audit.log_protocol_errors", KeyKind::Flag(true), "Log messages that cannot be served."),
     key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "For how many days records are kept."),
@@ -42,7 +46,7 @@ pub(crate) const AUDIT_KEYS: &[ConfigKey] = &[
     key(
         "mcp.protocol.audit.alert_webhook",
         KeyKind::Text(""),
-        "An address that every critical violation is posted to at once.",
+        "An address that every critical violation, and every breaking of the glass, is posted to at once.",
     ),
     key("mcp.protocol.audit.sinks.file_sink", KeyKind::Flag(true), "Write records to a file, a new one each day."),
     key(

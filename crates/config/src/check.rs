@@ -157,6 +157,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         watch_config: table.flag("watch_config")?,
         rule_seed: table.seed("rule_seed")?,
         otel: otel::check(&table.table("otel")?)?,
+        otel_metrics: otel::check_metrics(&table.table("otel")?)?,
     })
 }
 

@@ -23,7 +23,7 @@ pub(crate) const fn key(path: &'static str, kind: KeyKind, meaning: &'static str
 }
 
 pub(crate) const fn otel(path: &'static str, kind: KeyKind, meaning: &'static str) -> ConfigKey {
-    key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
+    key(path, kind, meaning).of_feature("otel", "OpenTelemetry export is", cfg!(feature = "otel"))
 }
 
 /// How many requests may come; 0, the default, is any number.

@@ -230,7 +230,18 @@ const OWN: &[ConfigKey] = &[
         KeyKind::Fraction(1.0),
         "How many of the traces that begin here are recorded; one that a client began follows the client's choice.",
     ),
-    otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "What the gateway is called in traces."),
+    otel(
+        "gateway.otel.metrics",
+        KeyKind::Flag(false),
+        "Export metrics by OTLP; see docs/metrics.md. Traces are not needed for that.",
+    ),
+    otel(
+        "gateway.otel.metrics_endpoint",
+        KeyKind::Text(""),
+        "Where metrics are posted, like `endpoint`, with `/v1/metrics`. By default the collector of `endpoint`, else what `OTEL_EXPORTER_OTLP_METRICS_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`.",
+    ),
+    otel("gateway.otel.metrics_interval", seconds(60.0, 3600.0), "How often metrics are exported."),
+    otel("gateway.otel.service_name", KeyKind::Text("signalbox"), "What the gateway is called in traces and metrics."),
     otel("gateway.otel.headers", KeyKind::TextTable, "Headers sent to the collector with every request."),
     key(
         "gateway.metrics.sentinel_names",

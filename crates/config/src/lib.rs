@@ -74,7 +74,7 @@ pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
-pub use otel::Otel;
+pub use otel::{Otel, OtelMetrics};
 pub use performance::Performance;
 pub use permissions::{
     AskRule, BreakGlassRule, DecisionPointRule, KillSwitch, PermissionRules, PolicyFolder, PolicyFolderError, RoleRule,
@@ -173,6 +173,8 @@ pub struct Gateway {
     pub rule_seed: Option<u64>,
     /// Where traces go, while any are exported.
     pub otel: Option<Otel>,
+    /// Where metrics go, while they are exported.
+    pub otel_metrics: Option<OtelMetrics>,
 }
 
 /// A configuration, and what its user should know about it.

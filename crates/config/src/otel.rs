@@ -1,19 +1,22 @@
-//! Where traces go: the table `gateway.otel`, which only a build with the cargo feature `otel` takes.
+//! Where traces and metrics go: the table `gateway.otel`, which only a build with the cargo feature `otel` takes.
 
 use http::HeaderMap;
 use http::uri::{PathAndQuery, Uri};
 
 use super::backend::{self, bad};
 use super::error::{ConfigError, ConfigPlace, Problem};
-use super::read::Table;
+use super::read::{Table, Text};
+use std::time::Duration;
 
-/// The standard variables of OpenTelemetry that say where a collector is: for traces alone, and for everything.
+/// The standard variables of OpenTelemetry that say where a collector is: for traces alone, for metrics alone, and for everything.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const METRICS_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT";
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 /// Where a collector listens unless somebody says otherwise.
 const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
-/// What traces are posted to, below the address of a collector.
+/// What traces and metrics are posted to, below the address of a collector.
 const TRACES: &str = "/v1/traces";
+const METRICS: &str = "/v1/metrics";
 const ADDRESS: &str = "an address like `http://127.0.0.1:4318`";
 const LONGEST_NAME: usize = 255;
 
@@ -25,6 +28,19 @@ pub struct Otel {
     /// How many of the traces that begin here are recorded.
     pub sample_ratio: Ratio,
     /// What the gateway is called in traces.
+    pub service_name: String,
+    /// Headers for the collector; their values are hidden from `Debug`.
+    pub headers: HeaderMap,
+}
+
+/// How metrics are exported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtelMetrics {
+    /// What they are posted to.
+    pub endpoint: Uri,
+    /// How often.
+    pub interval: Duration,
+    /// What the gateway is called.
     pub service_name: String,
     /// Headers for the collector; their values are hidden from `Debug`.
     pub headers: HeaderMap,
@@ -51,42 +67,77 @@ impl Ratio {
     }
 }
 
-/// Check the table.
+/// Check the keys of traces.
 pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
     let enabled = table.flag("enabled")?;
+    let (sample_ratio, service_name) = (Ratio::new(table.fraction("sample_ratio")?), service_name(table)?);
+    let (headers, given) = (backend::headers(table)?, given(table, "endpoint", TRACES)?);
+    if !enabled {
+        return Ok(None);
+    }
+    let endpoint = given.map_or_else(|| of_environment(table, TRACES_ENDPOINT, TRACES), Ok)?;
+    Ok(Some(Otel { endpoint, sample_ratio, service_name, headers }))
+}
+
+/// Check the keys of metrics.
+pub(super) fn check_metrics(table: &Table<'_>) -> Result<Option<OtelMetrics>, ConfigError> {
+    let (wanted, interval) = (table.flag("metrics")?, table.duration("metrics_interval")?);
+    let own = given(table, "metrics_endpoint", METRICS)?;
+    if !wanted {
+        return Ok(None);
+    }
+    let endpoint = match own {
+        Some(own) => own,
+        None => match given(table, "endpoint", METRICS)? {
+            Some(shared) => beside_traces(shared).ok_or_else(|| {
+                table.key_error("metrics", Problem::Needs("`metrics_endpoint`: `endpoint` has a path"))
+            })?,
+            None => of_environment(table, METRICS_ENDPOINT, METRICS)?,
+        },
+    };
+    let (service_name, headers) = (service_name(table)?, backend::headers(table)?);
+    Ok(Some(OtelMetrics { endpoint, interval, service_name, headers }))
+}
+
+fn service_name(table: &Table<'_>) -> Result<String, ConfigError> {
     let name = table.text("service_name")?;
     if let Some(name) = name.as_ref().filter(|name| name.value.is_empty() || name.value.len() > LONGEST_NAME) {
         return Err(bad(table, name, "a name of 1 to 255 bytes"));
     }
-    let (ratio, headers) = (Ratio::new(table.fraction("sample_ratio")?), backend::headers(table)?);
-    let endpoint = match table.text("endpoint")? {
-        Some(text) => {
-            Some(endpoint(&text.value).map_err(|problem| table.document.error(&text.path, text.at, problem))?)
-        }
-        None => None,
-    };
-    if !enabled {
-        return Ok(None);
-    }
-    let endpoint = endpoint.map_or_else(|| endpoint_of_environment(table), Ok)?;
-    let service_name = name.map_or_else(String::new, |name| name.value);
-    Ok(Some(Otel { endpoint, sample_ratio: ratio, service_name, headers }))
+    Ok(name.map_or_else(String::new, |name| name.value))
 }
 
-fn endpoint_of_environment(table: &Table<'_>) -> Result<Uri, ConfigError> {
+/// The address that this key names.
+fn given(table: &Table<'_>, key: &str, path: &'static str) -> Result<Option<Uri>, ConfigError> {
+    let read = |text: Text<'_>| {
+        endpoint(&text.value, path).map_err(|problem| table.document.error(&text.path, text.at, problem))
+    };
+    table.text(key)?.map(read).transpose()
+}
+
+/// Where metrics go if traces go here; nothing if that is no path of the protocol.
+fn beside_traces(traces: Uri) -> Option<Uri> {
+    let path = traces.path().strip_suffix(TRACES).map(|base| format!("{base}{METRICS}"));
+    let path = path.or_else(|| traces.path().ends_with(METRICS).then(|| traces.path().to_owned()))?;
+    let mut parts = traces.into_parts();
+    parts.path_and_query = Some(path.parse().ok()?);
+    Uri::from_parts(parts).ok()
+}
+
+fn of_environment(table: &Table<'_>, own: &'static str, path: &'static str) -> Result<Uri, ConfigError> {
     let variable = |name: &str| (table.document.env)(name).filter(|value| !value.is_empty());
     let at = |name: &'static str| move |problem| ConfigError::new(ConfigPlace::variable(name), problem);
-    if let Some(address) = variable(TRACES_ENDPOINT) {
-        return endpoint(&address).map_err(at(TRACES_ENDPOINT));
+    if let Some(address) = variable(own) {
+        return endpoint(&address, path).map_err(at(own));
     }
     match variable(ENDPOINT) {
-        // Unlike an address of traces alone, this one is what the paths of all signals are put below.
-        Some(address) => endpoint(&format!("{}{TRACES}", address.trim_end_matches('/'))).map_err(at(ENDPOINT)),
-        None => endpoint(DEFAULT_ENDPOINT).map_err(at(ENDPOINT)),
+        // Unlike an address of one signal alone, this one is what the paths of all signals are put below.
+        Some(address) => endpoint(&format!("{}{path}", address.trim_end_matches('/')), path).map_err(at(ENDPOINT)),
+        None => endpoint(DEFAULT_ENDPOINT, path).map_err(at(ENDPOINT)),
     }
 }
 
-fn endpoint(text: &str) -> Result<Uri, Problem> {
+fn endpoint(text: &str, path: &'static str) -> Result<Uri, Problem> {
     let bad = || Problem::BadHiddenValue(ADDRESS);
     let url = text.parse::<Uri>().map_err(|_| bad())?;
     let authority = url.authority().filter(|authority| !authority.host().is_empty()).ok_or_else(bad)?;
@@ -107,7 +158,7 @@ fn endpoint(text: &str) -> Result<Uri, Problem> {
         return Ok(url);
     }
     let mut parts = url.into_parts();
-    parts.path_and_query = Some(PathAndQuery::from_static(TRACES));
+    parts.path_and_query = Some(PathAndQuery::from_static(path));
     Uri::from_parts(parts).map_err(|_| bad())
 }
 
@@ -122,14 +173,27 @@ mod tests {
             ("http://[::1]:4318/", "http://[::1]:4318/v1/traces"),
             ("http://box/otlp/v1/traces", "http://box/otlp/v1/traces"),
         ] {
-            assert_eq!(endpoint(given).unwrap().to_string(), posted);
+            assert_eq!(endpoint(given, TRACES).unwrap().to_string(), posted);
         }
         for bad in
             ["", "localhost:4318", "ftp://h", "http://", "http://u:p@h", "http://h:0", "http://h:x", "http://h/#a"]
         {
-            assert_eq!(endpoint(bad), Err(Problem::BadHiddenValue(ADDRESS)), "{bad}");
+            assert_eq!(endpoint(bad, TRACES), Err(Problem::BadHiddenValue(ADDRESS)), "{bad}");
         }
-        assert!(matches!(endpoint("https://h"), Err(Problem::NotBuilt { .. })));
+        assert!(matches!(endpoint("https://h", METRICS), Err(Problem::NotBuilt { .. })));
+    }
+
+    #[test]
+    fn metrics_go_beside_traces() {
+        for (traces, metrics) in [
+            ("http://box:1/v1/traces", Some("http://box:1/v1/metrics")),
+            ("http://box/otlp/v1/traces", Some("http://box/otlp/v1/metrics")),
+            ("http://box:1/v1/metrics", Some("http://box:1/v1/metrics")),
+            ("http://box/spans", None),
+        ] {
+            let found = beside_traces(traces.parse().unwrap()).map(|url| url.to_string());
+            assert_eq!(found.as_deref(), metrics);
+        }
     }
 
     #[test]

@@ -146,6 +146,7 @@ fn a_full_file() {
         watch_config: false,
         rule_seed: None,
         otel: None,
+        otel_metrics: None,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/data"));
@@ -231,6 +232,7 @@ fn defaults() {
         watch_config: true,
         rule_seed: None,
         otel: None,
+        otel_metrics: None,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/.local/state/signalbox"));

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Keys that are counted at a time. When there are more, those that have their whole bucket back are forgotten, then all.
-const MAX_KEYS: usize = 10_000;
+pub const MAX_KEYS: usize = 10_000;
 
 /// A bucket for each key. Not more than `limit` of 0 means no bound.
 #[derive(Debug)]

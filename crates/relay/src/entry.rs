@@ -6,7 +6,7 @@ use crate::link::{SESSION_EXPIRED, expired_data};
 use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::{Relay, TRANSPORT};
-use crate::settings::Phase;
+use crate::settings::{Phase, millis};
 use crate::tools::{CONNECT, SESSION_CODE};
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -19,12 +19,14 @@ use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
 use signalbox_transport::router::RoutedAnswer;
 use signalbox_wire::{Edits, Envelope, RawId, Span, json as wire_json, method};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Its path.
 pub const PATH: &str = "/api/mcp";
 /// Where a request of the new revision may say which page it means, besides the argument.
 pub const META_CODE: &str = "io.signalbox/sessionCode";
+/// The version that it says it has.
+const VERSION: &str = "1.0.0";
 /// What is answered to who sends too much.
 const RATE_LIMITED: i64 = -32429;
 /// What is answered where the relay itself fails.
@@ -45,8 +47,18 @@ impl Entry for RelayEntry {
         TRANSPORT
     }
 
+    fn is_own(&self, path: &str) -> bool {
+        path == PATH || is_page(path) || crate::routes::is_legacy(path)
+    }
+
+    /// CO-11.
+    fn mark(&self, headers: &mut HeaderMap, took: Duration) {
+        headers.insert(HeaderName::from_static("x-processing-time-ms"), HeaderValue::from(millis(took)));
+        headers.insert(HeaderName::from_static("x-server-version"), HeaderValue::from_static(VERSION));
+    }
+
     fn welcomes(&self, path: &str, headers: &HeaderMap) -> bool {
-        let ours = path == PATH || is_page(path) || crate::routes::is_legacy(path);
+        let ours = self.is_own(path);
         let mut origins = headers.get_all(http::header::ORIGIN).iter();
         let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
         ours && self.0.settings.origins.iter().any(|one| one.as_bytes().eq_ignore_ascii_case(origin.as_bytes()))
@@ -161,15 +173,13 @@ impl Entry for RelayEntry {
         let phase = self.0.settings.phase;
         let body = json!({
             "status": "healthy",
-            "server": {"name": "codap-mcp-server", "version": "1.0.0"},
+            "server": {"name": "codap-mcp-server", "version": VERSION},
             "transport": "streamable-http",
             "phase": phase.word(),
             "features": phase.features(),
             "legacy": phase != Phase::McpOnly,
         });
-        let mut answer = RoutedAnswer::json(StatusCode::OK, body.to_string());
-        answer.headers.insert(HeaderName::from_static("x-server-version"), HeaderValue::from_static("1.0.0"));
-        answer
+        RoutedAnswer::json(StatusCode::OK, body.to_string())
     }
 }
 

@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// The methods that are told apart.
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH];
+/// Where its metrics are.
+pub const METRICS: &str = "/api/mcp/metrics";
 const NO_REFERRER: HeaderValue = HeaderValue::from_static("no-referrer");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
@@ -86,7 +88,19 @@ pub fn routes(relay: &Arc<Relay>) -> Vec<Route> {
     }
     all.extend(pages::routes(relay));
     all.push(well_known::route(relay));
+    all.push(metrics(relay));
     all
+}
+
+/// What the relay counts, for those who may use MCP here (CO-11); `/metrics` has it too, among all else.
+fn metrics(relay: &Arc<Relay>) -> Route {
+    let relay = Arc::clone(relay);
+    Route::new(Method::GET, METRICS, Mount::Listener, move |_| {
+        let mut page = relay.counts.page(relay.settings.phase, relay.store.counts());
+        page.push_str(&relay.store.metrics());
+        async move { Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page)) }
+    })
+    .access(Access::Caller)
 }
 
 /// Answers a legacy request as the phase has it.

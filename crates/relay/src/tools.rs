@@ -228,6 +228,10 @@ mod tests {
         assert!(matches!(taken("a b"), BadTools::NotATool(0, _)));
         assert!(read(json!([{"name": "a", "inputSchema": {}}, {"name": "a", "inputSchema": {}}])).is_err());
         assert!(read(json!([{"name": "a"}])).is_err() && read(json!([1])).is_err());
+        let many: Vec<Value> =
+            (0..=MAX_PAGE_TOOLS).map(|n| json!({"name": format!("t{n}"), "inputSchema": {}})).collect();
+        assert_eq!(set.read_own(&many), Err(BadTools::TooMany));
+        assert!(set.read_own(&many[1..]).is_ok());
         let none = ToolSet::new(ListedTools::None);
         assert!(none.read_own(&[json!({"name": "get_items", "inputSchema": {}})]).is_ok());
     }

@@ -79,15 +79,29 @@ impl GatewayProcess {
         Ok(gateway)
     }
 
+    /// Starts another one with the configuration and the data folder of this one, which has to outlive it.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve_beside(&self) -> anyhow::Result<Self> {
+        let gateway = Self::spawn(free_address()?, self.config_file(), self.data_dir())?;
+        gateway.within_patience(gateway.listening()).await?;
+        Ok(gateway)
+    }
+
     fn start(address: SocketAddr, folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
         let file = folder.path().join("signalbox.toml");
         std::fs::write(&file, config)?;
+        let mut gateway = Self::spawn(address, file, folder.path().join("data"))?;
+        gateway.folder = Some(folder);
+        Ok(gateway)
+    }
+
+    fn spawn(address: SocketAddr, config_file: PathBuf, data_dir: PathBuf) -> anyhow::Result<Self> {
         let mut command = Command::new(built("signalbox")?);
         command.args(["serve", "--listen", &address.to_string()]);
-        command.arg("-c").arg(&file).arg("--data-dir").arg(folder.path().join("data"));
-        let process = Spawned::start(command)?;
-        let data_dir = folder.path().join("data");
-        Ok(Self { process, address, folder: Some(folder), data_dir, config_file: file })
+        command.arg("-c").arg(&config_file).arg("--data-dir").arg(&data_dir);
+        Ok(Self { process: Spawned::start(command)?, address, folder: None, data_dir, config_file })
     }
 
     async fn within_patience(&self, listening: impl Future<Output = ()>) -> anyhow::Result<()> {

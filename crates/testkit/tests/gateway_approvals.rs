@@ -613,6 +613,13 @@ async fn issue_18_grants_end_by_themselves() {
     let heard = news.next().await.unwrap().unwrap();
     assert_eq!(heard["method"], "notifications/tools/list_changed");
     assert_eq!(names(&at_dora).await, ["pay"]);
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    let told = signalbox(&data, &["policy", "explain", "bank/pay", "--as", "key:dora", "-c", &file]).await.unwrap();
+    assert!(told.contains("allow") && told.contains("grant:") && told.contains(": a test"), "{told}");
+    let told = signalbox(&data, &["policy", "who", "bank/pay", "--json", "-c", &file]).await.unwrap();
+    let told: Vec<Value> = serde_json::from_str(&told).unwrap();
+    let of_dora = told.iter().find(|row| row["who"] == "user key:dora").unwrap();
+    assert_eq!(of_dora["decision"]["grant"]["because"], "a test", "{of_dora}");
     assert_eq!(text(&paying(&at_dora).await.unwrap()).as_deref(), Some("paid 1"));
     assert!(names(&at_emil).await.is_empty(), "what a role denies stays denied");
     assert_eq!(why(&paying(&at_emil).await.unwrap()).0, "unknown_tool");
@@ -682,6 +689,44 @@ async fn issue_18_an_approver_grants_to_others() {
     assert_eq!(text(&calling.await.unwrap()).as_deref(), Some("paid 2"));
     assert_eq!(text(&paying(&at_ada).await.unwrap()).as_deref(), Some("paid 3"));
     assert_eq!(backend.ran(), 3);
+}
+
+/// Grants and switches that one process is told by its API hold in another process of the same data folder, without a reload.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_18_what_one_process_is_told_holds_in_all_of_its_data_folder() {
+    let (backend, gateway) = scene(&format!("[auth.users.'key:alice']\nroles = ['admin']\n{STRICT}")).await;
+    let beside = gateway.serve_beside().await.unwrap();
+    beside.ready().await.unwrap();
+    let (bob, alice) = (person(&gateway, "bob").await, person(&gateway, "alice").await);
+    let dora = person(&beside, "dora").await.initialize("2025-06-18", json!({})).await.unwrap();
+    assert!(names(&dora).await.is_empty());
+    let mut news = EventStream::general(&dora).await.unwrap();
+    let post = async |who: &HttpClient, path: &str, body: Value| {
+        let answer = who.send(Method::POST, path, Bytes::from(body.to_string())).await.unwrap();
+        assert_eq!(answer.status, 200, "{}", page(&answer));
+        serde_json::from_str::<Value>(&page(&answer)).unwrap()
+    };
+    let wanted = json!({"to": "key:dora", "tools": ["bank/pay"], "for": "1h", "because": "a test"});
+    let granted = post(&bob, "/api/v1/grants", wanted).await;
+    let mut changed =
+        async || while news.next().await.unwrap().unwrap()["method"] != "notifications/tools/list_changed" {};
+    changed().await;
+    assert_eq!(names(&dora).await, ["pay"]);
+    assert_eq!(text(&paying(&dora).await.unwrap()).as_deref(), Some("paid 1"));
+    let killed = json!({"pattern": "bank/pay", "off": "killed", "reason": "it lost data"});
+    post(&alice, "/api/v1/switches", killed).await;
+    changed().await;
+    assert!(names(&dora).await.is_empty());
+    assert_eq!(paying(&dora).await.unwrap()["error"]["code"], -32005);
+    post(&alice, "/api/v1/switches/lift", json!({"pattern": "bank/pay"})).await;
+    changed().await;
+    assert_eq!(text(&paying(&dora).await.unwrap()).as_deref(), Some("paid 2"));
+    let path = format!("/api/v1/grants/{}", granted["id"].as_str().unwrap());
+    assert_eq!(bob.send(Method::DELETE, &path, Bytes::new()).await.unwrap().status, 200);
+    changed().await;
+    assert_eq!(why(&paying(&dora).await.unwrap()).0, "unknown_tool");
+    assert_eq!(backend.ran(), 2);
+    drop(beside);
 }
 
 /// Break-glass: everything but what is switched off, for one caller, with an alarm in the log, the status, the doctor, the metrics and

@@ -1,7 +1,11 @@
-//! Spans in the binary form of OTLP: the few messages of `opentelemetry.proto.trace.v1` that an export needs.
+//! Spans and metrics in the binary form of OTLP: the few messages of `opentelemetry.proto` that an export needs.
 //!
 //! In this form a field is a key (its number and how its value is laid out) and the value; a message inside another is
 //! preceded by its length.
+
+mod metrics;
+
+pub(super) use metrics::metrics_request;
 
 use super::{Span, SpanKind, Value};
 
@@ -23,6 +27,12 @@ const FIXED32: u64 = 5;
 
 /// An `ExportTraceServiceRequest` with these spans of one service.
 pub(super) fn request(service: &str, instance: &str, spans: &[Span]) -> Vec<u8> {
+    let spans: Vec<Message> = spans.iter().map(span).collect();
+    of_service(service, instance, &spans)
+}
+
+/// A request to export these spans or metrics of one service: the same form for both.
+fn of_service(service: &str, instance: &str, items: &[Message]) -> Vec<u8> {
     let mut resource = Message::default();
     resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));
     resource.message(1, &attribute("service.version", &Value::Text(env!("CARGO_PKG_VERSION").to_owned())));
@@ -32,8 +42,8 @@ pub(super) fn request(service: &str, instance: &str, spans: &[Span]) -> Vec<u8> 
     scope.text(2, env!("CARGO_PKG_VERSION"));
     let mut of_scope = Message::default();
     of_scope.message(1, &scope);
-    for one in spans {
-        of_scope.message(2, &span(one));
+    for item in items {
+        of_scope.message(2, item);
     }
     let mut of_resource = Message::default();
     of_resource.message(1, &resource);

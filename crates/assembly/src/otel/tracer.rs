@@ -1,7 +1,7 @@
 //! Gives each request its place in a trace, and makes spans of finished ones.
 
+use super::collector::{NotExported, QUEUE_FULL};
 use super::exporter::Job;
-use super::exporter::{DroppedSpans, QUEUE_FULL};
 use super::semantics::{Places, SpanClock, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
@@ -21,7 +21,7 @@ pub struct Tracer {
     pub(super) ratio: Ratio,
     pub(super) places: Places,
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) lost: Arc<DroppedSpans>,
+    pub(super) lost: Arc<NotExported>,
 }
 
 /// Where a trace comes from.
@@ -158,7 +158,7 @@ mod tests {
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
         let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
-        let lost = Arc::new(DroppedSpans::default());
+        let lost = Arc::new(NotExported::default());
         lost.count_at(Arc::downgrade(&app.gateway));
         let tracer = Tracer { ratio: Ratio::new(1.0), places: Places::new(&config, false), jobs, lost };
         let message = Envelope::parse(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into()).unwrap();

@@ -1,12 +1,14 @@
-//! Watches the configuration file, and the rule files it names, for changes.
+//! Watches the configuration file, and the rule files it names, for changes, and besides them the switches and grants of the data folder.
 //!
 //! Their state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
 
 use super::{Reloader, Trigger};
+use signalbox_config::Config;
 use signalbox_config::loader::Loader;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the file is looked at.
@@ -59,12 +61,15 @@ impl Watcher {
     }
 }
 
-/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched.
+/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched. Switches and grants are
+/// followed in any case.
 pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
-        if !reloader.current().gateway.watch_config {
+        let config = reloader.current();
+        follow_govern_files(reloader, &config).await;
+        if !config.gateway.watch_config {
             continue;
         }
         let files = loader.files();
@@ -76,6 +81,15 @@ pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
             // What came of it is in the log and in the report. Where it was read before, nothing happens.
             let _ = reloader.reload(Trigger::File).await;
         }
+    }
+}
+
+/// Puts in force what other processes of the data folder were told. No thread is woken while there is nothing.
+async fn follow_govern_files(reloader: &Reloader, config: &Arc<Config>) {
+    let app = reloader.app();
+    if app.govern.has_news(config) {
+        let (govern, gateway, config) = (app.govern.clone(), Arc::clone(&app.gateway), Arc::clone(config));
+        let _ = tokio::task::spawn_blocking(move || govern.follow_files(&config, &gateway)).await;
     }
 }
 

@@ -95,6 +95,7 @@ impl Writing {
                 Input::Decision(decision) => self.maker.decision(&decision),
                 Input::Finished(finished) => self.maker.finished(&finished, &mut emit),
                 Input::Refused(refused) => self.maker.refused(&refused, &mut emit),
+                Input::Note(note) => emit(&note.event()),
             }
         }
         let head = self.sign_if_due(taken.closed, text);

@@ -134,6 +134,16 @@ fn payloads_are_written_only_where_they_are_wanted_and_without_secrets() {
     assert!(!said.to_string().contains("hunter2"), "{said}");
 }
 
+#[test]
+fn arguments_that_are_too_large_are_left_out_with_their_size() {
+    let large =
+        format!(r#"{{"method":"tools/call","params":{{"arguments":{{"path":"{}"}}}}}}"#, "x".repeat(MAX_ARGUMENTS));
+    let mut told = Vec::new();
+    maker(ALL, true).intent(Intent { message: large.into(), ..intent(1) }, 5, &mut tell(&mut told));
+    let said = &told[0]["details"];
+    assert!(said.get("arguments").is_none() && said["arguments_bytes"].as_u64() > Some(MAX_ARGUMENTS as u64), "{said}");
+}
+
 /// G-22, G-27: what a policy refuses is an outcome and a violation; what was forged is critical.
 #[test]
 fn g_27_a_refusal_is_a_violation_of_high_risk_and_a_forgery_of_critical_risk() {

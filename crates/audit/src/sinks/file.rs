@@ -6,7 +6,7 @@ use crate::log::unix_ms;
 use crate::record::Record;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 
 /// How much of the end of a file is searched for the last record of a chain.
@@ -77,6 +77,34 @@ impl FileSink {
     }
 }
 
+/// Where the next record begins. What a process that was killed has left of a line is cut off: its successor writes that record again.
+fn whole_lines(file: &File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut last = [b'\n'];
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1)?;
+    }
+    if last == *b"\n" {
+        return Ok(length);
+    }
+    let begin = length.saturating_sub(TAIL);
+    let mut tail = vec![0; usize::try_from(length - begin).unwrap_or_default()];
+    file.read_exact_at(&mut tail, begin)?;
+    let end = match tail.iter().rposition(|byte| *byte == b'\n') {
+        Some(last) => begin + last as u64 + 1,
+        None if begin == 0 => 0,
+        // No record is that long. It stays, as a line that is none.
+        None => {
+            let mut file = file;
+            file.write_all(b"\n")?;
+            return Ok(length + 1);
+        }
+    };
+    file.set_len(end)?;
+    tracing::warn!(bytes = length - end, "the end of an audit log was torn, and is cut off");
+    Ok(end)
+}
+
 impl Sink for FileSink {
     fn name(&self) -> &'static str {
         "file"
@@ -96,7 +124,7 @@ impl Sink for FileSink {
             let new = || lines.iter().filter(|line| line.seq > had);
             let mut text = String::with_capacity(new().map(|line| line.text.len() + 1).sum());
             new().for_each(|line| text.extend([&line.text, "\n"]));
-            let before = file.metadata()?.len();
+            let before = if regular { whole_lines(file)? } else { 0 };
             if let Err(error) = file.write_all(text.as_bytes()) {
                 // Half of it may be there, and must not be.
                 if regular {
@@ -149,6 +177,35 @@ mod tests {
         let expected: String = all.iter().map(|line| format!("{}\n", line.text)).collect();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    }
+
+    /// A process that is killed in the middle of a write leaves half a line, which is not there for the next one, nor for another
+    /// process that goes on.
+    #[test]
+    fn half_a_line_of_a_killed_process_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        let mut place = ChainPlace::start("c");
+        let all = lines(&mut place, 5);
+        let tear =
+            |text: &str| OpenOptions::new().append(true).open(&path).unwrap().write_all(text.as_bytes()).unwrap();
+        FileSink::new(path.clone(), 90, false).write(&all[..2]).unwrap();
+        tear(&all[2].text[..40]);
+        let mut next = FileSink::new(path.clone(), 90, false);
+        next.write(&all[1..4]).unwrap();
+        tear(&all[4].text[..60]);
+        next.write(&all[4..]).unwrap();
+        let expected: String = all.iter().map(|line| format!("{}\n", line.text)).collect();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        // A file of nothing but that.
+        std::fs::write(&path, &all[0].text[..30]).unwrap();
+        FileSink::new(path.clone(), 90, false).write(&all).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
+        // What cannot be a record stays, and hides none.
+        std::fs::write(&path, vec![b'x'; usize::try_from(TAIL).unwrap() + 10]).unwrap();
+        FileSink::new(path.clone(), 90, false).write(&all).unwrap();
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(kept.ends_with(&format!("x\n{expected}")));
     }
 
     /// G-38: a new file every day, and old ones go after `retention_days`.

@@ -47,7 +47,7 @@ impl Sink for RemoteSink {
     }
 }
 
-/// Posts critical violations, one at a time (G-27).
+/// Posts critical violations and broken glass, one at a time (G-27).
 pub struct AlertSink {
     url: String,
     poster: Arc<dyn Poster>,
@@ -80,17 +80,30 @@ impl Sink for AlertSink {
             // Most records are none: a look at the text is enough to know.
             if line.text.contains("\"risk_level\":\"critical\"")
                 && let Ok(record) = Record::read(&line.text)
-                && (record.event_type, record.risk) == (Some(EventType::SecurityViolation), RiskLevel::Critical)
+                && record.risk == RiskLevel::Critical
+                && let Some(text) = text(&record)
             {
-                let reason = record.detail("reason").unwrap_or("unknown");
-                let who = record.principal().unwrap_or("somebody");
-                let text = format!("critical security violation by {who}: {reason}");
-                let body = json!({"alert": "security_violation", "text": text, "event": record.without_payloads()});
+                let alert = record.event_type.map(EventType::word);
+                let body = json!({"alert": alert, "text": text, "event": record.without_payloads()});
                 self.poster.post(&self.url, Bytes::from(body.to_string()))?;
             }
             self.told = line.seq;
         }
         Ok(())
+    }
+}
+
+/// What people are told of a critical record, if it is one that somebody has to look at now.
+fn text(record: &Record) -> Option<String> {
+    let reason = record.detail("reason").unwrap_or("unknown");
+    let who = record.principal().unwrap_or("somebody");
+    match record.event_type? {
+        EventType::SecurityViolation => Some(format!("critical security violation by {who}: {reason}")),
+        EventType::BreakGlass => {
+            let detail = |name| record.detail(name).unwrap_or("?");
+            Some(format!("`{}` breaks the glass until {}, by {who}: {reason}", detail("to"), detail("until")))
+        }
+        _ => None,
     }
 }
 
@@ -137,6 +150,29 @@ mod tests {
         let bodies = poster.bodies.lock().unwrap();
         assert_eq!(bodies[0].as_array().unwrap().len(), 3);
         assert_eq!(bodies[0][2]["seq"], 3);
+    }
+
+    /// Somebody is told when the glass is broken, and not when that is over.
+    #[test]
+    fn broken_glass_is_told() {
+        let mut place = ChainPlace::start("c");
+        let mut line = |begins| {
+            let (grant, to, by, because, until) = ("break_glass:1", "user:ada", "bob", "it burns", 0);
+            let mut text = String::new();
+            place.append(&crate::BrokenGlass { grant, to, by, because, until, begins }.note(1).event(), &mut text);
+            Line { seq: place.seq, text: text.trim_end().to_owned() }
+        };
+        let poster = Arc::new(Kept::default());
+        AlertSink::new("http://x".to_owned(), poster.clone()).write(&[line(true), line(false)]).unwrap();
+        let bodies = poster.bodies.lock().unwrap();
+        assert_eq!(bodies.len(), 1, "{bodies:?}");
+        assert_eq!(
+            (&bodies[0]["alert"], &bodies[0]["text"]),
+            (
+                &json!("break_glass"),
+                &json!("`user:ada` breaks the glass until 1970-01-01T00:00:00.000Z, by bob: it burns")
+            )
+        );
     }
 
     /// G-27: an alert for each critical violation, once, without payloads.

@@ -393,6 +393,14 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:18: mcp.protocol.audit.retention_days: expected a whole number from 1 to 36500, found `0`",
     ),
     (
+        "[mcp.protocol.audit]\nretention_days = '90d'\n",
+        "signalbox.toml:2:18: mcp.protocol.audit.retention_days: expected a whole number from 1 to 36500, found a string",
+    ),
+    (
+        "[mcp.protocol.audit]\nspool_max = 1000\n",
+        "signalbox.toml:2:13: mcp.protocol.audit.spool_max: expected a whole number from 65536 to 1099511627776, found `1000`",
+    ),
+    (
         "[mcp.protocol.audit]\nenabled = true\n[mcp.protocol.audit.sinks]\nfile_sink = false\n",
         "signalbox.toml:2:1: mcp.protocol.audit.enabled: needs a sink: see `mcp.protocol.audit.sinks`",
     ),

@@ -84,12 +84,12 @@ pub(super) async fn revoke(served: Arc<Served>, request: RoutedRequest) -> Answe
     let id = request.segment("id").to_owned();
     let rules = served.reloader.current();
     let mut revoked = None;
-    let all = GrantFile::of(&rules.data_dir).change(|all| {
+    let changed = GrantFile::of(&rules.data_dir).change(|all| {
         revoked = all.revoke(&id, unix_millis());
         Ok(())
     });
-    let all = all.map_err(|fault| failed(&fault))?;
-    served.app().govern.grants.apply(&all, rules.permissions.break_glass.allowed);
+    changed.map_err(|fault| failed(&fault))?;
+    served.app().govern.follow_written(&rules, &served.app().gateway);
     if let Some(grant) = &revoked {
         tracing::warn!(to = grant.to, by = request.caller.principal().as_str(), id, "a grant was revoked");
     }
@@ -127,8 +127,9 @@ pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
     if !grant.break_glass {
         tracing::warn!(to = grant.to, tools = ?grant.tools, by = grant.by, because = grant.because, "granted for a while");
     }
-    let all = GrantFile::of(&rules.data_dir).change(|all| all.set(grant, unix_millis()));
-    served.app().govern.grants.apply(&all.map_err(|fault| failed(&fault))?, rules.permissions.break_glass.allowed);
+    let changed = GrantFile::of(&rules.data_dir).change(|all| all.set(grant, unix_millis()));
+    changed.map_err(|fault| failed(&fault))?;
+    served.app().govern.follow_written(&rules, &served.app().gateway);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use super::{Served, bad, json as read, ok, who};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use signalbox_assembly::permissions::{self, SetSwitch, SetSwitches, SwitchFile, SwitchFileFault};
+use signalbox_assembly::permissions::{SetSwitch, SetSwitches, SwitchFile, SwitchFileFault};
 use signalbox_govern::permissions::Off;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
@@ -74,9 +74,9 @@ async fn change(
     served: &Served,
     change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,
 ) -> Result<(), Problem> {
-    let file = SwitchFile::of(&served.reloader.current().data_dir);
-    let all = file.change(change).map_err(|fault| failed(&fault))?;
-    permissions::apply(&served.app().govern.permissions, &all, &served.app().gateway);
+    let rules = served.reloader.current();
+    SwitchFile::of(&rules.data_dir).change(change).map_err(|fault| failed(&fault))?;
+    served.app().govern.follow_written(&rules, &served.app().gateway);
     Ok(())
 }
 

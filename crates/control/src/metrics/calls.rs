@@ -3,42 +3,17 @@
 
 use super::page::Page;
 use signalbox_assembly::assemble::App;
+use signalbox_assembly::metric_family;
 use signalbox_engine::labelled_durations::BucketReading;
-use signalbox_engine::operation_metrics::OperationMetrics;
 use signalbox_engine::tool_metrics::ToolReading;
 use signalbox_runtime::status::BackendStatus;
 
 /// The tools.
 pub(super) fn tools(page: &mut Page, app: &App, backends: &[BackendStatus]) {
     let all = app.calls.tools();
-    governed(page, &all);
+    metric_family::of_tools(&all).iter().for_each(|family| page.add(family));
     if app.calls.has_sentinel_names() {
         sentinel(page, &all, backends);
-    }
-}
-
-fn governed(page: &mut Page, tools: &[ToolReading]) {
-    let mut duration = page.family("mcp_tool_execution_duration", "histogram", "Seconds that calls of a tool took.");
-    for tool in tools {
-        for (status, took) in &tool.took {
-            duration.histogram(&[("tool_id", &tool.tool), ("status", status)], took);
-        }
-    }
-    let mut total = page.family("mcp_tool_invocations_total", "counter", "Ended calls of a tool, by status.");
-    for tool in tools {
-        for (status, took) in &tool.took {
-            total.sample(&[("tool_id", &tool.tool), ("status", status)], took.count);
-        }
-    }
-    let mut warnings = page.family(
-        "mcp_performance_warnings_total",
-        "counter",
-        "Calls of a tool that took too long, or after which its process held too much memory.",
-    );
-    for tool in tools {
-        for (kind, count) in [("slow_execution", tool.slow), ("high_memory", tool.high_memory)] {
-            warnings.sample(&[("tool_id", &tool.tool), ("warning_type", kind)], count);
-        }
     }
 }
 
@@ -80,34 +55,7 @@ fn sentinel(page: &mut Page, tools: &[ToolReading], backends: &[BackendStatus]) 
 
 /// The four durations of the semantic conventions.
 pub(super) fn operations(page: &mut Page, app: &App) {
-    let counters = &app.gateway.counters;
-    let text = "Seconds that requests of clients took.";
-    each_operation(page, "mcp_server_operation_duration_seconds", text, app.calls.operations());
-    let text = "Seconds that backends took for requests of the gateway.";
-    each_operation(page, "mcp_client_operation_duration_seconds", text, &counters.client_operations);
-    let sessions = [
-        ("mcp_server_session_duration_seconds", "Seconds that sessions of clients lasted.", &counters.server_sessions),
-        (
-            "mcp_client_session_duration_seconds",
-            "Seconds that connections to backends lasted.",
-            &counters.client_sessions,
-        ),
-    ];
-    for (name, help, sessions) in sessions {
-        let mut family = page.family(name, "histogram", help);
-        for (transport, lasted) in sessions.read() {
-            family.histogram(&[("network_transport", transport)], &lasted);
-        }
-    }
-}
-
-fn each_operation(page: &mut Page, name: &str, help: &str, operations: &OperationMetrics) {
-    let mut family = page.family(name, "histogram", help);
-    for ((method, error), took) in operations.read() {
-        let labels = [("mcp_method_name", method), ("error_type", error)];
-        let labels = if error.is_empty() { &labels[..1] } else { &labels[..] };
-        family.histogram(labels, &took);
-    }
+    metric_family::of_operations(&app.calls, &app.gateway).iter().for_each(|family| page.add(family));
 }
 
 #[cfg(test)]
@@ -139,7 +87,7 @@ mod tests {
     #[test]
     fn g_28_g_29_g_30_tools_are_shown_under_the_names_of_the_document() {
         let mut page = Page::default();
-        governed(&mut page, &[tool()]);
+        metric_family::of_tools(&[tool()]).iter().for_each(|family| page.add(family));
         has(
             page,
             &[

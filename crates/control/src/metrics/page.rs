@@ -1,5 +1,6 @@
 //! A page of metrics in the Prometheus text format, under construction.
 
+use signalbox_assembly::metric_family::{Labels, MetricFamily, Points};
 use signalbox_engine::labelled_durations::BucketReading;
 use std::fmt::Write as _;
 
@@ -19,6 +20,20 @@ impl Page {
         // Writing to a string cannot fail, here and below.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
         Family { text: &mut self.0, name: name.to_owned() }
+    }
+
+    /// Adds a whole family.
+    pub(super) fn add(&mut self, family: &MetricFamily) {
+        match &family.points {
+            Points::Counters(points) => {
+                let mut family = self.family(family.name, "counter", family.help);
+                points.iter().for_each(|(labels, count)| family.sample(&borrowed(&named(labels)), *count));
+            }
+            Points::Durations(points) => {
+                let mut family = self.family(family.name, "histogram", family.help);
+                points.iter().for_each(|(labels, took)| family.histogram(&borrowed(&named(labels)), took));
+            }
+        }
     }
 
     pub(super) fn into_text(self) -> String {
@@ -65,6 +80,15 @@ impl Family<'_> {
         self.part("_sum", labels, &seconds_of(took.total_us));
         self.part("_count", labels, &took.count.to_string());
     }
+}
+
+/// The labels under the names that Prometheus has for them.
+fn named(labels: &Labels) -> Vec<(String, &str)> {
+    labels.iter().map(|(name, value)| (name.replace('.', "_"), value.as_str())).collect()
+}
+
+fn borrowed<'a>(labels: &'a [(String, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    labels.iter().map(|(name, value)| (name.as_str(), *value)).collect()
 }
 
 fn escaped(value: &str) -> String {

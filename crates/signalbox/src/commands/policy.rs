@@ -7,6 +7,7 @@ use crate::output;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_assembly::govern_parts::rates;
+use signalbox_assembly::grants::GrantFile;
 use signalbox_assembly::name_check;
 use signalbox_assembly::permission_backtest::{Decided, Decisions, PermissionBacktest};
 use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
@@ -57,7 +58,7 @@ fn counted_policies(count: usize) -> String {
 fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let arguments = arguments(args.arguments.as_deref())?;
     let who = Supposed { principal: args.principal.clone(), roles: args.role.clone(), groups: args.group.clone() };
-    let trial = PermissionTrial::new(config)?;
+    let trial = with_grants(config)?;
     let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
     if global.json {
         output::result(&format!("{}\n", shown(&tried)))?;
@@ -74,8 +75,15 @@ fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
+/// What is in force now: the configuration, switches, and the grants that have not ended.
+fn with_grants(config: &Config) -> Result<PermissionTrial, Failure> {
+    let all = GrantFile::of(&config.data_dir).load()?;
+    Ok(PermissionTrial::new(config)?.with_grants(&all, config, unix_millis()))
+}
+
 fn shown(tried: &Tried) -> Value {
-    json!({"verdict": tried.verdict, "listed": tried.listed, "policy": tried.policy, "reason": tried.reason})
+    let Tried { verdict, listed, policy, reason, grant } = tried;
+    json!({"verdict": verdict, "listed": listed, "policy": policy, "reason": reason, "grant": grant})
 }
 
 fn arguments(text: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
@@ -89,14 +97,16 @@ fn arguments(text: Option<&str>) -> Result<Option<Vec<u8>>, Failure> {
 
 fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Failure> {
     let arguments = arguments(args.arguments.as_deref())?;
-    let trial = PermissionTrial::new(config)?;
-    let user = |(name, _): &(String, signalbox_config::Member)| {
-        (format!("user {name}"), Supposed { principal: name.clone(), ..Supposed::default() })
-    };
+    let trial = with_grants(config)?;
+    let user = |name: &str| (format!("user {name}"), Supposed { principal: name.to_owned(), ..Supposed::default() });
+    let named = config.auth.users.iter().map(|(name, _)| name.as_str());
+    // Whoever has a grant need not be in the configuration.
+    let mut known = BTreeSet::new();
+    let names = named.chain(trial.granted()).filter(|name| known.insert(*name)).collect::<Vec<_>>();
     let role = |name: &String| (format!("role {name}"), Supposed { roles: vec![name.clone()], ..Supposed::default() });
     let users = config.auth.users.iter().chain(&config.auth.groups).flat_map(|(_, member)| &member.roles);
     let roles: BTreeSet<&String> = config.permissions.roles.iter().map(|(name, _)| name).chain(users).collect();
-    let all = config.auth.users.iter().map(user).chain(roles.into_iter().map(role));
+    let all = names.into_iter().map(user).chain(roles.into_iter().map(role));
     let all = all.chain([("anybody else".to_owned(), Supposed::default())]);
     let decided = |(label, who): (String, Supposed)| {
         let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod audit_and_relay;
 mod kept;
 
 use signalbox_assembly::assemble::assemble;
@@ -381,7 +382,7 @@ fn of_backends() -> Vec<Row> {
     ]
 }
 
-fn parts() -> [(&'static str, Vec<Row>); 8] {
+fn parts() -> [(&'static str, Vec<Row>); 10] {
     [
         ("Connections", of_connections()),
         ("Messages", of_messages()),
@@ -391,6 +392,8 @@ fn parts() -> [(&'static str, Vec<Row>); 8] {
         ("Rules", kept::of_rules()),
         ("Held messages and webhooks", kept::of_holds()),
         ("Recording", kept::of_recording()),
+        ("Audit log", audit_and_relay::of_audit()),
+        ("Relay", audit_and_relay::of_relay()),
     ]
 }
 
@@ -479,13 +482,17 @@ fn every_key_on_the_page_exists_and_has_the_default_that_the_page_says() {
 fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_begun() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("signalbox.toml");
-    std::fs::write(&file, "[seal]\nanchor = [\"a.jsonl\"]\n[backends.one]\ncommand = \"true\"\n").unwrap();
+    let text = "[seal]\nanchor = [\"a.jsonl\"]\n[mcp.protocol.audit]\nenabled = true\n[relay]\nenabled = true\n\
+                [backends.one]\ncommand = \"true\"\n";
+    std::fs::write(&file, text).unwrap();
     let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
     let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
     let data_dir = DataDir::prepare(root.path()).unwrap();
     let recording = Recording::start(&config, TapeKind::Serve, &data_dir).unwrap();
     let app = assemble(&config, Principal::anonymous(), None, recording).unwrap();
-    let shown = metrics::render(&app);
+    let mut shown = metrics::render(&app);
+    let relay = app.relay.as_ref().unwrap();
+    shown.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
     for row in rows() {
         let sample =
             if row.metric.contains('{') { format!("\n{} ", row.metric) } else { format!("# TYPE {} ", row.metric) };
@@ -519,6 +526,8 @@ fn every_row_names_tests_that_exist() {
         "govern",
         "store",
         "tape",
+        "audit",
+        "relay",
         "config",
         "assembly",
         "control",

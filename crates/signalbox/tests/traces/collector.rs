@@ -66,6 +66,11 @@ impl Collector {
         Self { address, exports }
     }
 
+    /// Where it is.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// The configuration that exports to it.
     pub fn config(&self, more: &str) -> String {
         format!("[gateway.otel]\nenabled = true\nendpoint = \"http://{}\"\n{more}\n", self.address)
@@ -77,7 +82,8 @@ impl Collector {
 
     /// The spans that have come so far.
     pub fn spans(&self) -> Vec<Span> {
-        let resources = self.exports().into_iter().flat_map(|export| all(&export.body, 1));
+        let of_traces = self.exports().into_iter().filter(|export| export.path == "/v1/traces");
+        let resources = of_traces.flat_map(|export| all(&export.body, 1));
         let scopes = resources.flat_map(|resource| all(&resource, 2));
         scopes.flat_map(|scope| all(&scope, 2)).map(|bytes| span(&bytes)).collect()
     }

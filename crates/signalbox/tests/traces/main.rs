@@ -15,6 +15,8 @@ mod exported;
 #[cfg(feature = "otel")]
 mod lost;
 #[cfg(feature = "otel")]
+mod metrics;
+#[cfg(feature = "otel")]
 mod protobuf;
 
 use backend::Era;
@@ -52,7 +54,15 @@ async fn the_bridge_between_the_eras_keeps_the_context() {
 #[test]
 fn traces_are_refused_by_name_in_a_build_without_them() {
     use signalbox_config::{Config, Overrides};
-    for key in ["enabled = false", "endpoint = 'http://h'", "sample_ratio = 1", "service_name = 'x'", "headers = {}"] {
+    for key in [
+        "enabled = false",
+        "endpoint = 'http://h'",
+        "sample_ratio = 1",
+        "service_name = 'x'",
+        "headers = {}",
+        "metrics = true",
+        "metrics_interval = '1s'",
+    ] {
         let (path, text) = (std::path::Path::new("signalbox.toml"), format!("[gateway.otel]\n{key}\n"));
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
         let error = Config::parse(path, &text, &env, &Overrides::default()).expect_err(key).to_string();
@@ -60,7 +70,7 @@ fn traces_are_refused_by_name_in_a_build_without_them() {
         assert_eq!(
             error,
             format!(
-                "signalbox.toml:2:1: gateway.otel.{name}: OpenTelemetry traces are not in this build; remove the key, or use a program built with `cargo build --release --features otel`"
+                "signalbox.toml:2:1: gateway.otel.{name}: OpenTelemetry export is not in this build; remove the key, or use a program built with `cargo build --release --features otel`"
             )
         );
     }

@@ -9,6 +9,8 @@ use tempfile::TempDir;
 /// A server that ends with the test.
 pub struct PostgresServer {
     child: Child,
+    /// How it is started.
+    launch: Command,
     folder: TempDir,
     port: u16,
     databases: AtomicU32,
@@ -55,7 +57,7 @@ impl PostgresServer {
             }
             let log = std::fs::File::create(folder.path().join("log")).unwrap();
             let child = server.current_dir(folder.path()).stderr(log).stdout(Stdio::null()).spawn().unwrap();
-            let mut server = Self { child, folder, port, databases: AtomicU32::new(0) };
+            let mut server = Self { child, launch: server, folder, port, databases: AtomicU32::new(0) };
             if server.answers() {
                 return Some(server);
             }
@@ -97,6 +99,34 @@ impl PostgresServer {
         }
     }
 
+    /// Ends the server as an administrator does. What it keeps stays.
+    pub fn stop(&mut self) {
+        self.signal("-INT", &server_id(&self.folder, self.child.id()));
+        self.child.wait().unwrap();
+    }
+
+    /// Starts it after that, where it was.
+    pub fn start_again(&mut self) {
+        self.child = self.launch.spawn().unwrap();
+        assert!(self.answers(), "the server does not start again");
+    }
+
+    /// Stops its processes in the middle of what they do, until what is returned is dropped: connections are taken, and nobody answers.
+    pub fn hang(&self) -> Hanging {
+        let first = server_id(&self.folder, self.child.id());
+        self.signal("-STOP", &first);
+        let mut all = Hanging(vec![first.clone()]);
+        for child in children(&first) {
+            self.signal("-STOP", &child);
+            all.0.push(child);
+        }
+        all
+    }
+
+    fn signal(&self, signal: &str, process: &str) {
+        assert!(Command::new("kill").args([signal, process]).status().unwrap().success(), "{signal} {process}");
+    }
+
     /// An empty database.
     pub fn database(&self) -> String {
         let name = format!("d{}", self.databases.fetch_add(1, Ordering::Relaxed));
@@ -127,6 +157,16 @@ impl PostgresServer {
     }
 }
 
+/// A server that hangs.
+pub struct Hanging(Vec<String>);
+
+impl Drop for Hanging {
+    /// It goes on.
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg("-CONT").args(&self.0).status();
+    }
+}
+
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         // The postmaster ends its children when it is told to; killing it outright would leave them.
@@ -143,6 +183,17 @@ impl Drop for PostgresServer {
 fn server_id(folder: &TempDir, started: u32) -> String {
     let file = std::fs::read_to_string(folder.path().join("data/postmaster.pid")).unwrap_or_default();
     file.lines().next().map_or_else(|| started.to_string(), str::to_owned)
+}
+
+/// The processes that a process has started.
+fn children(parent: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let is_child = |process: &String| {
+        let about = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The name, which may hold anything, is in parentheses; the state and the parent come after it.
+        about.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)) == Some(parent)
+    };
+    all.filter(is_child).collect()
 }
 
 fn command(root: bool, program: &Path) -> Command {

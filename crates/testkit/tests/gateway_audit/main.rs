@@ -1,10 +1,13 @@
 //! The audit log of a real gateway: what is in it, what happens when the process or a sink fails, and how tampering shows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod bad_days;
+mod glass;
 #[allow(dead_code, reason = "the suite of stores needs more of it")]
 #[path = "../../../store/tests/suite/postgres_server.rs"]
 mod postgres_server;
 mod receiver;
+mod small_disk;
 
 use postgres_server::PostgresServer;
 use receiver::Receiver;
@@ -294,6 +297,12 @@ fn rounds(usual: u64) -> u64 {
     std::env::var("MCP_TEST_AUDIT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
+/// The address of a database of the test's own server, as the configuration has it.
+fn database_url(address: &str) -> String {
+    let part = |name: &str| address.split(' ').find_map(|part| part.strip_prefix(&format!("{name}="))).unwrap();
+    format!("postgresql://postgres:s3cret@{}:{}/{}", part("host").replace('/', "%2F"), part("port"), part("dbname"))
+}
+
 /// G-40, G-41, NO-7, must show 5: a PostgreSQL that goes away for a while and a remote sink have in the end what the file has, record
 /// by record.
 #[tokio::test(flavor = "multi_thread")]
@@ -308,14 +317,7 @@ async fn g_40_g_41_no_7_all_sinks_have_the_same_records_in_the_end() {
         let server = server.clone();
         tokio::task::spawn_blocking(move || server.database()).await.unwrap()
     };
-    let part =
-        |name: &str| address.split(' ').find_map(|part| part.strip_prefix(&format!("{name}="))).unwrap().to_owned();
-    let url = format!(
-        "postgresql://postgres:s3cret@{}:{}/{}",
-        part("host").replace('/', "%2F"),
-        part("port"),
-        part("dbname")
-    );
+    let url = database_url(&address);
     let remote = Receiver::start().await;
     let sinks = format!("database_url = \"{url}\"\nremote_sink = true\nremote_endpoint = \"{}\"\n", remote.url);
     let gateway = GatewayProcess::serve(&config("", &sinks)).await.unwrap();

@@ -40,6 +40,29 @@ impl Receiver {
         url
     }
 
+    /// Starts a server that takes connections and does not answer until it is told to, and then takes everything.
+    pub async fn late() -> (Self, tokio::sync::oneshot::Sender<()>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/api/events", listener.local_addr().unwrap());
+        let receiver = Self { bodies: Arc::default(), url };
+        let (bodies, (begin, mut begun)) = (Arc::clone(&receiver.bodies), tokio::sync::oneshot::channel());
+        tokio::spawn(async move {
+            let mut held = Vec::new();
+            loop {
+                tokio::select! {
+                    taken = listener.accept() => held.push(taken.unwrap().0),
+                    _ = &mut begun => break,
+                }
+            }
+            // Whoever waited has to come again.
+            drop(held);
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(take(stream, Arc::clone(&bodies)));
+            }
+        });
+        (receiver, begin)
+    }
+
     /// All records that came, in their order.
     pub fn records(&self) -> Vec<Value> {
         let bodies = self.bodies.lock().unwrap();

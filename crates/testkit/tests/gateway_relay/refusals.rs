@@ -122,6 +122,50 @@ async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
     assert!(answer.headers.contains_key("retry-after"));
 }
 
+/// CO-11: what every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers that it may ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn co_11_answers_tell_their_time_and_there_are_metrics() {
+    let config = "[relay]\nenabled = true\norigins = ['https://codap.concord.org']\n[relay.limits]\nmcp_requests_per_minute = 4\n";
+    let gateway = gateway(config).await;
+    let client = HttpClient::new(gateway.address()).with("accept", "application/json");
+    let marked = |answer: &HttpAnswer| {
+        let took = answer.headers["x-processing-time-ms"].to_str().unwrap().parse::<u64>();
+        assert!(took.is_ok() && answer.headers["x-server-version"] == "1.0.0", "{:?}", answer.headers);
+    };
+    let health = client.get("/api/mcp").await.unwrap();
+    assert_eq!(health.status, 200);
+    marked(&health);
+    let agent = Agent::open(&gateway, "2025-06-18").await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for expected in [200, 200, 200, 429] {
+        let answer = agent.post(&ping).await;
+        assert_eq!(answer.status, expected);
+        marked(&answer);
+    }
+    let metrics = client.get("/api/mcp/metrics").await.unwrap();
+    let page = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(metrics.status == 200 && metrics.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
+    assert!(
+        page.contains("signalbox_relay_rate_limited_total 1\n") && page.contains("signalbox_relay_sessions 1\n"),
+        "{page}"
+    );
+    assert!(!page.contains("signalbox_requests_total"), "nothing but the relay: {page}");
+    let friend =
+        client.clone().with("origin", "https://codap.concord.org").with("access-control-request-method", "POST");
+    for path in ["/api/mcp", "/api/stream"] {
+        let preflight = friend.send(Method::OPTIONS, path, bytes::Bytes::new()).await.unwrap();
+        assert_eq!((preflight.status, &preflight.headers["access-control-max-age"]), (204, &"86400".parse().unwrap()));
+    }
+    let exposed = health_from(&friend).await;
+    assert!(exposed.contains("X-Processing-Time-Ms"), "{exposed}");
+}
+
+/// Which headers a page may read.
+async fn health_from(page: &HttpClient) -> String {
+    let answer = page.get("/api/mcp").await.unwrap();
+    answer.headers["access-control-expose-headers"].to_str().unwrap().to_owned()
+}
+
 /// Pages of configured origins may use the relay and nothing else; others may use nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_configured_origins_may_use_the_relay() {

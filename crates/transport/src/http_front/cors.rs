@@ -29,9 +29,11 @@ const SENT: [&str; 14] = [
 /// The beginning of the headers that mirror arguments of a tool.
 const PARAM: &str = "mcp-param-";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
-const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
-/// How long a browser may remember the answer, in seconds.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Processing-Time-Ms, X-Server-Version");
+/// How long a browser may remember the answer, in seconds; and at an entry, which its clients expect so (CO-11).
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+const MAX_AGE_OF_ENTRY: HeaderValue = HeaderValue::from_static("86400");
 /// Most bytes of a list of headers that is looked at.
 const MAX_ASKED: usize = 4096;
 
@@ -40,8 +42,8 @@ pub fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ORIGIN).cloned()
 }
 
-/// The answer to a browser that asks whether a page may send a request, where this is one.
-pub fn preflight<B>(request: &Request<B>) -> Option<FrontAnswer> {
+/// The answer to a browser that asks whether a page may send a request, to an entry or elsewhere, where this is one.
+pub fn preflight<B>(request: &Request<B>, of_entry: bool) -> Option<FrontAnswer> {
     let headers = request.headers();
     if request.method() != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
         return None;
@@ -50,7 +52,7 @@ pub fn preflight<B>(request: &Request<B>) -> Option<FrontAnswer> {
     let mut answer = plain(StatusCode::NO_CONTENT);
     let out = answer.headers_mut();
     out.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    out.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    out.insert(ACCESS_CONTROL_MAX_AGE, if of_entry { MAX_AGE_OF_ENTRY } else { MAX_AGE });
     if let Some(allowed) = allowed(headers) {
         out.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
@@ -85,13 +87,14 @@ mod tests {
                 .header(ORIGIN, "https://page.example")
                 .header(ACCESS_CONTROL_REQUEST_METHOD, "POST")
                 .header(ACCESS_CONTROL_REQUEST_HEADERS, headers);
-            preflight(&request.body(()).unwrap())
+            preflight(&request.body(()).unwrap(), false)
         };
         let mut answer = ask(Method::OPTIONS, "Content-Type,mcp-protocol-version, Mcp-Param-Region,x-evil").unwrap();
         admit(&mut answer, HeaderValue::from_static("https://page.example"));
         let of = |name| answer.headers().get(name).unwrap().to_str().unwrap();
         assert_eq!(of(ACCESS_CONTROL_ALLOW_HEADERS), "content-type, mcp-protocol-version, mcp-param-region");
         assert_eq!(of(ACCESS_CONTROL_ALLOW_ORIGIN), "https://page.example");
+        assert_eq!(of(ACCESS_CONTROL_MAX_AGE), "600");
         assert_eq!((of(VARY), answer.status()), ("Origin", StatusCode::NO_CONTENT));
         assert!(ask(Method::POST, "").is_none());
     }

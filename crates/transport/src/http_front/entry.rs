@@ -21,6 +21,7 @@ use signalbox_wire::{Envelope, Era, HeaderValues, RawId, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 /// What an entry decides. A refusal is an answer.
 pub trait Entry: Send + Sync + fmt::Debug {
@@ -29,6 +30,12 @@ pub trait Entry: Send + Sync + fmt::Debug {
 
     /// The word for how callers come who come this way.
     fn transport(&self) -> &'static str;
+
+    /// True for a path of this entry, or of what belongs to it.
+    fn is_own(&self, path: &str) -> bool;
+
+    /// Says in the head of an answer what this entry says in all of them, among it how long it took.
+    fn mark(&self, headers: &mut HeaderMap, took: Duration);
 
     /// True if a page of the origin in these headers may use this path, though it may use no other of the listener.
     fn welcomes(&self, path: &str, headers: &HeaderMap) -> bool;
@@ -129,6 +136,17 @@ impl ClientConnection {
 
 /// Answers a request that came by this entry.
 pub async fn handle(
+    connection: &Arc<ClientConnection>,
+    entry: &Arc<dyn Entry>,
+    request: Request<Incoming>,
+) -> FrontAnswer {
+    let began = Instant::now();
+    let mut answer = answered(connection, Arc::clone(entry), request).await;
+    entry.mark(answer.headers_mut(), began.elapsed());
+    answer
+}
+
+async fn answered(
     connection: &Arc<ClientConnection>,
     entry: Arc<dyn Entry>,
     request: Request<Incoming>,

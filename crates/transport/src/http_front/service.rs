@@ -70,7 +70,8 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }
     // A browser asks without credentials.
-    if let Some(answer) = cors::preflight(&request) {
+    let of_entry = entry.is_some_and(|entry| entry.is_own(request.uri().path()));
+    if let Some(answer) = cors::preflight(&request, of_entry) {
         return answer;
     }
     let path = request.uri().path();
@@ -105,7 +106,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         };
     }
     if let Some(entry) = entry.filter(|entry| entry.path() == path) {
-        let answer = Box::pin(entry::handle(connection, Arc::clone(entry), request)).await;
+        let answer = Box::pin(entry::handle(connection, entry, request)).await;
         connection.set_visit(None);
         return answer;
     }

@@ -1,0 +1,111 @@
+//! Posting metrics to a collector in intervals, from a thread that nothing else waits for.
+
+use super::collector::{Collector, METRICS_NOT_EXPORTED, NotExported, instance};
+use super::proto;
+use crate::call_metrics::CallMetrics;
+use crate::metric_family::{self, MetricFamily};
+use bytes::Bytes;
+use signalbox_config::{Config, OtelMetrics};
+use signalbox_runtime::Gateway;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::{mpsc, oneshot};
+
+/// How long the last metrics may take when the gateway ends.
+const LAST_METRICS: Duration = Duration::from_secs(2);
+
+/// The exporter of metrics. Clones are the same.
+#[derive(Clone)]
+pub struct MetricsExport {
+    last: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+impl MetricsExport {
+    /// Starts the one that this configuration wants, for what is counted of the calls of this gateway.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn of(config: &Config, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Option<Self>> {
+        config.gateway.otel_metrics.as_ref().map(|otel| Self::start(otel, calls, gateway)).transpose()
+    }
+
+    fn start(otel: &OtelMetrics, calls: &Arc<CallMetrics>, gateway: &Arc<Gateway>) -> io::Result<Self> {
+        let (last, asked) = mpsc::channel(1);
+        let lost = NotExported::default();
+        lost.count_at(Arc::downgrade(gateway));
+        let exporter = Exporter {
+            collector: Collector::new(otel.endpoint.clone(), otel.headers.clone()),
+            service: (otel.service_name.clone(), instance()),
+            since: unix_nanos(),
+            counted: (Arc::clone(calls), Arc::downgrade(gateway)),
+            lost,
+        };
+        let (runtime, every) = (tokio::runtime::Builder::new_current_thread().enable_all().build()?, otel.interval);
+        std::thread::Builder::new()
+            .name("otel-metrics".to_owned())
+            .spawn(move || runtime.block_on(exporter.run(every, asked)))?;
+        Ok(Self { last })
+    }
+
+    /// Exports what is counted now, and waits a moment for that.
+    pub async fn flush(&self) {
+        let (done, waiting) = oneshot::channel();
+        let flushing = async {
+            if self.last.send(done).await.is_ok() {
+                let _ = waiting.await;
+            }
+        };
+        if tokio::time::timeout(LAST_METRICS, flushing).await.is_err() {
+            tracing::warn!("the last metrics were not exported in time");
+        }
+    }
+}
+
+struct Exporter {
+    collector: Collector,
+    /// The name of the service, and of this process.
+    service: (String, String),
+    since: u64,
+    counted: (Arc<CallMetrics>, Weak<Gateway>),
+    lost: NotExported,
+}
+
+impl Exporter {
+    /// Exports in intervals until nobody is left who could ask for more. What is not taken is in the next reading too, so that
+    /// nothing is tried again.
+    async fn run(mut self, every: Duration, mut asked: mpsc::Receiver<oneshot::Sender<()>>) {
+        loop {
+            let done = match tokio::time::timeout(every, asked.recv()).await {
+                Ok(None) => return,
+                Ok(Some(done)) => Some(done),
+                Err(_) => None,
+            };
+            let Some(families) = self.read() else { return };
+            let service = (self.service.0.as_str(), self.service.1.as_str());
+            let body = proto::metrics_request(service, (self.since, unix_nanos()), &families);
+            if let Err(error) = self.collector.post(Bytes::from(body)).await {
+                self.lost.count(METRICS_NOT_EXPORTED, 1);
+                self.collector.complain(&error, "metrics", 1);
+            }
+            if let Some(done) = done {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// What is counted now; nothing once the gateway is gone.
+    fn read(&self) -> Option<Vec<MetricFamily>> {
+        let (calls, gateway) = &self.counted;
+        let gateway = gateway.upgrade()?;
+        gateway.settle();
+        let mut families = Vec::from(metric_family::of_tools(&calls.tools()));
+        families.extend(metric_family::of_operations(calls, &gateway));
+        Some(families)
+    }
+}
+
+fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,89 @@
+//! Metrics: the messages of `opentelemetry.proto.metrics.v1` that counters and durations need.
+
+use super::{Message, Value, attribute, of_service};
+use crate::metric_family::{Labels, MetricFamily, Points};
+use signalbox_engine::labelled_durations::BucketReading;
+
+/// `AggregationTemporality` of the protocol: every point tells all since the start.
+const CUMULATIVE: u64 = 2;
+const MICROS: f64 = 1_000_000.0;
+
+/// An `ExportMetricsServiceRequest` with these families of one service, counted since `start` and read at `now`, both in nanoseconds
+/// since 1970. Families without points are left out.
+pub(in crate::otel) fn metrics_request(
+    (service, instance): (&str, &str),
+    (start, now): (u64, u64),
+    families: &[MetricFamily],
+) -> Vec<u8> {
+    let is_there = |family: &&MetricFamily| match &family.points {
+        Points::Counters(points) => !points.is_empty(),
+        Points::Durations(points) => !points.is_empty(),
+    };
+    let metrics: Vec<Message> = families.iter().filter(is_there).map(|family| metric(family, (start, now))).collect();
+    of_service(service, instance, &metrics)
+}
+
+fn metric(family: &MetricFamily, times: (u64, u64)) -> Message {
+    let mut metric = Message::default();
+    metric.text(1, family.otlp_name);
+    metric.text(2, family.help);
+    let mut data = Message::default();
+    match &family.points {
+        Points::Counters(points) => {
+            for (labels, count) in points {
+                let mut point = at(times);
+                point.fixed64(6, *count);
+                attributes(&mut point, 7, labels);
+                data.message(1, &point);
+            }
+            data.number(2, CUMULATIVE);
+            // It only grows.
+            data.number(3, 1);
+            metric.text(3, "1");
+            metric.message(7, &data);
+        }
+        Points::Durations(points) => {
+            for (labels, took) in points {
+                let mut point = at(times);
+                durations(&mut point, took);
+                attributes(&mut point, 9, labels);
+                data.message(1, &point);
+            }
+            data.number(2, CUMULATIVE);
+            metric.text(3, "s");
+            metric.message(9, &data);
+        }
+    }
+    metric
+}
+
+fn at((start, now): (u64, u64)) -> Message {
+    let mut point = Message::default();
+    point.fixed64(2, start);
+    point.fixed64(3, now.max(start));
+    point
+}
+
+fn attributes(point: &mut Message, field: u64, labels: &Labels) {
+    for (name, value) in labels {
+        point.message(field, &attribute(name, &Value::Text(super::super::cut(value).to_owned())));
+    }
+}
+
+/// A reading counts what is not longer than each bound; the protocol wants what is between two of them, and what is longer than the
+/// last. Counts are read one after the other, so that the sum of these is taken as the count.
+fn durations(point: &mut Message, took: &BucketReading) {
+    let mut below = 0;
+    let mut counts: Vec<u64> = Vec::with_capacity(took.within.len() + 1);
+    for (_, within) in &took.within {
+        counts.push(within.saturating_sub(below));
+        below = *within;
+    }
+    counts.push(took.count.saturating_sub(below));
+    point.fixed64(4, counts.iter().sum());
+    point.fixed64(5, (took.total_us as f64 / MICROS).to_bits());
+    let packed: Vec<u8> = counts.iter().flat_map(|count| count.to_le_bytes()).collect();
+    point.bytes(6, &packed);
+    let bounds: Vec<u8> = took.within.iter().flat_map(|(bound, _)| (*bound as f64 / MICROS).to_le_bytes()).collect();
+    point.bytes(7, &bounds);
+}
