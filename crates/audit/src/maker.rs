@@ -214,7 +214,10 @@ impl Maker {
             details.finish();
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
         }
-        if finished.took >= self.slow && open.intended && self.logged.performance_events {
+        // Without records of calls there are no intents either.
+        let ran =
+            open.intended || (!self.logged.tool_invocations && finished.backend.is_some() && !status.is_refusal());
+        if finished.took >= self.slow && ran && self.logged.performance_events {
             let mut details = texts.details();
             details.text("warning", "slow_execution");
             details.number("latency_ms", millis(finished.took));
