@@ -131,7 +131,7 @@ impl AuditLog {
         for runner in runners {
             Builder::new().name(format!("audit-{}", runner.sink.name())).spawn(move || runner.run())?;
         }
-        let anchor = (Instant::now(), unix_ms());
+        let anchor = clocks();
         let maker = Maker::new(settings.logged, settings.payloads.clone(), settings.slow, run, anchor);
         let door = Arc::clone(&self.door);
         let writing = Writing::new(settings, Arc::clone(&door.progress), maker, journal, place);
@@ -262,10 +262,18 @@ impl Door {
     }
 }
 
+/// This moment on both clocks, on the second as the time since 1970.
+fn clocks() -> (Instant, Duration) {
+    (Instant::now(), since_1970())
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// The wall clock in milliseconds since 1970.
 pub(crate) fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -44,8 +44,8 @@ pub struct Maker {
     payloads: Option<Redactor>,
     slow: Duration,
     run: AuditRun,
-    /// A moment on both clocks.
-    anchor: (Instant, u64),
+    /// A moment on both clocks, the second since 1970.
+    anchor: (Instant, Duration),
     open: KeyMap<ExchangeId, Open>,
     known: Known,
     texts: Texts,
@@ -100,10 +100,15 @@ impl Maker {
         payloads: Option<Redactor>,
         slow: Duration,
         run: AuditRun,
-        anchor: (Instant, u64),
+        anchor: (Instant, Duration),
     ) -> Self {
         let (open, known, texts) = (KeyMap::default(), Known::default(), Texts::default());
         Self { logged, payloads, slow, run, anchor, open, known, texts }
+    }
+
+    /// Takes another moment on both clocks: the second one may have been set, and events are timed by it as it is now.
+    pub fn set_clocks(&mut self, anchor: (Instant, Duration)) {
+        self.anchor = anchor;
     }
 
     /// Makes the event of something that is about to leave.
@@ -262,11 +267,11 @@ impl Maker {
     }
 
     fn unix_ms(&self, at: Instant) -> u64 {
-        let (then, unix) = self.anchor;
-        match at.checked_duration_since(then) {
-            Some(later) => unix.saturating_add(millis(later)),
-            None => unix.saturating_sub(millis(then.saturating_duration_since(at))),
-        }
+        let (then, since_1970) = self.anchor;
+        millis(match at.checked_duration_since(then) {
+            Some(later) => since_1970.saturating_add(later),
+            None => since_1970.saturating_sub(then.saturating_duration_since(at)),
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
+use crate::id::Digits;
 use crate::span::Span;
 
 pub use crate::skip::{skip_string, skip_value, skip_whitespace};
@@ -294,20 +295,9 @@ pub fn push_quoted(out: &mut String, text: &str) {
 }
 
 /// Appends a number in decimal digits.
-pub fn push_number(out: &mut String, mut number: u64) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        // A remainder of ten is one digit.
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
+pub fn push_number(out: &mut String, number: u64) {
     // Digits are always text.
-    out.push_str(str::from_utf8(&digits[at..]).unwrap_or_default());
+    out.push_str(str::from_utf8(Digits::of(number).as_ref()).unwrap_or_default());
 }
 
 /// Appends `text` to `out` as a JSON string token, quotes included.

@@ -1,7 +1,7 @@
 //! Makes records and appends them to the journal. Whoever has the lock on it writes everything that waits: a call that is about to
 //! leave, if nobody else is writing, and otherwise the thread of the log, which also writes what no call waits for.
 
-use super::unix_ms;
+use super::{clocks, unix_ms};
 use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
 use crate::intake::{Input, Intake, Taken};
@@ -64,6 +64,7 @@ impl Writing {
         let mut taken = intake.take_now(std::mem::take(&mut self.inputs));
         let closed = taken.closed;
         let mut text = std::mem::take(&mut self.text);
+        self.maker.set_clocks(clocks());
         self.write(&mut taken, &mut text);
         self.inputs = kept(taken.inputs, MAX_KEPT_INPUTS, Vec::clear, Vec::capacity);
         self.text = kept(text, MAX_KEPT_TEXT, String::clear, String::capacity);

@@ -14,7 +14,13 @@ const ALL: Logged =
 fn maker(logged: Logged, payloads: bool) -> Maker {
     let redactor = payloads.then(|| Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap());
     let run = AuditRun::new(1_700_000_000_000, 7);
-    Maker::new(logged, redactor, Duration::from_secs(10), run, (Instant::now(), 1_700_000_000_000))
+    Maker::new(
+        logged,
+        redactor,
+        Duration::from_secs(10),
+        run,
+        (Instant::now(), Duration::from_millis(1_700_000_000_000)),
+    )
 }
 
 fn caller() -> Caller {
@@ -188,6 +194,23 @@ fn g_38_each_kind_of_event_is_written_only_if_it_is_wanted() {
     assert_eq!(told(Logged { security_events: false, ..ALL }), without(SecurityViolation));
     assert_eq!(told(Logged { performance_events: false, ..ALL }), without(Performance));
     assert_eq!(told(Logged { protocol_errors: false, ..ALL }), without(ProtocolError));
+}
+
+/// Outcomes are timed by the same clock as intents, also after it was set, so that no call ends before it begins.
+#[test]
+fn an_outcome_has_the_time_of_the_wall_clock_as_it_is_now() {
+    let mut maker = maker(ALL, false);
+    let now = Instant::now();
+    maker.set_clocks((now, Duration::from_micros(1_800_000_000_000_900)));
+    for (at, expected) in [
+        (now + Duration::from_micros(200), "2027-01-15T08:00:00.001Z"),
+        (now - Duration::from_micros(1_000), "2027-01-15T07:59:59.999Z"),
+    ] {
+        let mut told = Vec::new();
+        let ended = Finished { at, ..finished(1, Outcome::Ok, Duration::ZERO) };
+        maker.finished(&ended, &mut tell(&mut told));
+        assert_eq!(told[0]["timestamp"], expected);
+    }
 }
 
 /// NO-7: the statuses.
