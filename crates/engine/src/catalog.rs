@@ -44,6 +44,7 @@ mod reconfigure;
 mod snapshot;
 mod template;
 mod view;
+mod view_bounds;
 mod visibility;
 
 pub use item::{Item, ItemError};
@@ -51,6 +52,7 @@ pub use names::Style;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
 pub use view::{ItemList, ListOwners, ListTerms, Selector, View, ViewKey};
+pub use view_bounds::{MAX_PRIVATE_VIEWS, MAX_VIEWS, VIEW_BYTES, VIEW_SHARE};
 pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
 
 use crate::caller::Principal;
@@ -283,32 +285,17 @@ impl BackendEntry {
         let other = self.owners.as_ref().and_then(|owners| owners.owner(whose));
         other.map_or(Cow::Borrowed(whose), Cow::Owned)
     }
-
-    /// Makes room for one more view.
-    fn make_room(&mut self, key: &ViewKey) {
-        let most = if self.private { MAX_PRIVATE_VIEWS } else { MAX_VIEWS };
-        if self.views.len() < most || self.views.contains_key(key) {
-            return;
-        }
-        let oldest = self.ages.iter().find(|known| self.private || !known.caps.is_bare()).cloned();
-        if let Some(oldest) = oldest {
-            self.views.remove(&oldest);
-            self.ages.retain(|known| *known != oldest);
-        }
-    }
 }
 
 /// Number of ranks that may be remembered for names no longer listed, beyond as many as are listed.
 const MAX_RANKS: usize = 10_000;
-/// Maximum number of views kept per backend; a client that invents capability sets must not fill the memory.
-pub const MAX_VIEWS: usize = 64;
-/// The same for a backend that shows each principal its own. The lists of whoever used it least recently are read again.
-pub const MAX_PRIVATE_VIEWS: usize = 4096;
 
 /// The model of all lists.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Catalog {
     backends: Vec<BackendEntry>,
+    /// Bytes that the lists of one backend may take up beyond those that all clients are shown.
+    view_bytes: usize,
     claims: [Claims; 4],
     generation: u64,
 }
@@ -318,7 +305,13 @@ impl Catalog {
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
         let backends = names.into_iter().map(BackendEntry::new).collect();
-        Self { backends, claims: Default::default(), generation: 0 }
+        Self { backends, view_bytes: VIEW_BYTES, claims: Default::default(), generation: 0 }
+    }
+
+    /// Sets how many bytes the lists of one backend may take up beyond those that all clients are shown. Holds for views stored
+    /// from now on.
+    pub fn set_view_bytes(&mut self, most: usize) {
+        self.view_bytes = most;
     }
 
     /// Stores the lists that a backend gave to a connection of this view.
@@ -333,9 +326,11 @@ impl Catalog {
             None => Changed::everything(&view),
         };
         entry.make_room(&key);
+        entry.share_lists(&mut view);
         entry.ages.retain(|known| *known != key);
         entry.ages.push(key.clone());
-        entry.views.insert(key, Arc::new(view));
+        entry.views.insert(key.clone(), Arc::new(view));
+        entry.trim(&key, self.view_bytes);
         self.claim_all();
         self.generation += 1;
         changed

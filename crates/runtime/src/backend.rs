@@ -102,7 +102,7 @@ use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// The backend.
 pub struct Backend {
@@ -120,6 +120,8 @@ pub struct Backend {
     changed: Notify,
     queue_refused: AtomicU64,
     retries: AtomicU64,
+    /// Bounds how many connections of clients read lists at a time: each holds a whole copy until it is stored.
+    list_readers: Semaphore,
 }
 
 static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
@@ -142,6 +144,7 @@ impl Backend {
             changed: Notify::new(),
             queue_refused: AtomicU64::new(0),
             retries: AtomicU64::new(0),
+            list_readers: Semaphore::new(listings::MAX_READERS),
         })
     }
 

@@ -3,9 +3,9 @@
 use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
-use signalbox_engine::catalog::{Catalog, Changed, Snapshot, View, ViewKey, read_saved, write_saved};
+use signalbox_engine::catalog::{Catalog, Changed, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved};
 use signalbox_engine::lock::LockResultExt;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -42,10 +42,11 @@ pub struct CatalogKeeper {
 }
 
 impl CatalogKeeper {
-    /// The keeper for these backends, filled with the lists that an earlier run saved.
+    /// The keeper for these backends, filled with the lists that an earlier run saved. `memory` is the gateway's budget.
     #[must_use]
-    pub fn new(backends: &Backends, file: Option<PathBuf>) -> Self {
+    pub fn new(backends: &Backends, file: Option<PathBuf>, memory: usize) -> Self {
         let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
+        catalog.set_view_bytes(memory / VIEW_SHARE);
         mark_private(&mut catalog, backends);
         if let Some(file) = &file {
             load(&mut catalog, file);
@@ -60,6 +61,11 @@ impl CatalogKeeper {
         let model = Model { catalog, owners };
         let (generation, saving) = (watch::Sender::new(0), tokio::sync::Mutex::default());
         Self { model: Mutex::new(model), snapshot, generation, file, saving }
+    }
+
+    /// Follows a change of the gateway's budget.
+    pub fn set_memory(&self, memory: usize) {
+        self.lock().catalog.set_view_bytes(memory / VIEW_SHARE);
     }
 
     /// The catalog at this moment.
@@ -119,6 +125,14 @@ impl CatalogKeeper {
         let model = self.lock();
         let own = model.owners.get(&backend.name).is_some_and(|owner| owner.backend == backend.id && !owner.inherited);
         own && model.catalog.backends().iter().any(|entry| entry.name == backend.name && !entry.views.is_empty())
+    }
+
+    /// The kinds of clients for which lists of this backend are kept.
+    #[must_use]
+    pub fn views(&self, backend: &Backend) -> HashSet<ViewKey> {
+        let model = self.lock();
+        let entry = model.catalog.backends().iter().find(|entry| entry.name == backend.name);
+        entry.into_iter().flat_map(|entry| entry.views.keys().cloned()).collect()
     }
 
     /// Shows or hides the entries of a backend.
@@ -216,7 +230,7 @@ mod tests {
         let fresh = file.with_extension(format!("{}.new", std::process::id()));
         std::os::unix::fs::symlink(&victim, &fresh).unwrap();
         std::os::unix::fs::symlink(&victim, &file).unwrap();
-        let keeper = CatalogKeeper::new(&Backends::default(), Some(file.clone()));
+        let keeper = CatalogKeeper::new(&Backends::default(), Some(file.clone()), 0);
         keeper.save().await;
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
         assert!(!file.is_symlink());

@@ -109,6 +109,7 @@ impl Gateway {
     /// Uses these settings from now on.
     pub fn set_settings(&self, settings: Settings) {
         self.budget.resize(settings.memory);
+        self.catalog.set_memory(settings.memory);
         self.settings.store(Arc::new(settings));
     }
 }

@@ -56,6 +56,11 @@ impl Item {
         Ok(Self { key, raw, rank: 0, key_span, ui, params })
     }
 
+    /// Bytes that the entry takes up, with an allowance for its fields.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.raw.len() + self.key.len()
+    }
+
     /// The URI of the app page that a tool links to.
     #[must_use]
     pub fn app(&self) -> Option<&str> {

@@ -64,11 +64,18 @@ pub struct ListTerms {
 }
 
 /// The entries of one list in the order in which they are shown, with an index of their names.
+///
+/// Cloning shares the entries: most backends list the same for every capability set, and one copy then serves all views.
 #[derive(Clone, Debug, Default)]
-pub struct ItemList {
+pub struct ItemList(Arc<Entries>);
+
+#[derive(Clone, Debug, Default)]
+struct Entries {
     items: Vec<Item>,
     /// Indexes into `items`, sorted by key.
     by_key: Vec<u32>,
+    /// Bytes that the entries take up.
+    bytes: usize,
 }
 
 impl ItemList {
@@ -83,31 +90,57 @@ impl ItemList {
             items.retain(|item| seen.insert(item.key.clone()));
             return Self::new(items);
         }
-        Self { items, by_key }
+        let bytes = items.iter().map(Item::bytes).sum();
+        Self(Arc::new(Entries { items, by_key, bytes }))
     }
 
     /// The entry of this name.
     #[must_use]
     pub fn named(&self, key: &str) -> Option<&Item> {
-        let item = |place: &u32| &self.items[*place as usize];
-        let found = self.by_key.binary_search_by(|place| (*item(place).key).cmp(key)).ok()?;
-        self.by_key.get(found).map(item)
+        let item = |place: &u32| &self.0.items[*place as usize];
+        let found = self.0.by_key.binary_search_by(|place| (*item(place).key).cmp(key)).ok()?;
+        self.0.by_key.get(found).map(item)
     }
 
     pub(super) fn retain(&mut self, keep: impl Fn(&Item) -> bool) {
-        let mut items = std::mem::take(&mut self.items);
+        let mut items = self.take();
         items.retain(keep);
         *self = Self::new(items);
     }
 
     /// Ranks every entry, and sorts the list by rank.
     pub(super) fn order(&mut self, mut rank: impl FnMut(&str) -> u64) {
-        let mut items = std::mem::take(&mut self.items);
+        let mut items = self.take();
         for item in &mut items {
             item.rank = rank(&item.key);
         }
         items.sort_by_key(|item| item.rank);
         *self = Self::new(items);
+    }
+
+    fn take(&mut self) -> Vec<Item> {
+        Arc::unwrap_or_clone(std::mem::take(&mut self.0)).items
+    }
+
+    /// Takes over the entries of `known` if they are the same, so that they are in memory once. False if they differ.
+    pub(super) fn share(&mut self, known: &Self) -> bool {
+        let same = Arc::ptr_eq(&self.0, &known.0) || self.is_same(known);
+        if same {
+            self.0 = Arc::clone(&known.0);
+        }
+        same
+    }
+
+    /// True if both list the same entries, byte for byte, in the same order.
+    fn is_same(&self, other: &Self) -> bool {
+        self.0.bytes == other.0.bytes
+            && self.len() == other.len()
+            && self.iter().zip(other).all(|(one, two)| one.rank == two.rank && one.raw == two.raw)
+    }
+
+    /// Identifies the shared entries, with the bytes that they take up.
+    pub(super) fn footprint(&self) -> (usize, usize) {
+        (Arc::as_ptr(&self.0).addr(), self.0.bytes)
     }
 }
 
@@ -115,7 +148,7 @@ impl std::ops::Deref for ItemList {
     type Target = [Item];
 
     fn deref(&self) -> &[Item] {
-        &self.items
+        &self.0.items
     }
 }
 
@@ -124,7 +157,7 @@ impl<'a> IntoIterator for &'a ItemList {
     type IntoIter = std::slice::Iter<'a, Item>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.items.iter()
+        self.0.items.iter()
     }
 }
 

@@ -10,6 +10,7 @@ use signalbox_engine::{Event, Fault, FaultKind, Principal, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::SemaphorePermit;
 
 /// How long changes are gathered before a list is read again.
 const SETTLE: Duration = Duration::from_millis(30);
@@ -17,6 +18,9 @@ const SETTLE: Duration = Duration::from_millis(30);
 const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 /// How long to wait before a stream of changes is opened again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+/// Number of clients' connections to a backend that read lists at a time. The gateway's own does not wait for them.
+pub(crate) const MAX_READERS: usize = 8;
 
 impl Backend {
     /// True if this kind of client need not wait for the backend's lists: this catalog has them, or they will not come.
@@ -103,9 +107,18 @@ impl Backend {
     /// Reads all lists. Each connection reads one thing at a time, so that newer lists are stored after older ones.
     async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
         let _turn = peer.lists_turn.lock().await;
+        let _reader = self.reader(peer).await;
         let (view, good) = lists::fetch_view(peer, profile, &Arc::clone(&self.spec())).await?;
         self.store(peer, view, good).await;
         Ok(())
+    }
+
+    /// Waits until this connection may read lists.
+    async fn reader(&self, peer: &Peer) -> Option<SemaphorePermit<'_>> {
+        match peer.role {
+            ConnectionRole::Home => None,
+            _ => self.list_readers.acquire().await.ok(),
+        }
     }
 
     /// Has the backend report changes of its lists, on its GET stream or in response to a listen request.
@@ -192,6 +205,7 @@ impl Backend {
             return Ok(true);
         };
         let _turn = peer.lists_turn.lock().await;
+        let _reader = self.reader(peer).await;
         let known: Option<View> = {
             let catalog = gateway.catalog.snapshot();
             let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
@@ -232,6 +246,8 @@ impl Backend {
         let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
+        // Lists that had to make room are read again by the next connection of their kind.
+        self.lock().lists.keep_only(&gateway.catalog.views(self));
         if changed.any() {
             self.lock().lists.tell(changed);
             gateway.tell_lists_changed(changed, Some(&key));
