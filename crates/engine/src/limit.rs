@@ -27,11 +27,13 @@ pub enum Limit {
     Memory,
     /// A message is too large for a caller whom only its signature could prove.
     UnknownCaller,
+    /// An idle connection made room for another one.
+    Idle,
 }
 
 impl Limit {
     /// All limits, in the order of [`Limit::number`].
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::HeadTime,
         Self::HeadSize,
         Self::MessageTime,
@@ -44,6 +46,7 @@ impl Limit {
         Self::Subscriptions,
         Self::Memory,
         Self::UnknownCaller,
+        Self::Idle,
     ];
 
     /// Its label in metrics.
@@ -62,6 +65,7 @@ impl Limit {
             Self::Subscriptions => "subscriptions",
             Self::Memory => "memory",
             Self::UnknownCaller => "unknown_caller",
+            Self::Idle => "idle",
         }
     }
 

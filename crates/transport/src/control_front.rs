@@ -60,7 +60,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
-        let connection = ClientConnection::new(Arc::clone(&front), None);
+        let connection = ClientConnection::new(Arc::clone(&front), None, None);
         connection.secured(user_of(&socket));
         lines.add(&connection);
         connections.spawn(async move {

@@ -22,6 +22,8 @@
 //!                                                          Waiting ── after 5 s the answer becomes an event stream
 //! ```
 //!
+//! Where all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one.
+//!
 //! Invariants:
 //!
 //! - Nothing of a body is read before the caller is known, and a large one is charged to that caller's share while it comes.
@@ -38,6 +40,7 @@
 mod accepts;
 mod answer;
 mod client_connection;
+mod client_connections;
 mod connection;
 mod cors;
 mod entry;
@@ -60,7 +63,9 @@ mod track;
 mod upgrade;
 
 pub(crate) use accepts::Accepts;
-pub(crate) use client_connection::{ClientConnection, ClientConnections, FrontClock, TICK};
+pub use client_connection::IDLE;
+pub(crate) use client_connection::{ClientConnection, FrontClock, TICK};
+pub(crate) use client_connections::ClientConnections;
 pub(crate) use connection::speak;
 pub use entry::{Entry, Named, OpenedRoom};
 pub(crate) use guard::OriginGuard;
@@ -206,7 +211,7 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(place) = front.spec.admission.enter() else {
+        let Some(place) = front.spec.admission.enter().or_else(|| open.make_room(&front)) else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
             if front.spec.tls.is_none()
@@ -222,15 +227,15 @@ pub async fn serve(
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
-        let connection = ClientConnection::new(Arc::clone(&front), Some(address));
+        let connection = ClientConnection::new(Arc::clone(&front), Some(address), Some(place));
         open.add(&connection);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)
                 && let Some(socket) = secure::secured(socket, &connection).await
             {
-                serve_connection(socket, connection).await;
+                serve_connection(socket, &connection).await;
             }
-            drop(place);
+            connection.leave();
         };
         connections.spawn_on(serving, workers.turn());
     }
@@ -254,14 +259,14 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: text/plain\r\n\
     content-length: 30\r\nconnection: close\r\n\r\ntoo many connections are open\n";
 
-async fn serve_connection(socket: MaybeTlsStream, connection: Arc<ClientConnection>) {
+async fn serve_connection(socket: MaybeTlsStream, connection: &Arc<ClientConnection>) {
     let _ = socket.set_nodelay();
     let counters = &connection.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
-    speak(socket, &connection, service::handle).await;
+    speak(socket, connection, service::handle).await;
     if let Some(pending) = connection.upgraded() {
         // Boxed, so that other connections do not carry the room for it.
-        Box::pin(socket::serve(&connection, *pending)).await;
+        Box::pin(socket::serve(connection, *pending)).await;
     }
     counters.fetch_sub(1, Ordering::Relaxed);
 }

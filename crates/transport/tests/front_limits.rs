@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
 
-use signalbox_engine::{Chain, Principal};
+use signalbox_engine::authenticator::{Arrival, Authenticator, Authenticators};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Chain, Fault, Principal, Proof};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
@@ -139,11 +141,113 @@ async fn a_client_that_asks_and_never_reads_is_cut_and_counted() {
 async fn one_connection_too_many_hears_503_though_it_has_sent_its_request() {
     let scene = Scene::new(FrontSpec { admission: Admission::new(1, &[], &[]), ..FrontSpec::default() }).await;
     let mut held = scene.connect().await;
-    held.write_all(POST.as_bytes()).await.unwrap();
+    held.write_all(format!("{POST}content-length: 100\r\n\r\n{{").as_bytes()).await.unwrap();
     let mut second = scene.connect().await;
     second.write_all(format!("{POST}content-length: 4000\r\n\r\n{}", " ".repeat(4000)).as_bytes()).await.unwrap();
     let answer = rest(second).await;
     assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("retry-after: 1"), "{answer}");
     assert!(answer.ends_with("\r\n\r\ntoo many connections are open\n"), "{answer}");
     assert_eq!(scene.gateway.counters.connections_refused.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+/// Sends a request that is answered with an error, and reads the answer. The connection stays open.
+async fn ask(socket: &mut TcpStream, more: &str) -> std::io::Result<String> {
+    socket.write_all(format!("{POST}{more}content-length: 2\r\n\r\n{{}}").as_bytes()).await?;
+    let mut heard = vec![0; 4096];
+    let read = tokio::time::timeout(PATIENCE, socket.read(&mut heard)).await.expect("there is no answer")?;
+    Ok(String::from_utf8_lossy(&heard[..read]).into_owned())
+}
+
+/// Connects until the front has a place, and asks.
+async fn ask_until_served(scene: &Scene, more: &str) -> (TcpStream, String) {
+    let asking = async {
+        loop {
+            let mut socket = scene.connect().await;
+            match ask(&mut socket, more).await {
+                Ok(answer) if !answer.is_empty() && !answer.starts_with("HTTP/1.1 503 ") => return (socket, answer),
+                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), asking).await.expect("idle connections keep everybody out")
+}
+
+/// Issue 31, point 14.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_connections_give_way_to_new_ones() {
+    let admission = Admission::new(8, &[], &[]);
+    let scene = Scene::new(FrontSpec { admission, header_timeout: PATIENCE, ..FrontSpec::default() }).await;
+    let mut idle = Vec::new();
+    for number in 0..8 {
+        let mut socket = scene.connect().await;
+        // Half of them have asked once, the others have said nothing at all.
+        if number % 2 == 0 {
+            assert!(ask(&mut socket, "").await.unwrap().starts_with("HTTP/1.1 4"));
+        }
+        idle.push(socket);
+    }
+    let (_served, answer) = ask_until_served(&scene, "").await;
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    // The idlest one is closed without a word.
+    assert_eq!(rest(idle.remove(0)).await, "");
+    assert!(scene.gateway.counters.all_refused()["idle"] >= 1);
+}
+
+/// Issue 31, point 14.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_in_use_do_not_give_way() {
+    let scene = Scene::new(FrontSpec { admission: Admission::new(1, &[], &[]), ..FrontSpec::default() }).await;
+    let mut busy = scene.connect().await;
+    busy.write_all(format!("{POST}content-length: 2\r\n\r\n{{").as_bytes()).await.unwrap();
+    // Longer than it takes to count as idle.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let mut second = scene.connect().await;
+    assert!(ask(&mut second, "").await.unwrap().starts_with("HTTP/1.1 503 "));
+    busy.write_all(b"}").await.unwrap();
+    let mut heard = vec![0; 4096];
+    let read = busy.read(&mut heard).await.unwrap();
+    assert!(heard[..read].starts_with(b"HTTP/1.1 4"));
+}
+
+/// Takes everybody with an API key for Ada.
+struct AdasKey;
+
+impl Authenticator for AdasKey {
+    fn name(&self) -> &'static str {
+        "adas_key"
+    }
+
+    fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
+        let shown = (arrival.header)("x-api-key").is_some();
+        Ok(Some(Identity {
+            principal: Principal::named(if shown { "ada" } else { "stranger" }),
+            proof: if shown { Proof::ApiKey } else { Proof::Unproved },
+            claims: Vec::new(),
+            address: arrival.address,
+            transport: arrival.transport,
+            standing: None,
+        }))
+    }
+
+    fn is_per_request(&self) -> bool {
+        true
+    }
+}
+
+/// Issue 31, point 14.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_strangers_give_way_before_callers_who_proved_themselves() {
+    let (admission, authenticators) = (Admission::new(4, &[], &[]), Authenticators::new(vec![Arc::new(AdasKey)]));
+    let scene = Scene::new(FrontSpec { admission, authenticators, ..FrontSpec::default() }).await;
+    let mut proved = scene.connect().await;
+    assert!(ask(&mut proved, "x-api-key: k\r\n").await.unwrap().starts_with("HTTP/1.1 4"));
+    let mut strangers = Vec::new();
+    for _ in 0..3 {
+        let mut stranger = scene.connect().await;
+        let _ = ask(&mut stranger, "").await.unwrap();
+        strangers.push(stranger);
+    }
+    // Ada's connection is the idlest, and keeps its place.
+    let (_served, _) = ask_until_served(&scene, "").await;
+    assert!(ask(&mut proved, "x-api-key: k\r\n").await.unwrap().starts_with("HTTP/1.1 4"));
 }

@@ -19,7 +19,7 @@ use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
 use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
-use signalbox_engine::{Limit, Principal, front};
+use signalbox_engine::{Limit, Principal, catalog, front};
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
@@ -82,6 +82,16 @@ fn of_connections() -> Vec<Row> {
             .shown(&[
                 "one_connection_too_many_hears_503_though_it_has_sent_its_request",
                 "one_session_or_connection_too_many_is_told_so",
+            ]),
+        row("an idle connection, while every place is taken", vec![Time(http_front::IDLE)], None)
+            .answer(
+                "closed, so that another one has its place: the idlest first, and those first that have proved nothing",
+            )
+            .metric(r#"signalbox_refused_total{limit="idle"}"#)
+            .shown(&[
+                "idle_connections_give_way_to_new_ones",
+                "connections_in_use_do_not_give_way",
+                "idle_strangers_give_way_before_callers_who_proved_themselves",
             ]),
         row("connections that are told so at a time", vec![Count(turned_away::MAX_TOLD, "connections")], None)
             .answer("closed without a word")
@@ -342,6 +352,17 @@ fn of_backends() -> Vec<Row> {
         .shown(&[
             "a_list_without_an_end_is_given_up_after_so_many_pages",
             "a_list_of_large_entries_is_given_up_after_so_many_bytes",
+        ]),
+        row(
+            "lists that a backend shows only to clients of some capabilities, or to one caller",
+            vec![Count(catalog::MAX_VIEWS, "kinds of clients"), Count(catalog::MAX_PRIVATE_VIEWS, "callers"), Bytes(catalog::VIEW_BYTES)],
+            None,
+        )
+        .answer("the least recently read are forgotten; equal lists count once; the bytes are a quarter of `gateway.memory`")
+        .metric("signalbox_backend_up")
+        .shown(&[
+            "equal_lists_of_invented_capability_sets_are_kept_once",
+            "differing_lists_of_invented_capability_sets_are_bounded_in_bytes",
         ]),
         row("lines on a child's standard error", vec![Count(child::STDERR_LINES as usize, "logged in a second")], None)
             .answer("the rest is read and not logged")

@@ -7,6 +7,7 @@
 use super::entry::Visit;
 use super::upgrade::PendingUpgrade;
 use super::{COMMIT_AFTER, FrontShared};
+use crate::admission::ConnectionPermit;
 use crate::first_message::Newcomer;
 use crate::tls::MaybeTlsStream;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -22,7 +23,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -33,14 +34,19 @@ pub const TICK: Duration = Duration::from_millis(500);
 pub const KEPT_FOR: Duration = Duration::from_secs(75);
 
 /// Ends now.
-const CUT: u8 = 1;
+pub(super) const CUT: u8 = 1;
 /// The first message has been waited for long enough.
 const DUE: u8 = 2;
+/// Ends before the next request, since its place is taken.
+const EVICTED: u8 = 4;
+
+/// How long a connection carries nothing before another one may take its place.
+pub const IDLE: Duration = Duration::from_secs(1);
 
 /// What a connection can be doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
-enum Phase {
+pub(super) enum Phase {
     /// The head of a request is on its way, or has been since the connection was opened.
     Head,
     /// Nothing is on its way.
@@ -120,14 +126,16 @@ pub struct ClientConnection {
     /// What that caller may make the gateway hold on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     address: Option<SocketAddr>,
+    /// Its place among the connections that may be open, until it ends or another one is given it.
+    place: Mutex<Option<ConnectionPermit>>,
     /// True while the request is for another entry than the usual one.
     pub(super) visiting: AtomicBool,
     pub(super) visit: Mutex<Option<Visit>>,
 }
 
 impl ClientConnection {
-    /// A connection that was opened just now, from this address.
-    pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>) -> Arc<Self> {
+    /// A connection that was opened just now, from this address, in this place.
+    pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         Arc::new(Self {
             front,
@@ -140,6 +148,7 @@ impl ClientConnection {
             caller: Mutex::default(),
             share: Mutex::default(),
             address,
+            place: Mutex::new(place),
             visiting: AtomicBool::new(false),
             visit: Mutex::default(),
         })
@@ -292,16 +301,48 @@ impl ClientConnection {
         self.front.stopping.load(Ordering::Acquire)
     }
 
-    /// True once it should end at once.
+    /// True once it should end at once. An evicted connection does so while no request of it is answered.
     pub fn is_cut(&self) -> bool {
-        self.orders.load(Ordering::Acquire) & CUT != 0
+        let orders = self.orders.load(Ordering::Acquire);
+        orders & CUT != 0 || orders & EVICTED != 0 && self.doing().0 == Phase::Head
+    }
+
+    /// True once another connection has its place: it ends after the answer it is busy with.
+    pub fn is_evicted(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & EVICTED != 0
+    }
+
+    /// Since when it carries nothing, if that is long enough for another connection to take its place.
+    pub(super) fn idle_since(&self, now: u32) -> Option<u32> {
+        let (phase, since) = self.doing();
+        (matches!(phase, Phase::Head | Phase::Quiet) && over(since, now, IDLE)).then_some(since)
+    }
+
+    /// True if its last request proved who calls.
+    pub(super) fn is_proved(&self) -> bool {
+        let last = self.caller.lock().unpoisoned();
+        last.as_ref().is_some_and(|last| last.caller.identity().proof != Proof::Unproved)
+    }
+
+    /// Gives its place away if it is still idle.
+    pub(super) fn evict(&self, now: u32) -> Option<ConnectionPermit> {
+        self.idle_since(now)?;
+        let place = self.place.lock().unpoisoned().take()?;
+        self.front.gateway.counters.refused(Limit::Idle);
+        self.order(EVICTED);
+        Some(place)
+    }
+
+    /// Frees its place, since it has ended.
+    pub fn leave(&self) {
+        drop(self.place.lock().unpoisoned().take());
     }
 
     fn enter(&self, phase: Phase) {
         self.doing.store(pack(phase, self.front.clock.now()), Ordering::Relaxed);
     }
 
-    fn doing(&self) -> (Phase, u32) {
+    pub(super) fn doing(&self) -> (Phase, u32) {
         unpack(self.doing.load(Ordering::Relaxed))
     }
 
@@ -330,12 +371,12 @@ impl ClientConnection {
     }
 
     /// Since when the client takes nothing.
-    fn stuck(&self) -> Option<u32> {
+    pub(super) fn stuck(&self) -> Option<u32> {
         self.stuck.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Counts why the connection is cut, if it is.
-    fn count(&self, slow: bool, late: u8) {
+    pub(super) fn count(&self, slow: bool, late: u8) {
         let counters = &self.front.gateway.counters;
         if slow {
             counters.refused(Limit::SlowReader);
@@ -344,7 +385,7 @@ impl ClientConnection {
         }
     }
 
-    fn order(&self, order: u8) {
+    pub(super) fn order(&self, order: u8) {
         self.orders.fetch_or(order, Ordering::AcqRel);
         if let Some(waker) = self.waker.get() {
             waker.wake_by_ref();
@@ -353,12 +394,12 @@ impl ClientConnection {
 }
 
 /// Whether what began then has taken longer than this.
-fn over(since: u32, now: u32, most: Duration) -> bool {
+pub(super) fn over(since: u32, now: u32, most: Duration) -> bool {
     now.saturating_sub(since) >= ticks(most)
 }
 
 /// What a connection has to be told that has been doing this since then.
-fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
+pub(super) fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
     let over = |most: Duration| over(since, now, most);
     match phase {
         Phase::Head if over(header_timeout) => CUT,
@@ -380,43 +421,6 @@ fn unpack(doing: u64) -> (Phase, u32) {
         _ => Phase::Waiting,
     };
     (phase, u32::try_from(doing >> 8).unwrap_or(u32::MAX))
-}
-
-/// All connections of a front.
-#[derive(Default)]
-pub struct ClientConnections(Vec<Weak<ClientConnection>>);
-
-impl ClientConnections {
-    /// Looks after one more.
-    pub fn add(&mut self, connection: &Arc<ClientConnection>) {
-        self.0.push(Arc::downgrade(connection));
-    }
-
-    /// True where there was none when last looked.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Moves the clock and tells those that have taken too long, and wakes all of them when the front stops. That is
-    /// repeated at every tick until it is followed.
-    pub fn tick(&mut self, front: &FrontShared) {
-        let now = front.clock.advance();
-        let stopping = front.stopping.load(Ordering::Acquire);
-        self.0.retain(|connection| {
-            let Some(connection) = connection.upgrade() else { return false };
-            let spec = &connection.front.spec;
-            let slow = connection.stuck().is_some_and(|since| over(since, now, spec.reader_timeout));
-            let late = verdict(connection.doing(), now, spec.header_timeout);
-            if !connection.is_cut() {
-                connection.count(slow, late);
-            }
-            let order = late | if slow { CUT } else { 0 };
-            if order != 0 || stopping {
-                connection.order(order);
-            }
-            true
-        });
-    }
 }
 
 /// The connection's socket, which notes what passes.

@@ -34,7 +34,7 @@ where
         if connection.is_cut() {
             return Poll::Ready(Ok(()));
         }
-        if !stopping && connection.is_stopped() {
+        if !stopping && (connection.is_stopped() || connection.is_evicted()) {
             stopping = true;
             serving.as_mut().graceful_shutdown();
         }
