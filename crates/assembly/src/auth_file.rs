@@ -32,6 +32,8 @@ pub enum AuthFileError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FileStamp {
     modified: SystemTime,
+    /// Seconds and nanoseconds at which the file was put there. It changes even where a file with an older time of writing is.
+    changed: (i64, i64),
     length: u64,
     number: u64,
 }
@@ -53,7 +55,8 @@ impl AuthFile {
     /// When it was last written, if it is there; a change means that it has to be read again.
     pub(crate) fn stamp(&self) -> Option<FileStamp> {
         let about = std::fs::metadata(&self.0).ok()?;
-        Some(FileStamp { modified: about.modified().ok()?, length: about.len(), number: about.ino() })
+        let changed = (about.ctime(), about.ctime_nsec());
+        Some(FileStamp { modified: about.modified().ok()?, changed, length: about.len(), number: about.ino() })
     }
 
     /// Its text; `None` if there is no file.

@@ -2,7 +2,7 @@
 //! date while the process runs.
 //!
 //! ```text
-//! keys.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
+//! keys.json, users.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
 //! reload ──► Directory, issuers, order: put in place at once; tokens of issuers that are gone are revoked
 //! ```
 
@@ -21,6 +21,7 @@ use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::directory::{Directory, Grant};
 use signalbox_govern::jwks::KeySetError;
+use signalbox_govern::key_authenticator::Refresh;
 use signalbox_govern::token_authenticator::{KeySupply, KeysWanted};
 use signalbox_govern::{
     CertificateAuthenticator, CertificateRule, IssuerRules, KeyAuthenticator, ProtectedResource, SharedKeys,
@@ -114,8 +115,13 @@ impl Authentication {
         let server = server.transpose()?.map(Arc::new);
         let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
-        let tokens = (!all.is_empty())
-            .then(|| Arc::new(TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(callers)));
+        let tokens = (!all.is_empty()).then(|| {
+            let tokens = TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(callers);
+            Arc::new(match &server {
+                Some(server) => tokens.refreshed_by(look_at_users(server)),
+                None => tokens,
+            })
+        });
         if let (Some(server), Some(tokens)) = (&server, &tokens) {
             server.verified_by(tokens);
         }
@@ -191,19 +197,28 @@ impl Authentication {
                     gateway.presence.noted().await;
                 }
                 tokio::time::sleep(LOOK).await;
-                this.key_store.refresh();
-                this.refresh_issuers();
-                if let Some(server) = &this.server {
-                    server.refresh_users();
-                    server.renew_key();
-                }
-                let ended = gateway.end_lapsed(unix_millis());
-                if ended > 0 {
-                    tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
-                }
+                this.follow_files(&gateway).await;
             }
         });
         tasks
+    }
+
+    /// Reads keys and users again where their files have changed, and ends the streams of callers whose credentials have ended.
+    /// Returns how many sessions that were.
+    pub async fn follow_files(&self, gateway: &Gateway) -> usize {
+        self.key_store.refresh();
+        self.refresh_issuers();
+        if let Some(server) = &self.server {
+            server.refresh_users();
+            server.renew_key();
+            // A failure is logged, and tried again at the next look.
+            server.save().await;
+        }
+        let ended = gateway.end_lapsed(unix_millis());
+        if ended > 0 {
+            tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
+        }
+        ended
     }
 
     /// Reads the keys of issuers again where their files have changed.
@@ -214,6 +229,16 @@ impl Authentication {
             tracing::info!(issuer = source.issuer.rules.name, ended, "read the keys of an issuer of tokens");
         }
     }
+}
+
+/// Looks at the file of users before a token is honoured: the one who shows it may have been removed.
+fn look_at_users(server: &Arc<Authorization>) -> Refresh {
+    let server = Arc::downgrade(server);
+    Box::new(move || {
+        if let Some(server) = server.upgrade() {
+            server.refresh_users();
+        }
+    })
 }
 
 /// The API keys of the process, and the file that they are read from again when it changes.

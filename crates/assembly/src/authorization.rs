@@ -161,6 +161,12 @@ impl Authorization {
             _lock: held,
         };
         this.withdraw();
+        if let Some(text) =
+            this.server.unsaved().map_err(|why| AuthServerError::Damaged { path: this.store.clone(), why })?
+        {
+            tracing::info!("ended the grants of users who left since the last start");
+            save_private(&this.store, text.as_bytes())?;
+        }
         Ok(this)
     }
 
@@ -230,6 +236,7 @@ impl Authorization {
         let checked = checked.await;
         drop(turn);
         let Ok((signed_in, is_good)) = checked else { return unwell() };
+        self.refresh_users();
         // What was typed in vain may be a password.
         match is_good {
             true => tracing::info!(user = signed_in.user(), ?address, "signed in at the authorization server"),
@@ -258,6 +265,7 @@ impl Authorization {
 
     /// A person says yes or no.
     pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
+        self.refresh_users();
         let Some(moment) = moment() else { return unwell() };
         let ticket = match (self.server.consent(form, cookies, &moment), &self.openid) {
             (Consented::Reply(reply), _) => return reply,
@@ -355,29 +363,30 @@ impl Authorization {
     /// Nothing is given to a client before it is written down; what was taken back is refused at once.
     async fn settled(&self, reply: Reply) -> Reply {
         self.withdraw();
+        if self.save().await { reply } else { unwell() }
+    }
+
+    /// Writes down what has changed. Returns `false` if that fails; it is tried again the next time.
+    pub(crate) async fn save(&self) -> bool {
         let _turn = self.writing.lock().await;
         let text = match self.server.unsaved() {
-            Ok(None) => return reply,
+            Ok(None) => return true,
             Ok(Some(text)) => text,
             Err(error) => {
                 tracing::error!(%error, "what the authorization server knows cannot be kept");
-                return unwell();
+                return false;
             }
         };
         let path = self.store.clone();
         let written = tokio::task::spawn_blocking(move || save_private(&path, text.as_bytes())).await;
-        match written {
-            Ok(Ok(())) => reply,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "what the authorization server knows cannot be kept");
-                self.server.not_saved();
-                unwell()
-            }
-            Err(_) => {
-                self.server.not_saved();
-                unwell()
-            }
+        if let Ok(Err(error)) = &written {
+            tracing::error!(%error, "what the authorization server knows cannot be kept");
         }
+        let saved = matches!(written, Ok(Ok(())));
+        if !saved {
+            self.server.not_saved();
+        }
+        saved
     }
 
     fn withdraw(&self) {

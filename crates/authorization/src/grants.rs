@@ -22,18 +22,31 @@ pub struct Person {
     pub name: String,
     /// The groups that a provider says it is in.
     pub groups: Vec<String>,
+    /// The account of a local user ([`LocalUsers::account`]), so that nothing passes to a later user of the same name.
+    pub account: Option<String>,
 }
 
 impl Person {
+    /// The person whom an OpenID provider names.
+    #[must_use]
+    pub fn of_provider(name: String, groups: Vec<String>) -> Self {
+        Self { name, groups, account: None }
+    }
+
     /// A local user.
-    pub(crate) fn local(name: &str) -> Self {
-        Self { name: name.to_owned(), groups: Vec::new() }
+    pub(crate) fn local(name: &str, account: &str) -> Self {
+        Self { name: name.to_owned(), groups: Vec::new(), account: Some(account.to_owned()) }
+    }
+
+    pub(crate) fn is_gone(&self, users: &LocalUsers) -> bool {
+        is_gone(&self.name, self.account.as_deref(), users)
     }
 }
 
-/// Whether this is the name of a local user who is no longer there.
-pub(crate) fn is_gone(name: &str, users: &LocalUsers) -> bool {
-    !name.contains(':') && !users.knows(name)
+/// Whether this is a local user whose account is no longer there. One without an account was noted by an earlier version, which did
+/// not tell users of the same name apart.
+fn is_gone(name: &str, account: Option<&str>, users: &LocalUsers) -> bool {
+    !name.contains(':') && (account.is_none() || users.account(name).as_deref() != account)
 }
 
 /// What a person allowed a client.
@@ -45,6 +58,9 @@ pub(crate) struct Grant {
     /// The groups that a provider said the person is in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
+    /// The account of a local user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     pub scopes: Vec<String>,
     /// The hash of the refresh token that is good.
     pub refresh: String,
@@ -100,6 +116,7 @@ impl Kept {
             client: client.to_owned(),
             user: person.name,
             groups: person.groups,
+            account: person.account,
             scopes,
             refresh: hashed(&refresh),
             expires,
@@ -121,7 +138,7 @@ impl Kept {
         self.sweep(moment.now);
         let gone = Refusal::new("invalid_grant", "the refresh token is not good, or no longer");
         let id = token.split_once('.').map(|(id, _)| id.to_owned()).ok_or(gone)?;
-        let grant = self.grants.get_mut(&id).ok_or(gone)?;
+        let grant = self.grants.get_mut(&id).filter(|grant| grant.expires > moment.now).ok_or(gone)?;
         if !same(&grant.refresh, &hashed(token)) {
             self.end(&id);
             return Err(Refusal::new(
@@ -145,20 +162,21 @@ impl Kept {
         }
     }
 
-    /// Ends the grants that this is true of.
-    pub fn end_where(&mut self, which: impl Fn(&Grant) -> bool) -> usize {
+    /// Ends the grants of local users whose accounts are gone, and returns how many.
+    pub fn end_gone(&mut self, users: &LocalUsers) -> usize {
+        let is_gone = |grant: &Grant| is_gone(&grant.user, grant.account.as_deref(), users);
         let ended: Vec<String> =
-            self.grants.iter().filter(|(_, grant)| which(grant)).map(|(id, _)| id.clone()).collect();
+            self.grants.iter().filter(|(_, grant)| is_gone(grant)).map(|(id, _)| id.clone()).collect();
         ended.iter().for_each(|id| self.end(id));
         ended.len()
     }
 
-    /// Forgets what is over.
+    /// Forgets what is over. A grant is kept as long as one of its access tokens, which can be revoked only by it.
     fn sweep(&mut self, now: u64) {
-        self.grants.retain(|_, grant| grant.expires > now);
         self.revoked.retain(|_, expires| *expires > now);
         for grant in self.grants.values_mut() {
             grant.tokens.retain(|(_, expires)| *expires > now);
         }
+        self.grants.retain(|_, grant| grant.expires > now || !grant.tokens.is_empty());
     }
 }

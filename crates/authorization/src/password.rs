@@ -1,5 +1,6 @@
 //! Local users and their passwords, which are kept as hashes by argon2id.
 
+use crate::moment::hashed;
 use crate::reply::Refusal;
 use argon2::password_hash::{PasswordHash, PasswordHasher as _, PasswordVerifier as _, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
@@ -84,6 +85,14 @@ impl LocalUsers {
         self.users.contains_key(name)
     }
 
+    /// Identifies the account that has this name now. Another password, or another user of the same name, is another account:
+    /// the salt of the hash is drawn anew for each.
+    #[must_use]
+    pub fn account(&self, name: &str) -> Option<String> {
+        let user = self.users.get(name)?;
+        Some(hashed(&format!("{}:{}", user.created, user.password)))
+    }
+
     /// Adds a user, or gives one another password. Takes a while and memory.
     ///
     /// # Errors
@@ -114,7 +123,7 @@ impl LocalUsers {
         }
         let user = self.users.get(name);
         let hash = user.map_or(NOBODY, |user| &user.password).to_owned();
-        Ok(PasswordCheck { hash, password: password.to_owned(), exists: user.is_some() })
+        Ok(PasswordCheck { hash, password: password.to_owned(), account: self.account(name) })
     }
 }
 
@@ -122,7 +131,8 @@ impl LocalUsers {
 pub struct PasswordCheck {
     hash: String,
     password: String,
-    exists: bool,
+    /// The account that the password is checked for, if there is one.
+    pub(crate) account: Option<String>,
 }
 
 impl fmt::Debug for PasswordCheck {
@@ -137,7 +147,7 @@ impl PasswordCheck {
     pub fn is_good(&self) -> bool {
         let checked = PasswordHash::new(&self.hash)
             .and_then(|hash| Argon2::default().verify_password(self.password.as_bytes(), &hash));
-        self.exists && checked.is_ok()
+        self.account.is_some() && checked.is_ok()
     }
 }
 

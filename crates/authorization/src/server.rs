@@ -4,7 +4,7 @@ use crate::access_token::TokenSigner;
 use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
 use crate::client::Client;
-use crate::grants::{Kept, is_gone};
+use crate::grants::Kept;
 use crate::moment::Moment;
 use crate::password::LocalUsers;
 use crate::reply::{Refusal, Reply};
@@ -62,15 +62,16 @@ pub(crate) struct Inner {
 }
 
 impl AuthorizationServer {
-    /// A server with what it kept before; an empty text for a new one.
+    /// A server with what it kept before; an empty text for a new one. Grants of users who left meanwhile end.
     ///
     /// # Errors
     /// If that is damaged.
     pub fn new(settings: Settings, signer: TokenSigner, kept: &str, users: LocalUsers) -> Result<Self, Damaged> {
-        let kept: Kept = if kept.is_empty() { Kept::default() } else { serde_json::from_str(kept)? };
+        let mut kept: Kept = if kept.is_empty() { Kept::default() } else { serde_json::from_str(kept)? };
+        let ended = kept.end_gone(&users);
         let inner = Inner {
             kept,
-            unsaved: false,
+            unsaved: ended > 0,
             users,
             codes: Codes::default(),
             sign_ins: SignIns::default(),
@@ -135,10 +136,10 @@ impl AuthorizationServer {
         self.inner().kept.revoked.iter().map(|(id, expires)| (id.clone(), *expires)).collect()
     }
 
-    /// Takes over the users. Grants of those who are gone end; returns how many.
+    /// Takes over the users. Grants of accounts that are gone end; returns how many.
     pub fn replace_users(&self, users: LocalUsers) -> usize {
         let mut inner = self.inner();
-        let ended = inner.kept.end_where(|grant| is_gone(&grant.user, &users));
+        let ended = inner.kept.end_gone(&users);
         inner.unsaved |= ended > 0;
         inner.users = users;
         ended

@@ -5,7 +5,7 @@
 
 use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
-use crate::grants::{Person, is_gone};
+use crate::grants::Person;
 use crate::moment::{Moment, hashed, same};
 use crate::pages::{self, Asking};
 use crate::password::PasswordCheck;
@@ -60,7 +60,7 @@ enum Stage {
     /// Nobody has signed in.
     Fresh,
     /// This person has, and has not answered yet.
-    SignedIn(String),
+    SignedIn(Person),
     /// The person chose to sign in at the provider, and has not said yes to the client yet.
     Elsewhere,
     /// The person said yes, and was sent to the provider.
@@ -212,10 +212,12 @@ impl AuthorizationServer {
         let Some(one) = sign_ins.open.get_mut(&checked.ticket).filter(|one| one.expires > now) else {
             return pages::stop(400, LATE);
         };
-        if !is_good || !users.knows(&checked.user) {
+        let person = checked.check.account.as_deref().map(|account| Person::local(&checked.user, account));
+        // The password may have been replaced while it was checked.
+        let Some(person) = person.filter(|person| is_good && !person.is_gone(users)) else {
             return one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
-        }
-        one.stage = Stage::SignedIn(checked.user.clone());
+        };
+        one.stage = Stage::SignedIn(person);
         let page = match &one.purpose {
             Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &Asking::User(&checked.user)),
             Purpose::Visit(path) => Reply::redirect(path.clone()),
@@ -252,12 +254,12 @@ impl AuthorizationServer {
         let mut visitor = |ticket: &String| {
             let one = inner.sign_ins.find(ticket, cookies, &self.settings, now)?;
             match (&one.purpose, &one.stage) {
-                (Purpose::Visit(_), Stage::SignedIn(user)) => Some(user.clone()),
+                (Purpose::Visit(_), Stage::SignedIn(person)) => Some(person.clone()),
                 _ => None,
             }
         };
-        let found: Vec<String> = tickets.iter().filter_map(&mut visitor).collect();
-        found.into_iter().filter(|user| !is_gone(user, &inner.users)).collect()
+        let found: Vec<Person> = tickets.iter().filter_map(&mut visitor).collect();
+        found.into_iter().filter(|person| !person.is_gone(&inner.users)).map(|person| person.name).collect()
     }
 
     /// A person says yes or no.
@@ -278,7 +280,7 @@ impl AuthorizationServer {
                 return Consented::Forward(ticket.to_owned());
             }
             (Stage::Elsewhere, Purpose::Client(_)) => None,
-            (Stage::SignedIn(user), Purpose::Client(_)) => is_allowed.then(|| Person::local(user)),
+            (Stage::SignedIn(person), Purpose::Client(_)) => is_allowed.then(|| person.clone()),
             _ => return late(),
         };
         Consented::Reply(self.answered(&mut inner, ticket, person, moment))

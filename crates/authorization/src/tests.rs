@@ -337,7 +337,7 @@ fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browse
     let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &scene.moment()) else { panic!() };
     assert_eq!(sent, ticket);
     assert!(scene.server.is_sent(&ticket, &scene.cookies, now) && !scene.server.is_sent(&ticket, "", now));
-    let person = Person { name: "openid:42".to_owned(), groups: vec!["ops".to_owned()] };
+    let person = Person::of_provider("openid:42".to_owned(), vec!["ops".to_owned()]);
     let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
     let code = query_of(&reply, "code").unwrap();
     let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
@@ -398,4 +398,82 @@ fn a_refresh_token_that_nobody_uses_expires() {
     let (_, refresh) = pair_of(&scene.refresh(&client, &refresh));
     scene.pass(3_600);
     assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+}
+
+/// Users among whom `ada` is another account of that name, with the same password.
+fn users_with_another_ada() -> LocalUsers {
+    let mut users = LocalUsers::default();
+    users.set("ada", PASSWORD, &[4; 16], 0).unwrap();
+    users
+}
+
+/// Issue 31, point 1.
+#[test]
+fn users_who_left_while_the_gateway_was_down_stay_gone_with_all_tokens() {
+    for (now_known, what) in [(LocalUsers::default(), "removed"), (users_with_another_ada(), "removed and added again")]
+    {
+        let mut scene = Scene::new();
+        let client = scene.client();
+        let (access, refresh) = scene.tokens(&client);
+        let kept = scene.server.unsaved().unwrap().unwrap();
+        let next = Scene::started(settings(), &kept, now_known);
+        next.seed.set(100);
+        assert_eq!(error_of(&next.refresh(&client, &refresh)), "invalid_grant", "{what}");
+        assert!(next.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id), "{what}");
+        let kept = next.server.unsaved().unwrap().expect("the end of a grant is kept");
+        // The former account comes back, as from a backup of the file of users.
+        let later = Scene::started(settings(), &kept, users());
+        later.seed.set(200);
+        assert_eq!(error_of(&later.refresh(&client, &refresh)), "invalid_grant", "{what}");
+        assert!(later.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id), "{what}");
+    }
+}
+
+/// Issue 31, point 1.
+#[test]
+fn another_account_of_the_same_name_inherits_nothing() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let (access, refresh) = scene.tokens(&client);
+    let code = scene.code(&client);
+    let ticket = scene.begin(&client);
+    assert_eq!(scene.sign_in(&ticket, "ada", PASSWORD).status, 200);
+    assert_eq!(scene.server.replace_users(users_with_another_ada()), 1);
+    assert!(scene.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id));
+    assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+    assert_eq!(error_of(&scene.redeem(&client, &code, &[])), "invalid_grant", "a code of before");
+    let reply = scene.consent(&ticket, "allow");
+    let code = query_of(&reply, "code");
+    assert!(code.is_none_or(|code| scene.redeem(&client, &code, &[]).status == 400), "a sign-in of before: {reply:?}");
+    let (_, refresh) = scene.tokens(&client);
+    assert_eq!(scene.refresh(&client, &refresh).status, 200, "the account that is there now signs in");
+}
+
+/// Issue 31, point 1.
+#[test]
+fn a_password_that_is_replaced_while_it_is_checked_signs_nobody_in() {
+    let mut scene = Scene::new();
+    let client = scene.client();
+    let ticket = scene.begin(&client);
+    let typed = form::write(&[("ticket", &ticket), ("user", "ada"), ("password", PASSWORD)]);
+    let SignInStep::Check(check) = scene.server.sign_in(&typed, &scene.cookies, Some(HERE), &scene.moment()) else {
+        panic!()
+    };
+    let is_good = check.check.is_good();
+    scene.server.replace_users(users_with_another_ada());
+    assert!(is_good && scene.server.checked(&check, is_good, scene.now.get()).status == 401);
+}
+
+/// Issue 31, point 1.
+#[test]
+fn access_tokens_that_outlive_their_refresh_token_end_with_their_user() {
+    let mut settings = settings();
+    settings.refresh_lifetime = std::time::Duration::from_secs(60);
+    let mut scene = Scene::with(settings, "");
+    let client = scene.client();
+    let (access, refresh) = scene.tokens(&client);
+    scene.pass(61);
+    assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
+    scene.server.replace_users(LocalUsers::default());
+    assert!(scene.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id));
 }

@@ -1,7 +1,7 @@
 //! Codes for tokens, refresh tokens for the next ones, and the end of both.
 
 use crate::asked::{Asked, Parameters, check_resource, is_unreserved};
-use crate::grants::{Person, is_gone};
+use crate::grants::Person;
 use crate::moment::{Moment, hashed, same};
 use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
@@ -83,7 +83,7 @@ impl AuthorizationServer {
         if !fits || !same(&pkce::challenge(verifier), &asked.challenge) {
             return Err(Refusal::new("invalid_grant", "code_verifier is not that of the challenge"));
         }
-        if is_gone(&person.name, &inner.users) {
+        if person.is_gone(&inner.users) {
             return Err(BAD_CODE);
         }
         let (grant, refresh) = inner.kept.open(client, person, asked.scopes.clone(), &self.settings, moment);

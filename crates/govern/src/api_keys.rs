@@ -173,6 +173,16 @@ impl ApiKeys {
         revoked
     }
 
+    /// Revokes all keys by which their holders call as `subject`, and returns the ids of those that were not revoked before.
+    pub fn revoke_subject(&mut self, subject: &str, now: u64) -> Vec<String> {
+        let good = self.keys.iter_mut().filter(|(_, key)| key.subject == subject && key.revoked.is_none());
+        good.map(|(id, key)| {
+            key.revoked = Some(now);
+            id.clone()
+        })
+        .collect()
+    }
+
     /// True if a key has this id or name.
     #[must_use]
     pub fn knows(&self, id_or_name: &str) -> bool {
@@ -256,5 +266,17 @@ mod tests {
         assert!(keys.revoke(&id, 6).is_empty());
         let (_, key) = keys.find(shown.reveal().as_bytes()).unwrap();
         assert_eq!((key.fault(9), key.revoked), (Some("revoked"), Some(5)));
+    }
+
+    #[test]
+    fn all_keys_of_a_subject_are_revoked_and_no_others() {
+        let mut keys = ApiKeys::default();
+        let (one, _) = keys.add(new("ci"), &random(1), 1);
+        let (two, _) = keys.add(new("laptop"), &random(2), 1);
+        let (other, _) = keys.add(NewKey { subject: "ada2".to_owned(), ..new("other") }, &random(3), 1);
+        keys.revoke(&one, 4);
+        assert_eq!(keys.revoke_subject("ada", 5), std::slice::from_ref(&two));
+        let revoked = |id: &str| keys.iter().find(|(known, _)| *known == id).and_then(|(_, key)| key.revoked);
+        assert_eq!((revoked(&one), revoked(&two), revoked(&other)), (Some(4), Some(5), None));
     }
 }

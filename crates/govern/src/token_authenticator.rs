@@ -1,6 +1,7 @@
 //! Identifies callers by a bearer token that a trusted issuer has signed.
 
 use crate::directory::Directory;
+use crate::key_authenticator::Refresh;
 use crate::token::{Parts, TokenError, TokenIssuer, Verified};
 use crate::verified_tokens::{VerifiedToken, VerifiedTokens};
 use crate::{api_keys, bearer, invalid};
@@ -31,6 +32,7 @@ pub struct TokenAuthenticator {
     directory: Arc<ArcSwap<Directory>>,
     tokens: VerifiedTokens,
     supply: KeySupply,
+    refresh: Option<Refresh>,
     callers: Arc<CallerTokens>,
 }
 
@@ -44,7 +46,14 @@ impl TokenAuthenticator {
     /// Trusts these issuers.
     #[must_use]
     pub fn new(issuers: Vec<Arc<TokenIssuer>>, directory: Arc<ArcSwap<Directory>>, supply: KeySupply) -> Self {
-        Self { issuers, directory, tokens: VerifiedTokens::default(), supply, callers: Arc::default() }
+        Self { issuers, directory, tokens: VerifiedTokens::default(), supply, refresh: None, callers: Arc::default() }
+    }
+
+    /// Calls this before each look at a token, also at one that was verified before, so that what was withdrawn is not honoured
+    /// once more.
+    #[must_use]
+    pub fn refreshed_by(self, refresh: Refresh) -> Self {
+        Self { refresh: Some(refresh), ..self }
     }
 
     /// Keeps what callers show for the backends that want it.
@@ -117,6 +126,9 @@ impl Authenticator for TokenAuthenticator {
         let Some(token) = bearer(arrival).filter(|token| !token.starts_with(api_keys::PREFIX.as_bytes())) else {
             return Ok(None);
         };
+        if let Some(refresh) = &self.refresh {
+            refresh();
+        }
         let known = match self.tokens.get(token, arrival.now) {
             Some(known) => known,
             None => self.verify(token, arrival.now).map_err(|error| invalid(&error.to_string()))?,

@@ -109,6 +109,26 @@ impl Vault {
         Ok(result)
     }
 
+    /// Forgets all tokens of a subject, and returns the backends that they were for. Nothing is written if there is none.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written.
+    pub async fn forget_subject(&self, subject: &str) -> Result<Vec<String>, VaultError> {
+        let has_any = |kept: &Kept| {
+            kept.tokens.values().any(|all| all.contains_key(subject))
+                || kept.wanted.values().any(|all| all.contains_key(subject))
+        };
+        if !has_any(&self.read().await?) {
+            return Ok(Vec::new());
+        }
+        let forget = |kept: &mut Kept| {
+            kept.wanted.values_mut().for_each(|all| drop(all.remove(subject)));
+            let held = kept.tokens.iter_mut().filter_map(|(backend, all)| all.remove(subject).map(|_| backend.clone()));
+            held.collect()
+        };
+        self.change(forget).await
+    }
+
     /// When the store was changed last, by whichever process.
     #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {

@@ -75,21 +75,26 @@ impl Gateway {
         self.presence.note(caller);
     }
 
-    /// Ends the streams and calls of principals whose credentials have expired or were revoked. `now` is in milliseconds since
-    /// 1970. Returns how many sessions that were.
+    /// Ends the streams and calls of principals whose credentials have expired or were revoked, and the sessions of those whose last
+    /// one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
     pub fn end_lapsed(&self, now: u64) -> usize {
         let lapsed = self.presence.sweep(now);
         let mut ended = 0;
         for session in self.sessions.all().into_iter().chain(self.ending.all()) {
             let Some(credential) = credential_of(&session.caller) else { continue };
+            let is_there = self.presence.is_there(session.caller.principal());
             let fault = match credential.fault(now) {
                 Some("revoked") => Some("revoked"),
-                Some(word) if !self.presence.is_there(session.caller.principal()) => Some(word),
+                Some(word) if !is_there => Some(word),
                 _ => None,
             };
-            if let Some(word) = fault {
-                ended += usize::from(session.end_streams(word));
+            let Some(word) = fault else { continue };
+            let had_streams = session.end_streams(word);
+            let is_over = word == "revoked" && !is_there;
+            if is_over {
+                session.close();
             }
+            ended += usize::from(had_streams || is_over);
         }
         self.parks.end(|principal| lapsed.contains(principal));
         ended

@@ -5,6 +5,7 @@ mod audit;
 mod backtest;
 mod check;
 mod completions;
+mod credentials;
 mod doctor;
 mod editor;
 mod governed;

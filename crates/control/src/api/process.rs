@@ -7,6 +7,7 @@ use crate::tool_list::ToolList;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
+use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::live::{Live, Watching};
 use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
@@ -59,6 +60,24 @@ pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
         Err(error) => answer["error"] = json!(error.to_string()),
     }
     Ok(ok(&answer))
+}
+
+/// The credentials of callers, and the sessions that end with them.
+pub(super) struct Credentials {
+    pub served: Arc<Served>,
+    /// Absent where callers prove nothing, such as on a pipe.
+    pub authentication: Option<Arc<Authentication>>,
+}
+
+/// Looks at the files of keys and users now, so that the command which changed them can say that the change is in force.
+pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
+    let ended = match &credentials.authentication {
+        Some(authentication) => authentication.follow_files(&credentials.served.app().gateway).await,
+        None => 0,
+    };
+    Ok(ok(
+        &json!({"command": credentials.served.overview.command(), "pid": std::process::id(), "sessions_ended": ended}),
+    ))
 }
 
 pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {

@@ -1,5 +1,6 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
+use super::process::Credentials;
 use super::sign_in::SignInPages;
 use super::{
     Served, anchors, approve, audit, authorization, breakpoints, grants, holds, mcp, process, replay, sessions,
@@ -23,6 +24,8 @@ pub const STATUS: &str = "/api/v1/status";
 pub const VERSION: &str = "/api/v1/version";
 /// Reads the configuration again.
 pub const RELOAD: &str = "/api/v1/reload";
+/// Has keys and users read again whose files have changed.
+pub const CREDENTIALS: &str = "/api/v1/credentials/refresh";
 /// Facts, as they happen.
 pub const LIVE: &str = "/api/v1/live";
 /// Messages that wait for a person.
@@ -61,12 +64,13 @@ const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// If the list cannot be served.
-pub fn router(served: &Arc<Served>, authentication: Option<&Authentication>) -> Result<Arc<Router>, RouteError> {
-    let server = authentication.and_then(Authentication::server);
+pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>) -> Result<Arc<Router>, RouteError> {
+    let server = authentication.and_then(|authentication| authentication.server());
     let mut all = list(served);
+    all.push(credentials_route(served, authentication));
     all.extend(sign_in_list(served, server));
     all.extend(approve_list(served, server));
-    all.extend(authentication.and_then(Authentication::resource).into_iter().flat_map(resource_list));
+    all.extend(authentication.and_then(|authentication| authentication.resource()).into_iter().flat_map(resource_list));
     all.extend(server.into_iter().flat_map(authorization_list));
     all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
     Router::new(all).map(Arc::new)
@@ -103,6 +107,13 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
     all.extend(guarded);
     all.extend(decided);
     all
+}
+
+fn credentials_route(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>) -> Route {
+    let credentials = Credentials { served: Arc::clone(served), authentication: authentication.cloned() };
+    let route =
+        Bind(&Arc::new(credentials)).route(Method::POST, CREDENTIALS, Mount::Both, process::refresh_credentials);
+    route.access(Access::Role(ADMIN))
 }
 
 /// The pages of sign-ins at backends. Where people can sign in at the gateway itself, a browser proves by that who it is.

@@ -5,8 +5,9 @@ use clap::Subcommand;
 /// What is shown below the help of `signalbox users`.
 pub const USERS_HELP: &str = "\
 People who can sign in at the gateway's own authorization server (`[auth.server]`). The data folder keeps their passwords as \
-hashes by argon2id. A user `ada` calls as `user:ada`; `[auth.users.\"user:ada\"]` gives roles and groups. Running gateways notice \
-changes within a second, and what a removed user allowed ends.
+hashes by argon2id. A user `ada` calls as `user:ada`; `[auth.users.\"user:ada\"]` gives roles and groups. A user who is removed, \
+or gets another password, has to sign in anew everywhere: all tokens end at once, in running gateways too. Removing a user also \
+revokes its API keys, ends its sessions, and forgets its tokens of backends.
 
 Examples:
   signalbox users add ada
@@ -21,13 +22,13 @@ pub enum UsersCommand {
     Add {
         /// The name: letters, digits, `.`, `_`, `-` and `@`
         name: String,
-        /// Give a user who is there another password
+        /// Give a user who is there another password, and end the tokens of before
         #[arg(long)]
         replace: bool,
     },
     /// List the users
     List,
-    /// Remove a user, and end what it allowed
+    /// Remove a user, and end its tokens, API keys and sessions
     Remove {
         /// The name
         name: String,

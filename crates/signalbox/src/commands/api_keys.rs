@@ -1,7 +1,7 @@
 //! `signalbox keys`: API keys of callers.
 
 use crate::cli::{ApiKeysCommand, Global, NewApiKeyArgs};
-use crate::commands::data_dir;
+use crate::commands::{credentials, data_dir, quietly};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -12,7 +12,6 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: ApiKeysCommand) -> Result<ExitCode, Failure> {
     let file = KeyFile::of(&data_dir(global)?);
     match command {
@@ -74,6 +73,10 @@ fn revoke(global: &Global, file: &KeyFile, key: &str) -> Result<ExitCode, Failur
     if !known {
         return Err(Failure::Usage(format!("there is no key `{key}`; `signalbox keys list` shows all")));
     }
+    quietly(global, async {
+        credentials::announce(global).await;
+        Ok(ExitCode::SUCCESS)
+    })?;
     if global.json {
         output::result(&format!("{}\n", json!({ "revoked": revoked })))?;
     } else if revoked.is_empty() {

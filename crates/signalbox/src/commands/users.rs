@@ -1,31 +1,44 @@
 //! `signalbox users`: people who can sign in at the gateway's own authorization server.
 
 use crate::cli::{Global, UsersCommand};
-use crate::commands::data_dir;
+use crate::commands::{credentials, data_dir, quietly};
 use crate::failure::Failure;
 use crate::output;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
+use signalbox_assembly::key_file::KeyFile;
 use signalbox_assembly::user_file::UserFile;
 use signalbox_authorization::password::{LocalUser, MAX_PASSWORD};
+use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_control::table;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Stdin, Write as _};
 use std::process::ExitCode;
 
-/// Does it.
 pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Failure> {
-    let file = UserFile::of(&data_dir(global)?);
+    let data_dir = data_dir(global)?;
+    let files = AccountFiles { users: UserFile::of(&data_dir), keys: KeyFile::of(&data_dir) };
     match command {
-        UsersCommand::Add { name, replace } => add(&file, &name, replace),
-        UsersCommand::List => list(global, &file),
-        UsersCommand::Remove { name } => remove(&file, &name),
+        UsersCommand::Add { name, replace } => quietly(global, add(global, &files, &name, replace)),
+        UsersCommand::List => list(global, &files.users),
+        UsersCommand::Remove { name } => quietly(global, remove(global, &files, &name)),
     }
 }
 
-fn add(file: &UserFile, name: &str, replace: bool) -> Result<ExitCode, Failure> {
-    if file.load()?.knows(name) != replace {
+/// Files of the data folder in which a local user has credentials.
+struct AccountFiles {
+    users: UserFile,
+    keys: KeyFile,
+}
+
+/// Who a local user calls as.
+fn principal(name: &str) -> String {
+    format!("{LOCAL_USERS}:{name}")
+}
+
+async fn add(global: &Global, files: &AccountFiles, name: &str, replace: bool) -> Result<ExitCode, Failure> {
+    if files.users.load()?.knows(name) != replace {
         return Err(Failure::Usage(match replace {
             true => format!("there is no user `{name}`; leave out `--replace` to add one"),
             false => format!("there is a user `{name}` already; `--replace` gives another password"),
@@ -34,14 +47,26 @@ fn add(file: &UserFile, name: &str, replace: bool) -> Result<ExitCode, Failure> 
     let password = password().map_err(|error| Failure::Usage(format!("cannot read a password: {error}")))?;
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).map_err(|error| Failure::Usage(format!("the system gives no randomness: {error}")))?;
-    file.change(|users| users.set(name, &password, &salt, unix_millis()))?;
-    output::say(format!("`{name}` can sign in as user:{name}"));
+    files.users.change(|users| users.set(name, &password, &salt, unix_millis()))?;
+    credentials::announce(global).await;
+    output::say(format!("`{name}` can sign in as {}", principal(name)));
+    if replace {
+        output::say("all clients that were signed in have to sign in again");
+        let (subject, now, kept) = (principal(name), unix_millis(), files.keys.load()?);
+        let good: Vec<&str> = kept
+            .iter()
+            .filter(|(_, key)| key.subject == subject && key.fault(now).is_none())
+            .map(|(id, _)| id)
+            .collect();
+        if !good.is_empty() {
+            output::say(format!("API keys of {subject} stay good: {}", good.join(", ")));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(global: &Global, file: &UserFile) -> Result<ExitCode, Failure> {
     let users = file.load()?;
-    let principal = |name: &str| format!("user:{name}");
     if global.json {
         let row = |(name, user): (&str, &LocalUser)| json!({"name": name, "principal": principal(name), "created": timestamp::rfc3339_millis(user.created)});
         output::result(&format!("{}\n", Value::from(users.iter().map(row).collect::<Vec<_>>())))?;
@@ -59,11 +84,26 @@ fn list(global: &Global, file: &UserFile) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(file: &UserFile, name: &str) -> Result<ExitCode, Failure> {
-    if !file.change(|users| Ok(users.remove(name)))? {
+async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<ExitCode, Failure> {
+    if !files.users.load()?.knows(name) {
         return Err(Failure::Usage(format!("there is no user `{name}`; `signalbox users list` shows all")));
     }
-    output::say(format!("removed `{name}`"));
+    // Keys end first: if this process is killed in between, the user is still there to be removed again.
+    let subject = principal(name);
+    let revoked = match files.keys.load()?.iter().any(|(_, key)| key.subject == subject) {
+        true => files.keys.change(|keys| keys.revoke_subject(&subject, unix_millis()))?,
+        false => Vec::new(),
+    };
+    files.users.change(|users| Ok(users.remove(name)))?;
+    credentials::announce(global).await;
+    output::say(format!("removed `{name}`; all tokens of {subject} have ended"));
+    if !revoked.is_empty() {
+        output::say(format!("revoked the API keys of {subject}: {}", revoked.join(", ")));
+    }
+    let backends = credentials::forget_backend_tokens(global, &subject).await?;
+    if !backends.is_empty() {
+        output::say(format!("forgot the tokens of {subject} for the backends {}", backends.join(", ")));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
