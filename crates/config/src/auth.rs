@@ -10,6 +10,7 @@ use super::tls::file;
 use http::Uri;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::standing::TrustLevel;
+use signalbox_govern::SubjectPattern;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -103,7 +104,7 @@ pub struct CertificateName {
     /// A pattern of an alternative name.
     pub name: Option<String>,
     /// A pattern of the subject.
-    pub subject: Option<String>,
+    pub subject: Option<SubjectPattern>,
     /// The principal.
     pub principal: String,
     /// Its roles.
@@ -266,7 +267,7 @@ fn certificate(name: &str, table: &Table<'_>) -> Result<CertificateName, ConfigE
     let found = CertificateName {
         fingerprint: plain,
         name: text("name")?,
-        subject: text("subject")?,
+        subject: subject_pattern(table)?,
         principal: text("principal")?.unwrap_or_else(|| name.to_owned()),
         roles: values(table.texts("roles")?),
     };
@@ -274,6 +275,12 @@ fn certificate(name: &str, table: &Table<'_>) -> Result<CertificateName, ConfigE
         return Err(table.error(Problem::Needs("a `fingerprint`, a `name` or a `subject`")));
     }
     Ok(found)
+}
+
+fn subject_pattern(table: &Table<'_>) -> Result<Option<SubjectPattern>, ConfigError> {
+    let Some(text) = table.text("subject")? else { return Ok(None) };
+    let wanted = "names such as `CN=ada, O=Example` or `CN=ada, *`; a backslash stands before a comma or an equals sign of a value";
+    SubjectPattern::parse(&text.value).map(Some).map_err(|_| bad(table, &text, wanted))
 }
 
 fn member(table: &Table<'_>, is_user: bool) -> Result<Member, ConfigError> {

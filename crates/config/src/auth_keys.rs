@@ -92,7 +92,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         KeyKind::Text(""),
         "A pattern of an alternative name of the certificate: `dns:…`, `email:…`, `uri:…` or `ip:…`.",
     ),
-    key("auth.certificates.NAME.subject", KeyKind::Text(""), "A pattern of its whole subject, such as `CN=ada,*`."),
+    key(
+        "auth.certificates.NAME.subject",
+        KeyKind::Text(""),
+        "A pattern of its whole subject, name by name in the order of the certificate: `CN=ada, O=Example`; `*` by itself stands for one or more names. Prefer `name`.",
+    ),
     key("auth.certificates.NAME.principal", KeyKind::Text(""), "The principal of its holder. By default NAME."),
     key("auth.certificates.NAME.roles", KeyKind::Texts, "Roles of its holder."),
     key(

@@ -3,6 +3,7 @@
 
 use crate::caller::Principal;
 use crate::caller::{Caller, Identity, Proof};
+use crate::distinguished_name::DistinguishedName;
 use crate::fault::{Fault, FaultKind};
 use core::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +13,8 @@ use std::sync::Arc;
 pub struct ShownCertificate {
     /// Its holder, by the SHA-256 of the certificate.
     pub principal: Principal,
-    /// Its subject, such as `CN=ada,O=Example`.
-    pub subject: Box<str>,
+    /// Its subject.
+    pub subject: DistinguishedName,
     /// Its alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`, `ip:10.0.0.1`.
     pub names: Vec<Box<str>>,
 }
@@ -184,8 +185,11 @@ mod tests {
     #[test]
     fn the_first_proof_that_is_there_has_the_last_word() {
         let all = Authenticators::open(Principal::anonymous());
-        let certificate =
-            ShownCertificate { principal: Principal::certificate("ab"), subject: "".into(), names: Vec::new() };
+        let certificate = ShownCertificate {
+            principal: Principal::certificate("ab"),
+            subject: DistinguishedName::default(),
+            names: Vec::new(),
+        };
         let (cert, user) = (Shown::Certificate(certificate), Shown::Owner(Principal::local("ann")));
         let who = |arrival: &Arrival<'_>| {
             let caller = all.identify(arrival).unwrap();

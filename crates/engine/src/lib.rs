@@ -20,6 +20,7 @@ pub mod chain;
 pub mod command;
 pub mod correlation;
 pub mod dialect;
+pub mod distinguished_name;
 pub mod event;
 pub mod exchange;
 pub mod fact;

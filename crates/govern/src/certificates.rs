@@ -1,6 +1,7 @@
 //! Identifies callers by their client certificate, with the names that the configuration gives to some of them.
 
 use crate::directory::{Directory, Said};
+use crate::subject_pattern::SubjectPattern;
 use arc_swap::ArcSwap;
 use signalbox_engine::Proof;
 use signalbox_engine::authenticator::{Arrival, Authenticator, ShownCertificate};
@@ -16,8 +17,8 @@ pub struct CertificateRule {
     pub fingerprint: Option<String>,
     /// A pattern of an alternative name, such as `uri:spiffe://example/*`.
     pub name: Option<String>,
-    /// A pattern of the whole subject, such as `CN=ada,*`.
-    pub subject: Option<String>,
+    /// A pattern of the whole subject.
+    pub subject: Option<SubjectPattern>,
     /// The principal.
     pub principal: String,
     /// Its roles.
@@ -28,16 +29,12 @@ impl CertificateRule {
     /// True if every pattern that it has fits.
     #[must_use]
     pub fn is_meant(&self, shown: &ShownCertificate) -> bool {
-        let matches = |pattern: &Option<String>, texts: &[&str]| {
-            pattern
-                .as_ref()
-                .is_none_or(|pattern| texts.iter().any(|text| fits(pattern, text, Wildcards::StarAndQuestion)))
-        };
-        let names: Vec<&str> = shown.names.iter().map(|name| &**name).collect();
+        let has_name =
+            |pattern: &String| shown.names.iter().any(|name| fits(pattern, name, Wildcards::StarAndQuestion));
         let fingerprint = shown.principal.as_str().strip_prefix("cert:").unwrap_or_default();
         self.fingerprint.as_ref().is_none_or(|wanted| wanted.eq_ignore_ascii_case(fingerprint))
-            && matches(&self.name, &names)
-            && matches(&self.subject, &[&shown.subject])
+            && self.name.as_ref().is_none_or(has_name)
+            && self.subject.as_ref().is_none_or(|pattern| pattern.is_met(&shown.subject))
     }
 }
 
@@ -70,7 +67,7 @@ impl Authenticator for CertificateAuthenticator {
         Ok(Some(Identity {
             principal,
             proof: Proof::Certificate,
-            claims: vec![("subject".into(), shown.subject.clone())],
+            claims: vec![("subject".into(), shown.subject.to_string().into())],
             address: arrival.address,
             transport: arrival.transport,
             standing: Some(standing),
@@ -82,11 +79,16 @@ impl Authenticator for CertificateAuthenticator {
 mod tests {
     use super::*;
     use signalbox_engine::authenticator::Shown;
+    use signalbox_engine::distinguished_name::{DistinguishedName, NameAttribute};
+
+    fn one((kind, value): (&str, &str)) -> Vec<NameAttribute> {
+        vec![NameAttribute { kind: kind.into(), value: Some(value.into()) }]
+    }
 
     fn identify(rules: Vec<CertificateRule>) -> Identity {
         let certificate = ShownCertificate {
             principal: Principal::certificate("ab12"),
-            subject: "CN=ada, O=Example".into(),
+            subject: DistinguishedName([("CN", "ada"), ("O", "Example")].map(one).into()),
             names: vec!["dns:box.example".into(), "uri:spiffe://example/ada".into()],
         };
         let shown = Shown::Certificate(certificate);
@@ -100,7 +102,7 @@ mod tests {
             |name: Option<&str>, subject: Option<&str>, fingerprint: Option<&str>, principal: &str| CertificateRule {
                 fingerprint: fingerprint.map(str::to_owned),
                 name: name.map(str::to_owned),
-                subject: subject.map(str::to_owned),
+                subject: subject.map(|subject| SubjectPattern::parse(subject).unwrap()),
                 principal: principal.to_owned(),
                 roles: vec!["ops".to_owned()],
             };

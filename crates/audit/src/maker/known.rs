@@ -2,8 +2,8 @@
 
 use crate::event::{Object, RiskLevel};
 use crate::risk;
-use signalbox_engine::Caller;
 use signalbox_engine::keys::TextMap;
+use signalbox_engine::{Caller, Proof};
 use signalbox_wire::json;
 use std::hash::BuildHasher as _;
 use std::net::SocketAddr;
@@ -59,6 +59,9 @@ fn user(caller: &Caller) -> String {
     let roles = identity.standing.iter().flat_map(|standing| &standing.roles);
     context.array("roles", roles.map(|role| move |out: &mut String| json::push_quoted(out, role)));
     context.text("proof", identity.proof.word());
+    // The principal of a certificate is a hash or the name of a rule.
+    let subject = identity.claims.iter().find(|(name, _)| identity.proof == Proof::Certificate && &**name == "subject");
+    context.maybe("subject", subject.map(|(_, subject)| &**subject));
     context.maybe("address", identity.address.map(|address| address.to_string()).as_deref());
     context.text("transport", identity.transport);
     text
@@ -67,7 +70,7 @@ fn user(caller: &Caller) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::{Identity, Principal, Proof};
+    use signalbox_engine::{Identity, Principal};
 
     fn caller(name: &str, port: u16) -> Caller {
         let of = Caller::of(Principal::named(name), Proof::ApiKey, "http");

@@ -4,10 +4,14 @@ use super::inspect::fingerprint;
 use rustls::pki_types::CertificateDer;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::ShownCertificate;
+use signalbox_engine::distinguished_name::{DistinguishedName, NameAttribute};
 use std::net::IpAddr;
 use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer as _, X509Certificate};
+use x509_parser::objects::{oid_registry, oid2abbrev};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer as _, X509Certificate, X509Name};
 
+/// The most attributes of a subject that is read.
+const MAX_SUBJECT: usize = 32;
 /// The most alternative names that are looked at.
 const MAX_NAMES: usize = 100;
 
@@ -15,11 +19,26 @@ const MAX_NAMES: usize = 100;
 pub(super) fn shown_certificate(certificate: &CertificateDer<'_>) -> ShownCertificate {
     let principal = Principal::certificate(&fingerprint(certificate));
     let Ok((_, read)) = X509Certificate::from_der(certificate) else {
-        return ShownCertificate { principal, subject: "".into(), names: Vec::new() };
+        return ShownCertificate { principal, subject: DistinguishedName::default(), names: Vec::new() };
     };
     let alternative = read.subject_alternative_name().ok().flatten();
     let names = alternative.iter().flat_map(|found| &found.value.general_names).filter_map(name).take(MAX_NAMES);
-    ShownCertificate { principal, subject: read.subject().to_string().into(), names: names.collect() }
+    ShownCertificate { principal, subject: subject(read.subject()), names: names.collect() }
+}
+
+/// A subject of too many names is as good as none: patterns that fit a part of it must not fit.
+fn subject(name: &X509Name<'_>) -> DistinguishedName {
+    if name.iter_attributes().count() > MAX_SUBJECT {
+        return DistinguishedName::default();
+    }
+    DistinguishedName(name.iter_rdn().map(|name| name.iter().map(attribute).collect()).collect())
+}
+
+fn attribute(attribute: &AttributeTypeAndValue<'_>) -> NameAttribute {
+    let kind = attribute.attr_type();
+    let short = oid2abbrev(kind, oid_registry()).ok();
+    let value = attribute.as_str().ok().map(Into::into);
+    NameAttribute { kind: short.map_or_else(|| kind.to_id_string().into(), Into::into), value }
 }
 
 fn name(name: &GeneralName<'_>) -> Option<Box<str>> {
@@ -42,7 +61,7 @@ fn name(name: &GeneralName<'_>) -> Option<Box<str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
     #[test]
     fn the_names_of_a_certificate_are_read() {
@@ -54,7 +73,7 @@ mod tests {
         params.subject_alt_names.push(SanType::Rfc822Name("ada@example.com".try_into().unwrap()));
         let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
         let shown = shown_certificate(certificate.der());
-        assert_eq!(&*shown.subject, "CN=ada");
+        assert_eq!(shown.subject.to_string(), "CN=ada");
         let names: Vec<&str> = shown.names.iter().map(|name| &**name).collect();
         assert_eq!(names, ["dns:box.example", "uri:spiffe://example/ada", "ip:10.0.0.1", "email:ada@example.com"]);
         assert!(shown.principal.as_str().starts_with("cert:"));
@@ -63,6 +82,22 @@ mod tests {
     #[test]
     fn what_cannot_be_read_has_no_names() {
         let shown = shown_certificate(&CertificateDer::from(vec![0x30, 0x80, 1, 2]));
-        assert_eq!((&*shown.subject, shown.names.len()), ("", 0));
+        assert_eq!((shown.subject.to_string().as_str(), shown.names.len()), ("", 0));
+    }
+
+    /// Issue 31, point 4.
+    #[test]
+    fn a_name_with_commas_is_one_name() {
+        let subject = |names: &[(DnType, &str)]| {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.distinguished_name = DistinguishedName::new();
+            names.iter().for_each(|(kind, value)| params.distinguished_name.push(kind.clone(), *value));
+            shown_certificate(params.self_signed(&KeyPair::generate().unwrap()).unwrap().der()).subject
+        };
+        let real = subject(&[(DnType::CommonName, "admin"), (DnType::OrganizationName, "Corp")]);
+        let forged = subject(&[(DnType::CommonName, "admin, O=Corp")]);
+        assert_eq!((real.0.len(), forged.0.len()), (2, 1));
+        assert_eq!(real.to_string(), "CN=admin, O=Corp");
+        assert_eq!(forged.to_string(), r"CN=admin\, O\=Corp");
     }
 }
