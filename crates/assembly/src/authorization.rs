@@ -263,6 +263,13 @@ impl Authorization {
         self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
     }
 
+    /// Whether somebody of this name can sign in here.
+    #[must_use]
+    pub fn has_user(&self, name: &str) -> bool {
+        self.refresh_users();
+        self.server.has_user(name)
+    }
+
     /// A person says yes or no.
     pub async fn consent(&self, form: &str, cookies: &str) -> Reply {
         self.refresh_users();

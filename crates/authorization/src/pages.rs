@@ -4,15 +4,8 @@ use crate::asked::Asked;
 use crate::client::{form_target, host};
 use crate::metadata::{CONSENT, SIGN_IN};
 use crate::reply::Reply;
-use aws_lc_rs::digest::{SHA256, digest};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:0;background:#f4f4f2;color:#1c1c1a}\
-main{max-width:26rem;margin:10vh auto;padding:2rem;background:#fff;border:1px solid #d8d8d4;border-radius:8px}\
-h1{font-size:1.3rem;margin:0 0 1rem}label{display:block;margin:.75rem 0}input{display:block;width:100%;box-sizing:border-box;\
-font:inherit;padding:.4rem}button{font:inherit;padding:.4rem 1.2rem;margin:1rem .5rem 0 0}dt{color:#666}dd{margin:0 0 .6rem;\
-overflow-wrap:anywhere}.bad{color:#a00}";
+use signalbox_oauth::browser_page;
+pub use signalbox_oauth::browser_page::escaped;
 
 /// Asks who it is: for this client, or for the gateway itself.
 pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>, wrong: Option<(u16, &str)>) -> Reply {
@@ -94,34 +87,10 @@ pub(crate) fn stop(status: u16, text: &str) -> Reply {
 /// of a content security policy.
 #[must_use]
 pub fn page(status: u16, title: &str, body: &str, forms: &str) -> Reply {
-    let html = format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title} · Signalbox</title>\
-         <style>{STYLE}</style></head><body><main>{body}</main></body></html>"
-    );
-    let style = format!("'sha256-{}'", STANDARD.encode(digest(&SHA256, STYLE.as_bytes())));
+    let (html, style) = (browser_page::document(title, body), browser_page::style_source());
     Reply::page(status, html, &style, forms)
 }
 
 fn hidden(ticket: &str) -> String {
     format!("<input type=\"hidden\" name=\"ticket\" value=\"{}\">", escaped(ticket))
-}
-
-/// Text that is nothing but text in a page.
-#[must_use]
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            // What turns the direction of text around could make a host look like another one.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
-            c => out.push(c),
-        }
-    }
-    out
 }

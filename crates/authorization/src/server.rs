@@ -136,6 +136,12 @@ impl AuthorizationServer {
         self.inner().kept.revoked.iter().map(|(id, expires)| (id.clone(), *expires)).collect()
     }
 
+    /// Whether there is a local user of this name.
+    #[must_use]
+    pub fn has_user(&self, name: &str) -> bool {
+        self.inner().users.knows(name)
+    }
+
     /// Takes over the users. Grants of accounts that are gone end; returns how many.
     pub fn replace_users(&self, users: LocalUsers) -> usize {
         let mut inner = self.inner();

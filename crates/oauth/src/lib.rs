@@ -5,6 +5,7 @@
 //! ([`token_request`], [`token_exchange`]) or by a person's sign-in ([`sign_in`]), and keeps them sealed ([`vault`]). Every address that
 //! others name is dialled only if it is public or allowed by name ([`outbound`]).
 
+pub mod browser_page;
 pub mod challenge;
 pub mod client_identity;
 pub mod discovery;

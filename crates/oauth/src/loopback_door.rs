@@ -82,43 +82,73 @@ async fn answer(mut socket: TcpStream, desk: &OauthDesk, address: SocketAddr) {
         }
     };
     let _ = tokio::time::timeout(READ_TIME, reading).await;
-    let page = match target(&head, address) {
-        Some(target) => page(desk, target).await,
+    let page = match request(&head, address) {
+        Some(request) => page(desk, &request).await,
         None => Page::Text { status: 400, text: "This is no address of Signalbox.".to_owned() },
     };
     let _ = socket.write_all(render(&page).as_bytes()).await;
     let _ = socket.shutdown().await;
 }
 
-/// The path and query of a GET for this very address. A name that leads here, of whoever, is not ours.
-fn target(head: &[u8], address: SocketAddr) -> Option<&str> {
-    let text = std::str::from_utf8(head).ok()?;
-    let mut lines = text.split("\r\n");
-    let target = lines.next()?.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?;
-    let mut hosts = lines.filter_map(|line| line.split_once(':')).filter(|(name, _)| name.eq_ignore_ascii_case("host"));
-    let host = hosts.next()?.1.trim();
-    let ours = host == address.to_string() || host == format!("localhost:{}", address.port());
-    (ours && hosts.next().is_none()).then_some(target)
+/// What a browser asks for. Forms that are posted here have no fields.
+#[derive(PartialEq, Eq, Debug)]
+struct BrowserRequest<'a> {
+    is_post: bool,
+    /// The path and query.
+    target: &'a str,
+    cookies: String,
 }
 
-/// The page at a path.
-async fn page(desk: &OauthDesk, target: &str) -> Page {
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+/// A request for this very address. A name that leads here, of whoever, is not ours, and neither is the form of another site.
+fn request(head: &[u8], address: SocketAddr) -> Option<BrowserRequest<'_>> {
+    let text = std::str::from_utf8(head).ok()?;
+    let mut lines = text.split("\r\n");
+    let (method, rest) = lines.next()?.split_once(' ')?;
+    let target = rest.strip_suffix(" HTTP/1.1")?;
+    let fields: Vec<(&str, &str)> =
+        lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim())).collect();
+    let all = |wanted: &str| -> Vec<&str> {
+        fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value).collect()
+    };
+    let is_ours = |host: &str| host == address.to_string() || host == format!("localhost:{}", address.port());
+    let &[host] = all("host").as_slice() else { return None };
+    let is_own_form = all("origin").iter().all(|origin| origin.strip_prefix("http://").is_some_and(is_ours));
+    let is_known = method == "GET" || (method == "POST" && is_own_form);
+    (is_known && is_ours(host)).then(|| BrowserRequest {
+        is_post: method == "POST",
+        target,
+        cookies: all("cookie").join(";"),
+    })
+}
+
+/// The page at a path. Nobody can prove anything here, so that the person is asked.
+async fn page(desk: &OauthDesk, request: &BrowserRequest<'_>) -> Page {
+    let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
     match path.strip_prefix(CONNECT) {
-        Some(ticket) => desk.connect(ticket),
-        None if path == CALLBACK => desk.callback(form::read(query).unwrap_or_default()).await,
+        Some(ticket) if request.is_post => desk.confirm(ticket, &request.cookies),
+        Some(ticket) => desk.connect(ticket, false),
+        None if path == CALLBACK && !request.is_post => {
+            desk.callback(form::read(query).unwrap_or_default(), &request.cookies).await
+        }
         None => Page::Text { status: 404, text: "There is nothing here.".to_owned() },
     }
 }
 
 fn render(page: &Page) -> String {
-    // No script, no frame, no trace of the query in other places.
-    let common = "content-security-policy: default-src 'none'; frame-ancestors 'none'\r\nreferrer-policy: no-referrer\r\n\
-                  cache-control: no-store\r\nx-content-type-options: nosniff\r\nconnection: close\r\n";
+    let common: String = page.guards().map(|(name, value)| format!("{name}: {value}\r\n")).concat();
+    let common = format!("{common}connection: close\r\n");
+    let set = |cookie: &str| format!("set-cookie: {cookie}\r\n");
     match page {
-        Page::Redirect(url) => {
+        Page::Redirect { url, cookie } => {
             let url: String = url.chars().filter(|c| c.is_ascii_graphic()).collect();
-            format!("HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\n{common}\r\n")
+            let cookie = cookie.as_deref().map(set).unwrap_or_default();
+            format!("HTTP/1.1 303 See Other\r\nlocation: {url}\r\ncontent-length: 0\r\n{cookie}{common}\r\n")
+        }
+        Page::Ask { html, cookie } => {
+            let (cookie, length) = (set(cookie), html.len());
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {length}\r\n{cookie}{common}\r\n{html}"
+            )
         }
         Page::Text { status, text } => {
             let reason = if *status == 200 { "OK" } else { "Error" };
@@ -137,17 +167,22 @@ mod tests {
     #[test]
     fn a_c11_only_requests_for_this_very_address_are_answered() {
         let address: SocketAddr = "127.0.0.1:7000".parse().unwrap();
-        let ask = |text: &str| target(text.as_bytes(), address).map(str::to_owned);
+        let ask = |text: &str| request(text.as_bytes(), address).map(|request| request.target.to_owned());
         assert_eq!(ask("GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:7000\r\n\r\n").as_deref(), Some("/a?b"));
         assert!(ask("GET /a HTTP/1.1\r\nhost: localhost:7000\r\n\r\n").is_some());
         for bad in [
             "GET /a HTTP/1.1\r\nHost: evil.example:7000\r\n\r\n",
             "GET /a HTTP/1.1\r\nHost: localhost:7000\r\nHost: evil\r\n\r\n",
             "GET /a HTTP/1.1\r\n\r\n",
-            "POST /a HTTP/1.1\r\nHost: 127.0.0.1:7000\r\n\r\n",
+            "PUT /a HTTP/1.1\r\nHost: 127.0.0.1:7000\r\n\r\n",
+            "POST /a HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nOrigin: https://evil.example\r\n\r\n",
+            "POST /a HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nOrigin: null\r\n\r\n",
             "",
         ] {
             assert_eq!(ask(bad), None, "{bad}");
         }
+        let own = "POST /a HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nOrigin: http://127.0.0.1:7000\r\nCookie: a=b\r\ncookie: c=d\r\n\r\n";
+        let own = request(own.as_bytes(), address).unwrap();
+        assert_eq!((own.is_post, own.target, own.cookies.as_str()), (true, "/a", "a=b;c=d"));
     }
 }

@@ -1,12 +1,15 @@
 //! What the OAuth clients of all backends share: the token store, the sign-ins under way, and the pages that browsers are sent to.
 
+use crate::browser_page::{document, escaped, style_source};
 use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::error::OauthError;
 use crate::loopback_door::LoopbackDoor;
+use crate::oauth_credentials::EVERYBODY;
 use crate::outbound::Outbound;
+use crate::pkce;
 use crate::private_key::now;
-use crate::sign_in::{Holder, SignIn, SignIns};
+use crate::sign_in::{Holder, NotReturned, SignIn, SignIns};
 use crate::spec::ClientSpec;
 use crate::token_exchange::token_endpoint;
 use crate::token_request::{TokenContext, TokenSet};
@@ -62,7 +65,19 @@ struct KnownTokens {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Page {
     /// Another address to go to.
-    Redirect(String),
+    Redirect {
+        /// The address.
+        url: String,
+        /// The cookie to set, if any.
+        cookie: Option<String>,
+    },
+    /// A question, as HTML, with a form that is posted to the same address.
+    Ask {
+        /// The document.
+        html: String,
+        /// The cookie to set.
+        cookie: String,
+    },
     /// A text for the person.
     Text {
         /// The HTTP status.
@@ -70,6 +85,25 @@ pub enum Page {
         /// The sentence.
         text: String,
     },
+}
+
+impl Page {
+    /// The headers of every page: no script, no frame, no trace of the query in other places. A browser must still say where the form
+    /// of a question comes from, which `no-referrer` would take away too.
+    #[must_use]
+    pub fn guards(&self) -> [(&'static str, String); 4] {
+        let (style, referrer) = match self {
+            Self::Ask { .. } => (format!(" style-src {};", style_source()), "same-origin"),
+            Self::Redirect { .. } | Self::Text { .. } => (String::new(), "no-referrer"),
+        };
+        let policy = format!("default-src 'none';{style} base-uri 'none'; frame-ancestors 'none'");
+        [
+            ("content-security-policy", policy),
+            ("referrer-policy", referrer.to_owned()),
+            ("cache-control", "no-store".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+        ]
+    }
 }
 
 impl OauthDesk {
@@ -269,26 +303,49 @@ impl OauthDesk {
         self.sign_ins.lock().unpoisoned().returning(state).cloned()
     }
 
-    /// The page of a ticket.
-    #[must_use]
-    pub fn connect(&self, ticket: &str) -> Page {
-        let opened = self.sign_ins.lock().unpoisoned().open(ticket);
-        match opened {
-            Some(url) => {
-                self.moves.send_modify(|count| *count += 1);
-                Page::Redirect(url)
-            }
-            None => Page::Text {
-                status: 404,
-                text: "This address was used already, or it is too old. Try again what led here, to get a new one."
-                    .to_owned(),
-            },
-        }
+    /// Whether browsers come by TLS.
+    fn is_secure(&self) -> bool {
+        self.outbound.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
 
-    /// The page that a browser comes back to.
-    pub async fn callback(&self, query: Vec<(String, String)>) -> Page {
-        match self.finish(&query).await {
+    /// The page of a ticket. A browser that has proved to be its holder is sent on; any other one is asked, by a page that names the
+    /// holder, because whoever goes on lends it an account.
+    #[must_use]
+    pub fn connect(&self, ticket: &str, is_holder: bool) -> Page {
+        let Ok(secret) = pkce::random() else { return unwell() };
+        let mut all = self.sign_ins.lock().unpoisoned();
+        let Some((sign_in, cookie)) = all.bind(ticket, &secret, self.is_secure()) else { return used_up() };
+        if !is_holder {
+            return Page::Ask { html: question(sign_in), cookie };
+        }
+        let own = cookie.split(';').next().unwrap_or_default().to_owned();
+        let url = all.open(ticket, &own, self.is_secure());
+        drop(all);
+        self.sent_on(url, Some(cookie))
+    }
+
+    /// The answer to a person who goes on from the page of a ticket.
+    #[must_use]
+    pub fn confirm(&self, ticket: &str, cookies: &str) -> Page {
+        let url = self.sign_ins.lock().unpoisoned().open(ticket, cookies, self.is_secure());
+        self.sent_on(url, None)
+    }
+
+    fn sent_on(&self, url: Option<String>, cookie: Option<String>) -> Page {
+        let Some(url) = url else { return used_up() };
+        self.moves.send_modify(|count| *count += 1);
+        Page::Redirect { url, cookie }
+    }
+
+    /// The page that a browser with these cookies comes back to.
+    pub async fn callback(&self, query: Vec<(String, String)>, cookies: &str) -> Page {
+        let state = query.iter().find(|(name, _)| name == "state").map_or("", |(_, value)| value.as_str());
+        let taken = self.sign_ins.lock().unpoisoned().take(state, cookies, self.is_secure());
+        if taken.as_ref().is_err_and(|why| *why == NotReturned::OtherBrowser) {
+            let text = "This sign-in was begun in another browser, and can be completed only there.";
+            return Page::Text { status: 403, text: text.to_owned() };
+        }
+        match self.finish(taken.ok(), &query).await {
             (backend, Ok(())) => {
                 tracing::info!(%backend, "somebody signed in at the backend");
                 self.tell(&backend, Ok(()));
@@ -310,9 +367,7 @@ impl OauthDesk {
     }
 
     /// Ends the sign-in that a browser comes back from. The first is its backend, empty if it is none of ours.
-    async fn finish(&self, query: &[(String, String)]) -> (String, Result<(), OauthError>) {
-        let state = query.iter().find(|(name, _)| name == "state").map(|(_, value)| value.as_str());
-        let sign_in = state.and_then(|state| self.sign_ins.lock().unpoisoned().take(state));
+    async fn finish(&self, sign_in: Option<SignIn>, query: &[(String, String)]) -> (String, Result<(), OauthError>) {
         match sign_in {
             Some(sign_in) => (sign_in.holder.backend.clone(), self.redeem(&sign_in, query).await),
             None => (String::new(), Err(OauthError::NotOurs)),
@@ -340,4 +395,30 @@ impl OauthDesk {
         let token = context.ask(&self.outbound, &grant).await?;
         self.keep(&sign_in.holder, token).await
     }
+}
+
+/// Asks a person whether a caller may use a backend with the person's account.
+fn question(sign_in: &SignIn) -> String {
+    let holder = &sign_in.holder;
+    let backend = escaped(&holder.backend);
+    let who = match holder.subject == EVERYBODY {
+        true => "every caller of this gateway".to_owned(),
+        false => format!("<b>{}</b>", escaped(&holder.subject)),
+    };
+    let body = format!(
+        "<h1>Sign in at {backend}?</h1><p>You are about to let {who} use <b>{backend}</b> with your account at <b>{}</b>. \
+         What is done there counts as done by you.</p><p>Go on only if you asked for this yourself just now. If somebody sent you this \
+         address, close the page.</p><form method=\"post\"><button>Go on</button></form>",
+        escaped(&sign_in.found.server.issuer),
+    );
+    document("Sign in at a backend", &body)
+}
+
+fn used_up() -> Page {
+    let text = "This address was used already, or it is too old. Try again what led here, to get a new one.";
+    Page::Text { status: 404, text: text.to_owned() }
+}
+
+fn unwell() -> Page {
+    Page::Text { status: 500, text: "The system gives no randomness.".to_owned() }
 }

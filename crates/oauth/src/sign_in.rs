@@ -45,8 +45,19 @@ pub struct SignIn {
     pub ticket: String,
     /// Random, in the address that the browser comes back to; good once.
     state: String,
+    /// The hash of the cookie of the browser in which the address was opened last.
+    browser: Option<String>,
     opened: Option<Instant>,
     begun: Instant,
+}
+
+/// Why a browser that comes back cannot end a sign-in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NotReturned {
+    /// No sign-in has this state, or it was too long ago.
+    Unknown,
+    /// The sign-in was begun in another browser, where it can still be ended.
+    OtherBrowser,
 }
 
 impl SignIn {
@@ -78,6 +89,7 @@ impl SignIn {
             verifier: pkce::random()?,
             ticket: pkce::random()?,
             state: pkce::random()?,
+            browser: None,
             opened: None,
             begun: Instant::now(),
         })
@@ -129,6 +141,27 @@ impl SignIn {
         param("code").filter(|code| !code.is_empty()).map(str::to_owned).ok_or(OauthError::NotOurs)
     }
 
+    /// A cookie for each sign-in, so that a browser can have several under way. A `__Host-` name has to come by TLS.
+    fn cookie_name(&self, is_secure: bool) -> String {
+        let prefix = if is_secure { "__Host-" } else { "" };
+        let short: String = self.state.chars().take(8).collect();
+        format!("{prefix}signalbox-connect-{short}")
+    }
+
+    /// Whether these cookies are of the browser that the sign-in is bound to.
+    fn is_in(&self, cookies: &str, is_secure: bool) -> bool {
+        let name = self.cookie_name(is_secure);
+        let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        let value = pairs.find(|(known, _)| *known == name).map(|(_, value)| pkce::challenge(value));
+        // Hashes of random values are compared: the time that it takes tells nothing of the value.
+        value.is_some() && value == self.browser
+    }
+
+    /// Whether somebody may still open the address.
+    fn is_waiting(&self) -> bool {
+        self.opened.is_none() && !self.is_late()
+    }
+
     fn is_late(&self) -> bool {
         self.begun.elapsed() >= SIGN_IN_TIME
     }
@@ -177,10 +210,7 @@ impl SignIns {
     /// Whose sign-in this ticket is for.
     #[must_use]
     pub fn holder(&self, ticket: &str) -> Option<&Holder> {
-        self.0
-            .values()
-            .find(|one| one.ticket == ticket && one.opened.is_none() && !one.is_late())
-            .map(|one| &one.holder)
+        self.0.values().find(|one| one.ticket == ticket && one.is_waiting()).map(|one| &one.holder)
     }
 
     /// Whose sign-in comes back with this state.
@@ -189,16 +219,36 @@ impl SignIns {
         self.0.get(state).filter(|one| !one.is_late()).map(|one| &one.holder)
     }
 
-    /// Where a person is sent who opens the address with this ticket. It is good once.
-    pub fn open(&mut self, ticket: &str) -> Option<String> {
-        let one = self.0.values_mut().find(|one| one.ticket == ticket && one.opened.is_none() && !one.is_late())?;
+    /// Binds the sign-in of a ticket to the browser that opens its address, by a cookie with this secret. Until a person goes on, the
+    /// browser that came last has it: a program that looks at addresses in messages may have been there before.
+    pub fn bind(&mut self, ticket: &str, secret: &str, is_secure: bool) -> Option<(&SignIn, String)> {
+        let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
+        one.browser = Some(pkce::challenge(secret));
+        let (name, secure) = (one.cookie_name(is_secure), if is_secure { "; Secure" } else { "" });
+        let seconds = SIGN_IN_TIME.as_secs();
+        Some((&*one, format!("{name}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")))
+    }
+
+    /// Where a person is sent who goes on, in the browser that the sign-in is bound to. A ticket is good once.
+    pub fn open(&mut self, ticket: &str, cookies: &str, is_secure: bool) -> Option<String> {
+        let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
+        if !one.is_in(cookies, is_secure) {
+            return None;
+        }
         one.opened = Some(Instant::now());
         Some(one.authorization_url())
     }
 
-    /// The sign-in with this state, which is good once.
-    pub fn take(&mut self, state: &str) -> Option<SignIn> {
-        self.0.remove(state).filter(|one| !one.is_late())
+    /// The sign-in with this state, which is good once and in its browser only.
+    ///
+    /// # Errors
+    /// If there is none, or this is not its browser; it then stays.
+    pub fn take(&mut self, state: &str, cookies: &str, is_secure: bool) -> Result<SignIn, NotReturned> {
+        let one = self.0.get(state).filter(|one| !one.is_late()).ok_or(NotReturned::Unknown)?;
+        if !one.is_in(cookies, is_secure) {
+            return Err(NotReturned::OtherBrowser);
+        }
+        self.0.remove(state).ok_or(NotReturned::Unknown)
     }
 }
 
@@ -279,7 +329,33 @@ mod tests {
         let (ticket, state) = (one.ticket.clone(), one.state.clone());
         all.add(one);
         assert!(all.holder(&ticket).is_some() && all.holder("other").is_none());
-        assert!(all.open(&ticket).is_some() && all.open(&ticket).is_none());
-        assert!(all.take("other").is_none() && all.take(&state).is_some() && all.take(&state).is_none());
+        let (_, cookie) = all.bind(&ticket, "made-up", false).unwrap();
+        assert!(cookie.contains("=made-up; Path=/; Max-Age=600; HttpOnly; SameSite=Lax"), "{cookie}");
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        assert!(all.open(&ticket, &cookie, false).is_some() && all.open(&ticket, &cookie, false).is_none());
+        assert!(all.bind(&ticket, "other", false).is_none(), "nobody takes over what somebody has gone on with");
+        assert_eq!(all.take("other", &cookie, false).unwrap_err(), NotReturned::Unknown);
+        assert!(all.take(&state, &cookie, false).is_ok());
+        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), NotReturned::Unknown);
+    }
+
+    /// Issue 31, point 2.
+    #[test]
+    fn a_p5_a_sign_in_stays_in_the_browser_in_which_it_was_begun() {
+        let mut all = SignIns::default();
+        let one = sign_in(false, Some(&["S256"])).unwrap();
+        let (ticket, state) = (one.ticket.clone(), one.state.clone());
+        all.add(one);
+        assert!(all.open(&ticket, "", true).is_none(), "nobody has looked at the page");
+        let first = all.bind(&ticket, "one", true).unwrap().1;
+        assert!(first.starts_with("__Host-") && first.ends_with("; Secure"), "{first}");
+        let second = all.bind(&ticket, "two", true).unwrap().1;
+        let value = |cookie: &str| cookie.split(';').next().unwrap().to_owned();
+        let (first, second) = (value(&first), value(&second));
+        assert!(all.open(&ticket, &first, true).is_none() && all.open(&ticket, &second, true).is_some());
+        for foreign in ["", "a=b", first.as_str(), &second.replace("=two", "="), second.trim_start_matches("__Host-")] {
+            assert_eq!(all.take(&state, foreign, true).unwrap_err(), NotReturned::OtherBrowser, "{foreign}");
+        }
+        assert!(all.take(&state, &format!("a=b; {second}"), true).is_ok(), "strangers do not end it");
     }
 }

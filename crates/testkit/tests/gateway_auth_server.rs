@@ -428,16 +428,17 @@ async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     // The caller does, and is sent on.
     let (_, _, ada) = visitor.sign_in(&open(path, "").await, "ada").await;
     let sent = open(path, &ada).await;
-    assert_eq!(sent.status, 302, "{sent:?}");
+    assert_eq!(sent.status, 303, "{sent:?}");
+    let bound = header(&sent, "set-cookie").split(';').next().unwrap().to_owned();
     let there: http::Uri = header(&sent, "location").parse().unwrap();
     let there_client = HttpClient::new(there.authority().unwrap().as_str().parse().unwrap());
     let granted = there_client.get(there.path_and_query().unwrap().as_str()).await.unwrap();
     let back = header(&granted, "location").strip_prefix(&format!("http://{address}")).unwrap().to_owned();
-    // A code that another browser brings would be for another person's account.
-    for foreign in ["", &eve] {
-        assert_eq!(open(&back, foreign).await.status, 403);
+    // A code that another person or another browser brings would be for another account.
+    for foreign in ["", &eve, &bound, &format!("{eve}; {bound}"), &ada] {
+        assert_eq!(open(&back, foreign).await.status, 403, "{foreign}");
     }
-    assert_eq!(open(&back, &ada).await.status, 200);
+    assert_eq!(open(&back, &format!("{ada}; {bound}")).await.status, 200);
     let answer = work().await;
     assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
     for secret in server.tokens() {

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
@@ -22,18 +22,28 @@ fn oauth(server: &ProtectedServer, more: &str) -> String {
     format!("{OUTBOUND}[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\ntype = \"oauth\"\n{more}", server.url())
 }
 
-/// What a browser does: it goes where it is sent. The last status.
+/// A browser and the person in front of it: it goes where it is sent, says yes to what it is asked, and keeps cookies. The last status.
 async fn open(url: &str) -> u16 {
-    let mut url = url.to_owned();
+    let (mut url, mut method, mut cookie) = (url.to_owned(), Method::GET, String::new());
     loop {
-        let uri: http::Uri = url.parse().unwrap();
-        let client = HttpClient::new(uri.authority().unwrap().as_str().parse().unwrap());
-        let answer = client.send(Method::GET, uri.path_and_query().unwrap().as_str(), Bytes::new()).await.unwrap();
+        let answer = visit(&url, method, &cookie).await;
+        if let Some(set) = answer.headers.get("set-cookie") {
+            cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
+        }
+        method = Method::GET;
         match answer.headers.get("location") {
             Some(next) => url = next.to_str().unwrap().to_owned(),
+            None if answer.body.windows(4).any(|part| part == b"<for") => method = Method::POST,
             None => return answer.status,
         }
     }
+}
+
+/// One step of a browser.
+async fn visit(url: &str, method: Method, cookie: &str) -> HttpAnswer {
+    let uri: http::Uri = url.parse().unwrap();
+    let client = HttpClient::new(uri.authority().unwrap().as_str().parse().unwrap()).with("cookie", cookie);
+    client.send(method, uri.path_and_query().unwrap().as_str(), Bytes::new()).await.unwrap()
 }
 
 fn call(id: u64) -> Value {
@@ -406,4 +416,75 @@ async fn lists_completion_and_subscriptions_of_who_has_to_sign_in_end_with_the_a
     assert_eq!(tool_names(&newer).await.unwrap(), ["common", "of_1"]);
     assert_eq!(tool_names(&session).await.unwrap(), ["common", "of_0"]);
     assert_eq!(server.ran(), 1);
+}
+
+/// Follows the address of the gateway to the authorization server and returns the address that the browser is sent back to.
+async fn granted(url: &str) -> String {
+    visit(url, Method::GET, "").await.headers.get("location").unwrap().to_str().unwrap().to_owned()
+}
+
+fn cookie_of(answer: &HttpAnswer) -> String {
+    answer.headers.get("set-cookie").unwrap().to_str().unwrap().split(';').next().unwrap().to_owned()
+}
+
+/// A caller got this address. Another browser than the one that opened it cannot complete the sign-in, and the page names the caller.
+async fn stays_in_its_browser(url: &str, caller: &str) {
+    let asked = visit(url, Method::GET, "").await;
+    let page = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(asked.status == 200 && page.contains(caller) && page.contains("safe"), "{page}");
+    let cookie = cookie_of(&asked);
+    assert_eq!(visit(url, Method::POST, "").await.status, 404, "nobody goes on without having seen the page");
+    let sent = visit(url, Method::POST, &cookie).await;
+    assert_eq!(sent.status, 303, "{sent:?}");
+    assert_eq!(visit(url, Method::POST, &cookie).await.status, 404, "an address is good once");
+    assert_eq!(visit(url, Method::GET, "").await.status, 404);
+    let back = granted(sent.headers.get("location").unwrap().to_str().unwrap()).await;
+    for foreign in ["", "signalbox-connect-00000000=x"] {
+        assert_eq!(visit(&back, Method::GET, foreign).await.status, 403, "{foreign}");
+    }
+    assert_eq!(visit(&back, Method::GET, &cookie).await.status, 200);
+    assert_ne!(visit(&back, Method::GET, &cookie).await.status, 200, "a state is good once");
+}
+
+/// Issue 31, point 2, at the listener on loopback.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_p5_a_sign_in_on_loopback_stays_in_the_browser_in_which_it_was_begun() {
+    let (_server, gateway) = scene(None).await;
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    listed(&client).await;
+    let answer = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    stays_in_its_browser(answer["error"]["data"]["url"].as_str().unwrap(), "every caller").await;
+    let answer = client.post(&call(3).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+}
+
+/// Issue 31, point 2, for a caller that no browser can prove to be.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_p5_a_person_is_asked_before_an_account_is_lent_to_the_holder_of_an_api_key() {
+    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
+    let address = free_address().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let key = signalbox(&data, &["keys", "new", "ci"]).await.unwrap().trim().to_owned();
+    let config = format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n[auth.outbound]\nallow = ['127.0.0.1']\n\
+         public_url = 'http://{address}'\n[backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'\nper_user = true\n",
+        server.url()
+    );
+    let gateway = GatewayProcess::serve_at(address, folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).with("x-api-key", &key);
+    let client = client.initialize("2025-06-18", json!({})).await.unwrap();
+    let mut url = None;
+    for id in 2..200 {
+        let answer = client.request(id, "tools/call", json!({"name": "work", "arguments": {}})).await.unwrap();
+        url = answer["error"]["data"]["url"].as_str().map(str::to_owned);
+        if url.is_some() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    stays_in_its_browser(&url.unwrap(), "key:ci").await;
+    let answer = client.request(500, "tools/call", json!({"name": "work", "arguments": {}})).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
 }

@@ -120,12 +120,13 @@ fn credentials_route(served: &Arc<Served>, authentication: Option<&Arc<Authentic
 fn sign_in_list(served: &Arc<Served>, server: Option<&Arc<Authorization>>) -> Vec<Route> {
     let pages = Arc::new(SignInPages { served: Arc::clone(served), server: server.cloned() });
     let to = Bind(&pages);
-    let access = if server.is_some() { Access::Open } else { Access::Caller };
     let all = vec![
         to.route(Method::GET, "/auth/connect/{ticket}", Mount::Listener, sign_in::connect),
+        to.route(Method::POST, "/auth/connect/{ticket}", Mount::Listener, sign_in::confirm),
         to.route(Method::GET, CALLBACK, Mount::Listener, sign_in::callback),
     ];
-    all.into_iter().map(|route| route.access(access)).collect()
+    // Most browsers have no credential; the handlers ask who may come.
+    all.into_iter().map(|route| route.access(Access::Open)).collect()
 }
 
 /// The pages on which approvers decide. The link is a secret of those who were sent it, and the handlers ask who decides.

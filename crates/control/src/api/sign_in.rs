@@ -1,10 +1,15 @@
 //! The pages of sign-ins at backends, where browsers reach the gateway's own listener (`auth.outbound.public_url`).
+//!
+//! Whoever completes a sign-in lends an account to the caller that asked for it. So link and callback are for one person and one
+//! browser: a cookie ties them together, and where a browser can prove who the caller is, it has to, both times. Where it cannot (the
+//! caller has an API key, a token of another issuer, or signs its messages), a page names the caller and asks.
 
 use super::routes::ADMIN;
 use super::{Served, authorization};
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderValue, StatusCode};
+use http::header::{LOCATION, SET_COOKIE};
+use http::{HeaderName, HeaderValue, StatusCode};
 use signalbox_assembly::authorization::{Authorization, Visitor};
+use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
 use signalbox_oauth::oauth_credentials::EVERYBODY;
 use signalbox_oauth::oauth_desk::Page;
@@ -26,94 +31,179 @@ impl SignInPages {
         self.server.as_ref().map(|server| server.visitors(&authorization::cookies(request))).unwrap_or_default()
     }
 
-    /// True for a browser that has to prove who it is, and has not.
-    fn must_prove(&self, request: &RoutedRequest) -> bool {
-        let required = self.served.reloader.current().auth.required;
-        self.server.is_some() && required && request.caller.identity().proof == Proof::Unproved
+    /// Whether the person in front of this browser may act for the holder.
+    fn opener(&self, request: &RoutedRequest, holder: &Holder) -> Opener {
+        let config = self.served.reloader.current();
+        let identity = request.caller.identity();
+        let subject = holder.subject.as_str();
+        let visitors = self.visitors(request);
+        let proved = (identity.proof != Proof::Unproved).then(|| identity.principal.as_str());
+        let local_user = subject.strip_prefix(&format!("{LOCAL_USERS}:"));
+        judge(&Opening {
+            subject,
+            proved,
+            is_admin: identity.has_role(ADMIN),
+            has_visitors: !visitors.is_empty(),
+            visitor_is_holder: visitors
+                .iter()
+                .any(|one| is_holder(&one.principal, one.standing.has_role(ADMIN), subject)),
+            is_local: identity.address.is_some_and(|address| address.ip().to_canonical().is_loopback()),
+            is_required: config.auth.required,
+            has_server: self.server.is_some(),
+            can_sign_in: local_user
+                .is_some_and(|name| self.server.as_ref().is_some_and(|server| server.has_user(name))),
+            has_certificate: subject.starts_with("cert:")
+                || config.auth.certificates.iter().any(|rule| rule.principal == subject),
+        })
     }
 }
 
-/// Sends whoever opens the address of a ticket on to the authorization server. The address is for the caller that it was made for, or, while
-/// callers do not say who they are, for the machine that the gateway runs on.
+/// What is known when a browser comes with a link or from the authorization server of a backend.
+#[derive(Copy, Clone, Debug)]
+struct Opening<'a> {
+    /// Whose token is to be got.
+    subject: &'a str,
+    /// Whom the request itself proves, by a certificate or a header.
+    proved: Option<&'a str>,
+    /// Whether that is an administrator.
+    is_admin: bool,
+    /// Whether somebody has signed in in this browser.
+    has_visitors: bool,
+    visitor_is_holder: bool,
+    /// Whether the browser is on this machine, or behind a proxy on it.
+    is_local: bool,
+    /// Whether callers have to prove who they are.
+    is_required: bool,
+    /// Whether people can sign in at the gateway itself.
+    has_server: bool,
+    /// Whether the holder can.
+    can_sign_in: bool,
+    /// Whether the holder is one of a certificate.
+    has_certificate: bool,
+}
+
+/// Who sits in front of a browser, as far as a sign-in is concerned.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Opener {
+    /// The holder, proved.
+    Holder,
+    /// A person who cannot prove to be the holder, and is asked.
+    Unproved,
+    /// A person who has to sign in as the holder, and may be signed in as somebody else.
+    MustSignIn { is_other: bool },
+    /// Somebody else.
+    Other,
+}
+
+fn judge(opening: &Opening<'_>) -> Opener {
+    let is_shared = opening.subject == EVERYBODY;
+    let must_sign_in = Opener::MustSignIn { is_other: opening.has_visitors };
+    let has_proved = opening.proved.is_some_and(|proved| is_holder(proved, opening.is_admin, opening.subject));
+    if opening.visitor_is_holder || has_proved {
+        return Opener::Holder;
+    }
+    if opening.can_sign_in || (is_shared && opening.has_server && opening.is_required) {
+        return must_sign_in;
+    }
+    // A proof of somebody else is worse than none.
+    if opening.proved.is_some() || opening.has_certificate {
+        return Opener::Other;
+    }
+    // Callers that have proved nothing are those of this machine. Behind a proxy everybody seems to be.
+    let is_machine = opening.subject == "anonymous" || opening.subject.starts_with("local:");
+    let may_be_local = is_machine || (is_shared && !opening.is_required);
+    match (may_be_local, is_shared) {
+        (true, _) if opening.is_local => Opener::Unproved,
+        (true, _) | (false, true) => Opener::Other,
+        (false, false) => Opener::Unproved,
+    }
+}
+
+/// Whether a token is this principal's own, or one of all callers and the principal an administrator.
+fn is_holder(principal: &str, is_admin: bool, subject: &str) -> bool {
+    principal == subject || (subject == EVERYBODY && is_admin)
+}
+
+/// Shows the page of a ticket, or sends its holder on to the authorization server.
 pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     if desk.outbound.public_url.is_none() {
         return Err(Problem::NothingHere);
     }
     let ticket = request.segment("ticket");
-    match desk.holder(ticket) {
-        Some(holder) if pages.must_prove(&request) => {
-            let visitors = pages.visitors(&request);
-            match &pages.server {
-                Some(server) if !visitors.iter().any(|one| is_holder(one, &holder)) => {
-                    let address = authorization::address(&request);
-                    Ok(authorization::answer(server.visit(&request.path, !visitors.is_empty(), address)))
-                }
-                _ => Ok(render(&desk.connect(ticket))),
-            }
+    let opener = desk.holder(ticket).map(|holder| pages.opener(&request, &holder));
+    match (opener, &pages.server) {
+        (Some(Opener::MustSignIn { is_other }), Some(server)) => {
+            Ok(authorization::answer(server.visit(&request.path, is_other, authorization::address(&request))))
         }
-        Some(holder) if !may_open(&request, &holder) => {
-            Err(Problem::new(StatusCode::FORBIDDEN, "this address was made for somebody else"))
-        }
-        _ => Ok(render(&desk.connect(ticket))),
+        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(somebody_else()),
+        (opener, _) => Ok(render(&desk.connect(ticket, opener == Some(Opener::Holder)))),
     }
 }
 
-/// Takes the answer of the authorization server, from whoever was sent there: a code that somebody else brings would be for somebody
-/// else's account.
+/// Sends a person on who was asked.
+pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
+    let desk = &pages.served.app().desk;
+    if desk.outbound.public_url.is_none() {
+        return Err(Problem::NothingHere);
+    }
+    let ticket = request.segment("ticket");
+    match desk.holder(ticket).map(|holder| pages.opener(&request, &holder)) {
+        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(somebody_else()),
+        Some(Opener::Holder | Opener::Unproved) | None => {
+            Ok(render(&desk.confirm(ticket, &authorization::cookies(&request))))
+        }
+    }
+}
+
+/// Takes the answer of the authorization server, from the very person and browser that were sent there: a code that somebody else
+/// brings would be for somebody else's account.
 pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     if desk.outbound.public_url.is_none() {
         return Err(Problem::NothingHere);
     }
-    if pages.must_prove(&request) {
-        let holder = desk.returning(request.query.get("state").unwrap_or_default());
-        if !holder.is_some_and(|holder| pages.visitors(&request).iter().any(|one| is_holder(one, &holder))) {
-            return Err(Problem::new(StatusCode::FORBIDDEN, "this answer belongs to somebody else's sign-in"));
-        }
+    let holder = desk.returning(request.query.get("state").unwrap_or_default());
+    let opener = holder.map(|holder| pages.opener(&request, &holder));
+    if matches!(opener, Some(Opener::Other | Opener::MustSignIn { .. })) {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "this answer belongs to somebody else's sign-in"));
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Ok(render(&desk.callback(pairs).await))
+    Ok(render(&desk.callback(pairs, &authorization::cookies(&request)).await))
 }
 
-/// Whether the token is the visitor's own, or one of all callers and the visitor an administrator.
-fn is_holder(visitor: &Visitor, holder: &Holder) -> bool {
-    visitor.principal == holder.subject || (holder.subject == EVERYBODY && visitor.standing.has_role(ADMIN))
-}
-
-/// A browser behind a proxy on this machine comes from loopback too, so that is enough only for holders who have proved nothing that a
-/// browser could prove as well: unproved callers, the owner of a pipe, and a token that all callers share, for which an administrator may sign in too.
-fn may_open(request: &RoutedRequest, holder: &Holder) -> bool {
-    let identity = request.caller.identity();
-    if holder.subject == EVERYBODY && identity.has_role(ADMIN) {
-        return true;
-    }
-    let is_local = matches!(holder.subject.as_str(), "anonymous" | EVERYBODY) || holder.subject.starts_with("local:");
-    let from_here = || identity.address.is_some_and(|address| address.ip().to_canonical().is_loopback());
-    let same = || identity.proof != Proof::Unproved && identity.principal.as_str() == holder.subject;
-    same() || (is_local && from_here())
+fn somebody_else() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "this address was made for somebody else")
 }
 
 fn render(page: &Page) -> RoutedAnswer {
     let text = "text/plain; charset=utf-8";
-    let mut answer = match page {
-        Page::Redirect(url) => {
-            let mut answer = RoutedAnswer::whole(StatusCode::FOUND, text, "");
+    let (mut answer, cookie) = match page {
+        Page::Redirect { url, cookie } => {
+            let mut answer = RoutedAnswer::whole(StatusCode::SEE_OTHER, text, "");
             if let Ok(url) = HeaderValue::from_str(url) {
                 answer.headers.insert(LOCATION, url);
             }
-            answer
+            (answer, cookie.as_ref())
+        }
+        Page::Ask { html, cookie } => {
+            (RoutedAnswer::whole(StatusCode::OK, "text/html; charset=utf-8", html.clone()), Some(cookie))
         }
         Page::Text { status, text: sentence } => {
             let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_REQUEST);
-            RoutedAnswer::whole(status, text, sentence.clone())
+            (RoutedAnswer::whole(status, text, sentence.clone()), None)
         }
     };
-    // No script, no frame, no trace of the query in other places.
-    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
-    answer.headers.insert(CONTENT_SECURITY_POLICY, policy);
-    answer.headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer.headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(cookie).ok()) {
+        answer.headers.insert(SET_COOKIE, cookie);
+    }
+    for (name, value) in page.guards() {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            answer.headers.insert(HeaderName::from_static(name), value);
+        }
+    }
     answer
 }
+
+#[cfg(test)]
+mod tests;
