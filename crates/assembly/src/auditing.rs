@@ -97,7 +97,8 @@ impl Auditing {
         let settings = AuditSettings {
             folder: journals(&config.data_dir),
             logged: audit.logged,
-            payloads: audit.payloads.then(|| redactor(&config.record.redaction)).transpose()?,
+            redactor: redactor(&config.record.redaction)?,
+            payloads: audit.payloads,
             slow: audit.slow_call,
             fsync: audit.fsync,
             required: audit.required.clone(),

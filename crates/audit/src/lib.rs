@@ -50,7 +50,7 @@ pub use event::{AuditEvent, EventType, Note, RiskLevel};
 pub use intake::MAX_WAITING;
 pub use journal::{HEAD_FILE, MAX_CHAINS};
 pub use log::{AuditLog, StartError};
-pub use maker::{Logged, MAX_ARGUMENTS, MAX_OPEN, Maker};
+pub use maker::{Logged, MAX_ARGUMENTS, MAX_OPEN, Maker, Words};
 pub use progress::{AuditStats, SinkStats};
 pub use record::{BadRecord, Record};
 pub use settings::AuditSettings;

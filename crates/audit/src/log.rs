@@ -5,7 +5,7 @@ mod writing;
 use crate::event::Note;
 use crate::intake::{Input, Intake};
 use crate::journal::{Cursor, Journal, JournalError};
-use crate::maker::Maker;
+use crate::maker::{Maker, Words};
 use crate::progress::{AuditStats, Progress, SinkStats};
 use crate::settings::AuditSettings;
 use crate::sinks::{Runner, Sink};
@@ -113,7 +113,7 @@ impl AuditLog {
         };
         Ok(Self {
             door: Arc::new(door),
-            payloads: settings.payloads.is_some(),
+            payloads: settings.payloads,
             folder,
             parts: Mutex::new(Some(Parts { settings, journal, place, runners })),
             thread: Mutex::default(),
@@ -132,7 +132,13 @@ impl AuditLog {
             Builder::new().name(format!("audit-{}", runner.sink.name())).spawn(move || runner.run())?;
         }
         let anchor = clocks();
-        let maker = Maker::new(settings.logged, settings.payloads.clone(), settings.slow, run, anchor);
+        let maker = Maker::new(
+            Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
+            settings.logged,
+            settings.slow,
+            run,
+            anchor,
+        );
         let door = Arc::clone(&self.door);
         let writing = Writing::new(settings, Arc::clone(&door.progress), maker, journal, place);
         *door.writing.lock().unpoisoned() = Some(writing);

@@ -11,10 +11,12 @@ use known::Known;
 use signalbox_engine::ExchangeId;
 use signalbox_engine::audit::Intent;
 use signalbox_engine::audit_id::AuditRun;
+use signalbox_engine::dialect;
 use signalbox_engine::fact::{Decision, Finished, Outcome, RefusedFact};
 use signalbox_engine::keys::KeyMap;
 use signalbox_tape::redact::Redactor;
 use signalbox_wire::{json, method};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Most exchanges of which it is remembered what was decided while they are in flight.
@@ -23,6 +25,8 @@ pub const MAX_OPEN: usize = 65_536;
 pub const MAX_ARGUMENTS: usize = 64 << 10;
 /// Most characters of a text that others chose.
 const MAX_TEXT: usize = 500;
+/// Most characters of such a text that are searched for secrets; the rest is left out.
+const MAX_REDACTED: usize = 4_096;
 
 /// Which events are written down.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -37,11 +41,33 @@ pub struct Logged {
     pub protocol_errors: bool,
 }
 
+/// What is kept of the words of others.
+#[derive(Clone, Debug)]
+pub struct Words {
+    /// Takes secrets out.
+    pub redactor: Redactor,
+    /// Arguments are in events.
+    pub payloads: bool,
+}
+
+impl Words {
+    /// The beginning of a text, without secrets. They are taken out first: half of one is found by no pattern.
+    fn text(&self, text: &str, most: usize) -> String {
+        let bounded = beginning(text, MAX_REDACTED);
+        beginning(&self.redactor.text(bounded.to_owned()), most).to_owned()
+    }
+
+    /// What a request is about, without secrets. The name of a tool that exists is not its caller's word.
+    fn subject<'a>(&self, name: &str, subject: &'a str) -> Cow<'a, str> {
+        if name == method::TOOLS_CALL { subject.into() } else { self.text(subject, MAX_TEXT).into() }
+    }
+}
+
 /// Makes events.
 #[derive(Debug)]
 pub struct Maker {
     logged: Logged,
-    payloads: Option<Redactor>,
+    words: Words,
     slow: Duration,
     run: AuditRun,
     /// A moment on both clocks, the second since 1970.
@@ -93,17 +119,11 @@ impl Texts {
 }
 
 impl Maker {
-    /// A maker for exchanges of this run. Arguments are in its events only if there is a redactor for them.
+    /// A maker for exchanges of this run.
     #[must_use]
-    pub fn new(
-        logged: Logged,
-        payloads: Option<Redactor>,
-        slow: Duration,
-        run: AuditRun,
-        anchor: (Instant, Duration),
-    ) -> Self {
+    pub fn new(words: Words, logged: Logged, slow: Duration, run: AuditRun, anchor: (Instant, Duration)) -> Self {
         let (open, known, texts) = (KeyMap::default(), Known::default(), Texts::default());
-        Self { logged, payloads, slow, run, anchor, open, known, texts }
+        Self { logged, words, slow, run, anchor, open, known, texts }
     }
 
     /// Takes another moment on both clocks: the second one may have been set, and events are timed by it as it is now.
@@ -119,9 +139,10 @@ impl Maker {
         let mut texts = std::mem::take(&mut self.texts);
         let mut details = texts.details();
         details.text("phase", if intent.is_copy { "copy" } else { "intent" });
-        about(&mut details, &intent.method, intent.subject.as_deref(), Some(&intent.backend));
+        let subject = intent.subject.as_deref().map(|subject| self.words.subject(&intent.method, subject));
+        about(&mut details, &intent.method, subject.as_deref(), Some(&intent.backend));
         details.text("decision", "allow");
-        decided.write(&mut details);
+        decided.write(&self.words, &mut details);
         self.arguments(&intent, &mut details);
         details.finish();
         texts.user(&self.known.user(&intent.caller), Some(intent.session.0));
@@ -144,7 +165,7 @@ impl Maker {
 
     /// The arguments of a call, where they are wanted, without secrets.
     fn arguments(&self, intent: &Intent, details: &mut Object<'_>) {
-        let Some(redactor) = &self.payloads else { return };
+        let Words { redactor, payloads: true } = &self.words else { return };
         let found = json::path(&intent.message, &["params", "arguments"]);
         let Some(arguments) = found.map(|span| intent.message.slice(span.range())) else { return };
         if arguments.len() > MAX_ARGUMENTS {
@@ -171,8 +192,10 @@ impl Maker {
     /// Makes the events of how an exchange ended.
     pub fn finished(&mut self, finished: &Finished, emit: &mut impl FnMut(&AuditEvent<'_>)) {
         let open = self.open.remove(&finished.exchange).unwrap_or_default();
+        let unreached = finished.unreached.as_deref();
         let mut status = Status::of(finished.outcome);
-        if open.decided.is_denial() && status == Status::Error && !open.intended {
+        let denied = open.decided.is_denial() || violation::of_absence(unreached).is_some();
+        if denied && status == Status::Error && !open.intended {
             status = Status::Denied;
         }
         let known = open.risk.unwrap_or_else(|| self.known.risk(None, &finished.caller));
@@ -195,27 +218,32 @@ impl Maker {
                 correlation_id: Some(&texts.id),
             });
         };
-        let tool = open.tool.as_deref().or(finished.subject.as_deref());
-        if self.logged.tool_invocations && (open.intended || finished.subject.is_some()) {
-            outcome(finished, &open, status, texts.details());
+        let tool = name(finished, &open, &self.words);
+        let tool = tool.as_deref();
+        // Whatever was refused has its record, even if it was refused before it was known what it is about.
+        let told = open.intended || finished.subject.is_some() || reason.is_some();
+        if self.logged.tool_invocations && told {
+            outcome((finished, &open), (status, tool), &self.words, texts.details());
             tell(&texts, kind(&finished.method), PROTOCOL, risk::of_outcome(known, status));
         }
-        if let Some(violation) = reason.and_then(violation::of).filter(|_| self.logged.security_events) {
+        let violated = reason.and_then(violation::of).or(violation::of_absence(unreached));
+        if let Some(violation) = violated.filter(|_| self.logged.security_events) {
             let mut details = texts.details();
             details.text("violation", violation.kind);
-            details.maybe("reason", reason);
+            details.maybe("reason", if violation::is_hidden(unreached) { Some(violation::HIDDEN) } else { reason });
             about(&mut details, &finished.method, tool, finished.backend.as_deref());
-            open.decided.write(&mut details);
+            open.decided.write(&self.words, &mut details);
             details.finish();
             tell(&texts, EventType::SecurityViolation, SECURITY, violation.severity);
         }
         if let Some(reason) = reason.filter(|reason| violation::is_protocol_error(reason))
+            && violated.is_none()
             && self.logged.protocol_errors
         {
             let mut details = texts.details();
             details.text("reason", reason);
             about(&mut details, &finished.method, tool, finished.backend.as_deref());
-            details.maybe("error", open.decided.detail());
+            details.maybe("error", open.decided.detail(&self.words).as_deref());
             details.finish();
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
         }
@@ -236,7 +264,8 @@ impl Maker {
 
     /// Makes the event of something that was refused before it became an exchange.
     pub fn refused(&mut self, refused: &RefusedFact, emit: &mut impl FnMut(&AuditEvent<'_>)) {
-        let violation = violation::of(refused.reason);
+        let unreached = refused.unreached.as_deref();
+        let violation = violation::of(refused.reason).or(violation::of_absence(unreached));
         let (event_type, source, risk_level) = match &violation {
             Some(violation) if self.logged.security_events => {
                 (EventType::SecurityViolation, SECURITY, violation.severity)
@@ -247,13 +276,17 @@ impl Maker {
         let mut texts = std::mem::take(&mut self.texts);
         let mut details = texts.details();
         details.maybe("violation", violation.map(|violation| violation.kind));
-        details.text("reason", refused.reason);
-        details.text("error", &refused.detail);
+        details.text("reason", if violation::is_hidden(unreached) { violation::HIDDEN } else { refused.reason });
+        details.maybe("tool", unreached.map(|unreached| self.words.text(&unreached.name, MAX_TEXT)).as_deref());
+        details.text("error", &self.words.text(&refused.detail, MAX_TEXT));
         if let Some(status) = refused.status {
             details.number("http_status", u64::from(status));
         }
         details.finish();
         texts.user(&self.known.user(&refused.caller), None);
+        if let Some(exchange) = refused.exchange {
+            texts.id(self.run, exchange);
+        }
         emit(&AuditEvent {
             timestamp: self.unix_ms(refused.at),
             event_type,
@@ -261,7 +294,7 @@ impl Maker {
             user_context: &texts.user,
             details: &texts.details,
             risk_level,
-            correlation_id: None,
+            correlation_id: refused.exchange.map(|_| texts.id.as_str()),
         });
         self.texts = texts;
     }
@@ -276,11 +309,16 @@ impl Maker {
 }
 
 /// Writes the details of how a call ended.
-fn outcome(finished: &Finished, open: &Open, status: Status, mut details: Object<'_>) {
+fn outcome(
+    (finished, open): (&Finished, &Open),
+    (status, own): (Status, Option<&str>),
+    words: &Words,
+    mut details: Object<'_>,
+) {
     details.text("phase", "outcome");
-    let own = open.tool.as_deref().or(finished.subject.as_deref());
     about(&mut details, &finished.method, own, finished.backend.as_deref());
-    details.maybe("exposed", finished.subject.as_deref().filter(|subject| Some(*subject) != own));
+    let exposed = finished.subject.as_deref().map(|subject| words.subject(&finished.method, subject));
+    details.maybe("exposed", exposed.as_deref().filter(|exposed| Some(*exposed) != own));
     let forwarded = open.intended && status != Status::NotRecorded;
     details.raw("forwarded", if forwarded { "true" } else { "false" });
     details.text("status", status.word());
@@ -291,16 +329,25 @@ fn outcome(finished: &Finished, open: &Open, status: Status, mut details: Object
     if finished.round > 1 {
         details.number("round", u64::from(finished.round));
     }
-    details.text("decision", if status.is_refusal() { "deny" } else { "allow" });
+    let denied = status.is_refusal() || finished.unreached.is_some();
+    details.text("decision", if denied { "deny" } else { "allow" });
     if let Outcome::Fault(_) = finished.outcome {
-        details.maybe("error", open.decided.detail());
+        details.maybe("error", open.decided.detail(words).as_deref());
     }
-    open.decided.write(&mut details);
+    open.decided.write(words, &mut details);
     details.finish();
 }
 
+/// What a call asked for: as its backend knows it, else as its caller wrote it, without secrets.
+fn name<'a>(finished: &'a Finished, open: &'a Open, words: &Words) -> Option<Cow<'a, str>> {
+    match open.tool.as_deref().or(finished.subject.as_deref()) {
+        Some(subject) => Some(words.subject(&finished.method, subject)),
+        None => finished.unreached.as_deref().map(|unreached| words.text(&unreached.name, MAX_TEXT).into()),
+    }
+}
+
 fn kind(name: &str) -> EventType {
-    if name == method::TOOLS_CALL { EventType::ToolInvocation } else { EventType::Request }
+    if matches!(name, method::TOOLS_CALL | dialect::INVOKE) { EventType::ToolInvocation } else { EventType::Request }
 }
 
 /// What a call is about.

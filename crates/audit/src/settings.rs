@@ -13,8 +13,10 @@ pub struct AuditSettings {
     pub folder: PathBuf,
     /// Which events are written down.
     pub logged: Logged,
-    /// Takes secrets out of arguments; `None` if arguments are not written at all.
-    pub payloads: Option<Redactor>,
+    /// Takes secrets out of everything that callers, backends and rules put into words.
+    pub redactor: Redactor,
+    /// Arguments are written.
+    pub payloads: bool,
     /// A call that takes as long is an event.
     pub slow: Duration,
     /// Records are on the disk itself, and not only in the memory of the system, before they count as written.

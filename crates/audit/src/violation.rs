@@ -1,6 +1,7 @@
 //! Which refusals are violations of security (G-22, G-27), and how severe they are.
 
 use crate::event::RiskLevel;
+use signalbox_engine::{Absence, Unreached};
 
 /// A violation.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -46,6 +47,27 @@ pub fn of(reason: &str) -> Option<Violation> {
     }
 }
 
+/// Reason of a refusal that the caller was told of as an unknown name.
+pub const HIDDEN: &str = "hidden";
+
+/// True if the caller asked for an entry that it must not know of.
+#[must_use]
+pub fn is_hidden(unreached: Option<&Unreached>) -> bool {
+    unreached.is_some_and(|unreached| unreached.absence == Absence::Hidden)
+}
+
+/// The violation behind a request that has no route: a hidden entry, or a guess by a caller who may not use everything. An
+/// unknown name is a plain mistake where nothing is withheld.
+#[must_use]
+pub fn of_absence(unreached: Option<&Unreached>) -> Option<Violation> {
+    match unreached?.absence {
+        Absence::Hidden | Absence::UnknownToLimited => {
+            Some(Violation { kind: "permission_denied", severity: RiskLevel::High })
+        }
+        Absence::NotSought | Absence::Unknown => None,
+    }
+}
+
 /// True if a fault with this reason says that the message itself was none that can be served.
 #[must_use]
 pub fn is_protocol_error(reason: &str) -> bool {
@@ -56,6 +78,14 @@ pub fn is_protocol_error(reason: &str) -> bool {
             | "invalid_request"
             | "method_not_found"
             | "invalid_params"
+            | "missing_fields"
+            | "wrong_tool_version"
+            | "not_served"
+            | "not_bridged"
+            | "request_without_id"
+            | "unknown_tool"
+            | "unknown_prompt"
+            | "resource_not_found"
             | "not_initialized"
             | "duplicate_id"
             | "header_mismatch"

@@ -72,6 +72,36 @@ pub struct Exchange {
     pub bytes_in: usize,
     /// The trace it belongs to, if it is traced.
     pub trace: Option<Box<Trace>>,
+    /// What it asked for, if it was refused before a route was found.
+    pub unreached: Option<Box<Unreached>>,
+}
+
+/// Subject of a request that was refused before a route was found. Kept apart from [`Exchange::subject`], which names
+/// an entry that exists: metrics and tallies are kept by that.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreached {
+    /// The name or URI, at most [`Unreached::MAX_NAME`] characters of it.
+    pub name: Box<str>,
+    /// Why there is no route.
+    pub absence: Absence,
+}
+
+impl Unreached {
+    /// Maximum number of characters kept of a name.
+    pub const MAX_NAME: usize = 500;
+}
+
+/// Why a request has no route. The caller is not told which.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Absence {
+    /// The request was refused before its route was looked up.
+    NotSought,
+    /// No backend has the entry, and nothing limits what the caller may use.
+    Unknown,
+    /// No backend has the entry, and permissions limit what the caller may use.
+    UnknownToLimited,
+    /// A backend has the entry, and the caller must not know of it.
+    Hidden,
 }
 
 impl Exchange {

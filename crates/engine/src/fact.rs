@@ -2,7 +2,7 @@
 
 use crate::caller::Caller;
 use crate::chain::{Ruling, Rulings};
-use crate::exchange::MethodName;
+use crate::exchange::{MethodName, Unreached};
 use crate::keys::{ExchangeId, SessionKey};
 use crate::profile::ClientProfile;
 use crate::trace::{Carrier, Trace};
@@ -197,7 +197,8 @@ pub struct Lost {
     pub reason: &'static str,
 }
 
-/// Something that was refused before it became an exchange: a head, a body, a credential, a session id.
+/// Something that was refused before it became an exchange: a head, a body, a credential, a session id; or a part of
+/// an exchange that goes on without it.
 #[derive(Clone, Debug)]
 pub struct RefusedFact {
     /// When.
@@ -212,6 +213,10 @@ pub struct RefusedFact {
     pub reason: &'static str,
     /// The reason in words, never containing a credential.
     pub detail: String,
+    /// The exchange, if it was a part of one.
+    pub exchange: Option<ExchangeId>,
+    /// What it asked for, if known; see [`Finished::unreached`].
+    pub unreached: Option<Box<Unreached>>,
 }
 
 /// All decisions about a message at one time.
@@ -291,6 +296,9 @@ pub struct Finished {
     pub bytes_out: usize,
     /// The trace it belongs to, if it is traced.
     pub trace: Option<Box<Trace>>,
+    /// What it asked for, if it was refused before a route was found. For the audit log: a tape is read by callers too,
+    /// who must not learn whether an entry is hidden or unknown.
+    pub unreached: Option<Box<Unreached>>,
 }
 
 /// A subscriber to facts.

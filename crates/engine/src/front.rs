@@ -65,6 +65,7 @@ mod sign_in;
 mod task_registry;
 mod task_requests;
 mod task_results;
+mod unreached;
 
 pub use context::Context;
 pub use face::Face;
@@ -303,10 +304,12 @@ impl FrontMachine {
                 out.push(Command::Refused(Limit::InFlight));
             }
             self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
+            self.refused_alone(&message, fault.reason(), &fault.message, ctx, out);
             return self.send_fault(stream, Some(&id), era, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, era, name, &message, ctx, out);
         if let Some(fault) = ctx.refusal {
+            self.note_unsought(exchange, &message);
             return self.fail(exchange, fault, ctx, out);
         }
         match era {
@@ -385,6 +388,7 @@ impl FrontMachine {
             started: ctx.now,
             bytes_in: message.bytes().len(),
             trace: ctx.trace.and_then(|begin| begin(message)),
+            unreached: None,
         };
         self.exchanges.insert(exchange);
         // After the exchange is there, whose caller may be another than that of the session.

@@ -61,7 +61,7 @@ pub use catalog::{Catalog, Snapshot};
 pub use chain::{Chain, Interceptor, Verdict};
 pub use command::Command;
 pub use event::Event;
-pub use exchange::{Call, Exchange};
+pub use exchange::{Absence, Call, Exchange, Unreached};
 pub use fact::{Fact, FactSink};
 pub use fault::{Fault, FaultKind};
 pub use front::{Authorized, Context, FrontMachine};

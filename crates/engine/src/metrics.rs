@@ -209,6 +209,7 @@ mod tests {
             bytes_in: 10,
             bytes_out: 20,
             trace: None,
+            unreached: None,
         }))
     }
 

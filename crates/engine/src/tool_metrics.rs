@@ -267,6 +267,7 @@ mod tests {
             bytes_in: 10,
             bytes_out: 20,
             trace: None,
+            unreached: None,
         }
     }
 

@@ -127,6 +127,7 @@ impl Dialogue {
             bytes_in: 0,
             bytes_out: 0,
             trace: None,
+            unreached: None,
         });
     }
 
@@ -191,6 +192,7 @@ impl Dialogue {
             started: self.now,
             bytes_in: 0,
             trace: None,
+            unreached: None,
         }
     }
 

@@ -110,6 +110,8 @@ pub struct Gateway {
     pub(crate) unwritten: Unwritten,
     pub(crate) task_calls: TaskCalls,
     refusals: PerSecond,
+    /// Refusals beyond that since the last one that was recorded.
+    refusals_left_out: AtomicU64,
     pub(crate) session_store: OnceLock<SessionStore>,
     pub(crate) next_session: AtomicU64,
     draining: AtomicBool,
@@ -178,6 +180,7 @@ impl Gateway {
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
             refusals: PerSecond::new(MAX_REFUSALS),
+            refusals_left_out: AtomicU64::new(0),
             session_store: OnceLock::new(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
@@ -330,12 +333,14 @@ impl Gateway {
     }
 
     /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with, if any.
-    /// At most [`MAX_REFUSALS`] a second are recorded, so that nobody can fill a tape with them.
+    /// At most [`MAX_REFUSALS`] a second are recorded, so that a flood cannot fill a tape. The next one that is recorded says
+    /// how many were left out before it.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;
         }
         if !self.refusals.take(crate::clock::now()) {
+            self.refusals_left_out.fetch_add(1, Ordering::Relaxed);
             return self.counters.dropped("refusal_fact");
         }
         let at = crate::clock::now();
@@ -343,9 +348,21 @@ impl Gateway {
             let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
             self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
         }
-        let detail = fault.message.chars().take(MAX_REFUSAL_TEXT).collect();
-        let (caller, session, reason) = (caller.clone(), SessionKey::GATEWAY, fault.reason());
-        self.note_own(Fact::Refused(Arc::new(RefusedFact { at, caller, session, status, reason, detail })));
+        let mut detail: String = fault.message.chars().take(MAX_REFUSAL_TEXT).collect();
+        let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
+        if left_out > 0 {
+            detail.push_str(&format!(" ({left_out} other refusals before it were not recorded)"));
+        }
+        self.note_own(Fact::Refused(Arc::new(RefusedFact {
+            at,
+            caller: caller.clone(),
+            session: SessionKey::GATEWAY,
+            status,
+            reason: fault.reason(),
+            detail,
+            exchange: None,
+            unreached: None,
+        })));
     }
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {

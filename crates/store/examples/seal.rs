@@ -118,6 +118,7 @@ fn call(number: u64) -> Vec<Fact> {
         bytes_in: 150,
         bytes_out: 180,
         trace: None,
+        unreached: None,
     };
     vec![
         message(Point::ClientIn, ask(7)),

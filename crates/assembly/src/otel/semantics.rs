@@ -195,6 +195,7 @@ mod tests {
             bytes_in: 1,
             bytes_out: 1,
             trace: None,
+            unreached: None,
         };
         let own = TraceParent { trace: [1; 16], span: [2; 8], flags: 1 };
         let told = Arc::new(TraceSent { call: own, state: TraceState::Kept, sent: OnceLock::new() });

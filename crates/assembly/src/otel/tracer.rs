@@ -149,6 +149,7 @@ mod tests {
             bytes_in: 1,
             bytes_out: 1,
             trace,
+            unreached: None,
         }))
     }
 

@@ -1,6 +1,6 @@
 //! What was decided about an exchange, and which policy decided it.
 
-use super::beginning;
+use super::Words;
 use crate::event::Object;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
@@ -47,13 +47,13 @@ impl Decided {
     }
 
     /// The reason, in words.
-    pub fn detail(&self) -> Option<&str> {
+    pub fn detail(&self, words: &Words) -> Option<String> {
         let (_, ruling) = self.deciding()?;
-        (!ruling.detail.is_empty()).then(|| beginning(&ruling.detail, MAX_DETAIL))
+        (!ruling.detail.is_empty()).then(|| words.text(&ruling.detail, MAX_DETAIL))
     }
 
     /// Adds the deciding policy and all decisions.
-    pub fn write(&self, details: &mut Object<'_>) {
+    pub fn write(&self, words: &Words, details: &mut Object<'_>) {
         let Some((by, ruling)) = self.deciding() else { return };
         match &ruling.rule {
             Some(rule) => details.text("policy", &[*by, "/", rule].concat()),
@@ -67,7 +67,7 @@ impl Decided {
                 one.maybe("rule", ruling.rule.as_deref());
                 one.text("verdict", ruling.verdict);
                 if !ruling.detail.is_empty() {
-                    one.text("detail", beginning(&ruling.detail, MAX_DETAIL));
+                    one.text("detail", &words.text(&ruling.detail, MAX_DETAIL));
                 }
                 one.finish();
             }

@@ -3,7 +3,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
-use signalbox_engine::{Caller, Principal, Proof, SessionKey};
+use signalbox_engine::{Absence, Caller, Principal, Proof, SessionKey, Unreached};
 use signalbox_tape::redact::RedactionSettings;
 use signalbox_wire::Era;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ const ALL: Logged =
     Logged { tool_invocations: true, security_events: true, performance_events: true, protocol_errors: true };
 
 fn maker(logged: Logged, payloads: bool) -> Maker {
-    let redactor = payloads.then(|| Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap());
+    let redactor = Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap();
     let run = AuditRun::new(1_700_000_000_000, 7);
     Maker::new(
+        Words { redactor, payloads },
         logged,
-        redactor,
         Duration::from_secs(10),
         run,
         (Instant::now(), Duration::from_millis(1_700_000_000_000)),
@@ -74,6 +74,7 @@ fn finished(exchange: u64, outcome: Outcome, took: Duration) -> Finished {
         bytes_in: 10,
         bytes_out: 20,
         trace: None,
+        unreached: None,
     }
 }
 
@@ -241,4 +242,118 @@ fn exchanges_that_never_end_are_not_remembered_without_bound() {
         maker.decision(&decision(exchange, "rules", "modify", None));
     }
     assert_eq!(maker.open.len(), MAX_OPEN);
+}
+
+/// Issue 31, point 17: the words of rules, callers and backends are in records without secrets.
+#[test]
+fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
+    const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    let mut maker = maker(ALL, false);
+    let mut written = Vec::new();
+    let mut emit = |event: &AuditEvent<'_>| written.push(format!("{} {}", event.user_context, event.details));
+    let told = |exchange| {
+        let ruling = Ruling { rule: Some("tells".into()), ..Ruling::of("log", format!("token is {SECRET}")) };
+        let of = decision(exchange, "rules", "log", None);
+        Arc::new(Decision { rulings: vec![("rules", ruling.into())], ..(*of).clone() })
+    };
+    let uri = || Some(format!("https://host/file?access={SECRET}").into());
+    maker.intent(
+        Intent { decisions: vec![told(1)], method: "resources/read".into(), subject: uri(), ..intent(1) },
+        1,
+        &mut emit,
+    );
+    maker.decision(&told(1));
+    maker.finished(&finished(1, Outcome::Fault("refused"), Duration::ZERO), &mut emit);
+    maker.decision(&told(2));
+    let read = Finished { method: "resources/read".into(), subject: uri(), ..finished(2, Outcome::Ok, Duration::ZERO) };
+    maker.finished(&read, &mut emit);
+    let unreached = || Some(Box::new(Unreached { name: uri().unwrap(), absence: Absence::Hidden }));
+    let lost = Finished {
+        unreached: unreached(),
+        subject: None,
+        ..finished(3, Outcome::Fault("unknown_tool"), Duration::ZERO)
+    };
+    maker.finished(&lost, &mut emit);
+    let refused = RefusedFact {
+        at: Instant::now(),
+        caller: caller(),
+        session: SessionKey(1),
+        status: None,
+        reason: "invalid_request",
+        detail: format!("no: {SECRET}"),
+        exchange: Some(ExchangeId(4)),
+        unreached: unreached(),
+    };
+    maker.refused(&refused, &mut emit);
+    assert!(written.len() >= 6, "{written:#?}");
+    for record in written {
+        assert!(!record.contains(SECRET), "{record}");
+    }
+}
+
+/// Issue 31, point 15: whatever a request ends with but success, it has an outcome, even if nothing else is known of it.
+#[test]
+fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
+    let reasons = [
+        "parse_error",
+        "invalid_request",
+        "method_not_found",
+        "invalid_params",
+        "missing_fields",
+        "invalid_security_context",
+        "wrong_tool_version",
+        "not_served",
+        "unknown_tool",
+        "unknown_prompt",
+        "resource_not_found",
+        "not_initialized",
+        "session_closed",
+        "duplicate_id",
+        "header_mismatch",
+        "unsupported_version",
+        "missing_capability",
+        "backend_died",
+        "backend_down",
+        "breaker_open",
+        "era_refused",
+        "backend_garbage",
+        "timed_out",
+        "overloaded",
+        "rate_limited",
+        "not_bridged",
+        "sign_in_needed",
+        "refused",
+        "unauthenticated",
+        "insufficient_scope",
+        "denied",
+        "killed",
+        "quarantined",
+        "hold_expired",
+        "draining",
+        "not_recorded",
+        "internal",
+        "rule_error",
+        "tampered",
+    ];
+    for reason in reasons {
+        for absence in [Absence::NotSought, Absence::Unknown, Absence::UnknownToLimited, Absence::Hidden] {
+            let mut maker = maker(ALL, false);
+            let mut kinds = Vec::new();
+            let unreached = Some(Box::new(Unreached { name: "odd".into(), absence }));
+            let end = Finished {
+                subject: None,
+                backend: None,
+                unreached,
+                ..finished(1, Outcome::Fault(reason), Duration::ZERO)
+            };
+            maker.finished(&end, &mut |event| {
+                assert!(event.correlation_id.is_some() && event.details.contains(r#""tool":"odd""#), "{event:?}");
+                kinds.push(event.event_type);
+            });
+            assert_eq!(kinds.first(), Some(&EventType::ToolInvocation), "{reason}");
+            let violated =
+                matches!(absence, Absence::Hidden | Absence::UnknownToLimited) || violation::of(reason).is_some();
+            assert_eq!(kinds.contains(&EventType::SecurityViolation), violated, "{reason} {absence:?}");
+        }
+    }
 }

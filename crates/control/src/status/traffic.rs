@@ -182,6 +182,7 @@ mod tests {
             bytes_in: 1,
             bytes_out: 1,
             trace: None,
+            unreached: None,
         })));
     }
 

@@ -50,6 +50,7 @@ impl FrontMachine {
                 out.push(Command::Refused(Limit::InFlight));
             }
             self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
+            self.refused_alone(message, fault.reason(), &fault.message, ctx, out);
             return self.send_fault(stream, Some(&id), Era::Modern, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, Era::Modern, name, message, ctx, out);
@@ -59,6 +60,7 @@ impl FrontMachine {
         };
         self.exchanges.set_dialect(exchange, asked);
         if let Some(fault) = ctx.refusal {
+            self.note_unsought(exchange, message);
             return self.fail(exchange, fault, ctx, out);
         }
         match inner {
@@ -69,7 +71,10 @@ impl FrontMachine {
                 self.modern_request(exchange, inner, ctx, out);
             }
             Ok(Inner::Here) => self.judge_request(exchange, message.clone(), Continuation::Here, None, ctx, out),
-            Err(fault) => self.fail(exchange, &fault, ctx, out),
+            Err(fault) => {
+                self.note_unsought(exchange, message);
+                self.fail(exchange, &fault, ctx, out);
+            }
         }
     }
 

@@ -81,6 +81,7 @@ impl FrontMachine {
             bytes_in: exchange.bytes_in,
             bytes_out: answer.map_or(0, Bytes::len),
             trace: trace::finished(exchange, self.client.as_ref(), answer),
+            unreached: exchange.unreached.clone(),
         };
         ctx.chain.finished(&finished);
         Command::Fact(Fact::Finished(Arc::new(finished)))

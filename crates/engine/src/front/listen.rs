@@ -132,12 +132,15 @@ impl FrontMachine {
                 }
                 Some(_) => {}
                 None if self.wants_sign_in(id, ctx, out) => return,
-                None => {}
+                None => self.not_followed(id, (method::RESOURCES_SUBSCRIBE, &uri), None, ctx, out),
             }
         }
         for task in named(filter, "taskIds", out) {
-            if let Some(route) = self.judge_task(id, &task, &mut follow, ctx) {
-                listener.tasks.insert((route.backend, route.name), task);
+            match self.judge_task(id, &task, &mut follow, ctx) {
+                Some(route) => {
+                    listener.tasks.insert((route.backend, route.name), task);
+                }
+                None => self.not_followed(id, (method::TASKS_GET, &task), None, ctx, out),
             }
         }
         self.exchanges.enter(id, Stage::Listening(Box::new(listener)));

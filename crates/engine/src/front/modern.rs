@@ -42,7 +42,10 @@ impl FrontMachine {
         let params = Params::read(&message);
         let client = match read_client(&message, &params) {
             Ok(client) => Arc::new(client),
-            Err(fault) => return self.fail(id, &fault, ctx, out),
+            Err(fault) => {
+                self.note_unsought(id, &message);
+                return self.fail(id, &fault, ctx, out);
+            }
         };
         if self.mode == super::Mode::Stateless {
             self.client = Some(Arc::clone(&client));

@@ -6,17 +6,16 @@ use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
 use crate::chain::Phase;
 use crate::command::Command;
-use crate::fact::{Fact, RefusedFact};
 use crate::fault::Fault;
 use crate::keys::StreamId;
 use signalbox_wire::{Edits, Envelope, Era, RawId, method};
-use std::sync::Arc;
 
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !message.method().is_some_and(|name| name.starts_with("notifications/")) {
             // A request without an id would bypass everything that looks at requests.
             self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
+            self.refused_alone(message, "request_without_id", "a request has an id, and this one has none", ctx, out);
             return out.push(Command::Dropped("request_without_id"));
         }
         self.came(None, message.bytes(), ctx.refusal.map(Fault::reason), ctx, out);
@@ -81,14 +80,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            out.push(Command::Fact(Fact::Refused(Arc::new(RefusedFact {
-                at: ctx.now,
-                caller: ctx.caller.unwrap_or(&self.caller).clone(),
-                session: self.session,
-                status: None,
-                reason: fault.reason(),
-                detail: fault.message.clone(),
-            }))));
+            self.refused_fact(None, (fault.reason(), fault.message.clone()), None, ctx, out);
         }
         self.send_fault(stream, id, era, fault, ctx, out);
     }

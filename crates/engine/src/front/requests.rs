@@ -74,6 +74,7 @@ impl FrontMachine {
             }
             None => {
                 let fault = Fault::new(FaultKind::NotInitialized, "Server not initialized");
+                self.note_unsought(id, &message);
                 self.fail(id, &fault, ctx, out);
             }
         }
@@ -251,6 +252,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        self.note_unreached(id, message, fault, ctx);
         if ctx.chain.is_idle() {
             return self.fail(id, fault, ctx, out);
         }

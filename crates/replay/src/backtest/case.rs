@@ -179,6 +179,7 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
         started: moment.now,
         bytes_in: 0,
         trace: None,
+        unreached: None,
     }
 }
 

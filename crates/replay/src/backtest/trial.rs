@@ -427,5 +427,6 @@ fn finished(open: &Open, at: Instant) -> Finished {
         bytes_in: 0,
         bytes_out: 0,
         trace: None,
+        unreached: None,
     }
 }

@@ -79,6 +79,7 @@ fn cancelled(exchange: u64) -> Fact {
         bytes_in: 0,
         bytes_out: 0,
         trace: None,
+        unreached: None,
     }))
 }
 

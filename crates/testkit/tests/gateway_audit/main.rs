@@ -7,6 +7,7 @@ mod glass;
 #[path = "../../../store/tests/suite/postgres_server.rs"]
 mod postgres_server;
 mod receiver;
+mod refusals;
 mod sample;
 mod small_disk;
 

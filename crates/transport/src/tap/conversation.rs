@@ -170,6 +170,8 @@ impl Conversation {
             status: Some(status),
             reason: "http_error",
             detail,
+            exchange: None,
+            unreached: None,
         })));
     }
 
@@ -301,6 +303,7 @@ impl Conversation {
             bytes_in: asked.bytes,
             bytes_out,
             trace: None,
+            unreached: None,
         })));
     }
 

@@ -5,6 +5,7 @@ use crate::catalog::Route;
 use crate::chain::{Phase, Verdict};
 use crate::command::Command;
 use crate::exchange::Exchange;
+use crate::fault::{Fault, FaultKind};
 use crate::front::{Context, FrontMachine};
 use crate::keys::ExchangeId;
 use signalbox_wire::{Envelope, builder, method};
@@ -46,7 +47,13 @@ impl FrontMachine {
             ..exchange.clone()
         };
         let judged = self.consult(JudgedContext::part(id, &alone), &message, None, ctx, out);
-        matches!(judged.verdict, Verdict::Pass)
+        let refused = match judged.verdict {
+            Verdict::Pass => return true,
+            Verdict::Refuse(fault) => fault,
+            _ => Fault::new(FaultKind::Refused, "a part of a request is not changed, held or answered"),
+        };
+        self.not_followed(id, (method::RESOURCES_SUBSCRIBE, uri), Some(&refused), ctx, out);
+        false
     }
 
     /// Notes a task to follow, if the caller may know of it.

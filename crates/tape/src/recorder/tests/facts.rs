@@ -89,6 +89,7 @@ impl<'a> Facts<'a> {
             bytes_in: 10,
             bytes_out: 20,
             trace: None,
+            unreached: None,
         })));
     }
 

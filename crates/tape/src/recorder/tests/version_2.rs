@@ -53,6 +53,7 @@ fn round(exchange: u64, operation: u64, round: u32, port: u16) -> Fact {
         bytes_in: 1,
         bytes_out: 2,
         trace: None,
+        unreached: None,
     }))
 }
 
@@ -156,6 +157,8 @@ fn what_is_refused_before_there_is_an_exchange_is_on_the_tape_with_its_caller() 
         status: Some(404),
         reason: "unknown_session",
         detail: "there is no such session".to_owned(),
+        exchange: None,
+        unreached: None,
     }))]);
     let (Content::Client(client), Content::Refused(refused)) = (&entries[0].content, &entries[1].content) else {
         panic!("{entries:?}")

@@ -1,0 +1,138 @@
+//! What refused requests asked for. The audit log has a record of every refusal, and most of them come before a route is
+//! known. Nothing here is told to the caller or recorded on its tape: whether an entry is hidden or unknown is for the
+//! operator alone.
+
+use super::params::Params;
+use super::{Context, FrontMachine};
+use crate::catalog::ListKind;
+use crate::command::Command;
+use crate::dialect;
+use crate::exchange::{Absence, Unreached};
+use crate::fact::{Fact, RefusedFact};
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use signalbox_wire::{Envelope, json, method};
+use std::sync::Arc;
+
+impl FrontMachine {
+    /// Notes the subject of a request that is refused before its route is looked up.
+    pub(super) fn note_unsought(&mut self, id: ExchangeId, message: &Envelope) {
+        let Some(name) = subject(message) else { return };
+        if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.subject.is_none()) {
+            exchange.unreached = Some(Box::new(Unreached { name, absence: Absence::NotSought }));
+        }
+    }
+
+    /// Notes the subject of a request for which no route was found.
+    pub(super) fn note_unreached(&mut self, id: ExchangeId, message: &Envelope, fault: &Fault, ctx: &Context<'_>) {
+        let Some(name) = subject(message) else { return };
+        let method = message.method().unwrap_or_default();
+        let sought = match fault.kind {
+            FaultKind::UnknownTool | FaultKind::UnknownPrompt | FaultKind::ResourceNotFound => true,
+            // An unknown task or template is an invalid parameter to the caller.
+            FaultKind::InvalidParams => method == method::COMPLETION_COMPLETE || method.starts_with("tasks/"),
+            _ => false,
+        };
+        let absence = if sought { absence(method, &name, ctx) } else { Absence::NotSought };
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.unreached = Some(Box::new(Unreached { name, absence }));
+        }
+    }
+
+    /// Records the refusal of a request that has no exchange of its own.
+    pub(super) fn refused_alone(
+        &self,
+        message: &Envelope,
+        reason: &'static str,
+        detail: &str,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            let method: String = message.method().unwrap_or_default().chars().take(Unreached::MAX_NAME).collect();
+            let unreached = subject(message).map(|name| Unreached { name, absence: Absence::NotSought });
+            self.refused_fact(None, (reason, format!("{method}: {detail}")), unreached, ctx, out);
+        }
+    }
+
+    /// Records that a listen request does not follow a resource or a task that it names.
+    pub(super) fn not_followed(
+        &self,
+        id: ExchangeId,
+        (method, name): (&str, &str),
+        fault: Option<&Fault>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if !ctx.message_facts {
+            return;
+        }
+        let name = beginning(name);
+        let (reason, absence) = match fault {
+            Some(fault) => (fault.reason(), Absence::NotSought),
+            None => ("resource_not_found", absence(method, &name, ctx)),
+        };
+        let detail = format!("{}: `{name}` is not followed", method::SUBSCRIPTIONS_LISTEN);
+        self.refused_fact(Some(id), (reason, detail), Some(Unreached { name, absence }), ctx, out);
+    }
+
+    pub(super) fn refused_fact(
+        &self,
+        exchange: Option<ExchangeId>,
+        (reason, detail): (&'static str, String),
+        unreached: Option<Unreached>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        out.push(Command::Fact(Fact::Refused(Arc::new(RefusedFact {
+            at: ctx.now,
+            caller: ctx.caller.unwrap_or(&self.caller).clone(),
+            session: self.session,
+            exchange,
+            status: None,
+            reason,
+            detail,
+            unreached: unreached.map(Box::new),
+        }))));
+    }
+}
+
+/// Why an entry has no route that its caller may take.
+fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
+    let kinds: &[ListKind] = match method {
+        method::TOOLS_CALL => &[ListKind::Tools],
+        method::PROMPTS_GET => &[ListKind::Prompts],
+        method::COMPLETION_COMPLETE => &[ListKind::Prompts, ListKind::Resources],
+        method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &[ListKind::Resources],
+        _ => &[],
+    };
+    let exists = |kind: &ListKind| match kind {
+        ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)).is_some(),
+        ListKind::Prompts => ctx.catalog.prompt(name).is_some(),
+        ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name).is_some(),
+    };
+    match kinds.iter().any(exists) {
+        true => Absence::Hidden,
+        false if ctx.sight.is_some() => Absence::UnknownToLimited,
+        false => Absence::Unknown,
+    }
+}
+
+/// The name, URI or task that a request is about.
+fn subject(message: &Envelope) -> Option<Box<str>> {
+    let params = Params::read(message);
+    let bytes = message.bytes();
+    let reference = params.reference.map(|span| span.of(bytes));
+    let member = |name: &str| reference.and_then(|reference| Some(json::member(reference, name)?.of(reference)));
+    let found = match message.method()? {
+        dialect::INVOKE => message.param("tool_id").map(|span| span.of(bytes)),
+        method::COMPLETION_COMPLETE => member("name").or_else(|| member("uri")),
+        name if name.starts_with("tasks/") => params.task_id.map(|span| span.of(bytes)),
+        _ => params.name.or(params.uri).map(|span| span.of(bytes)),
+    };
+    found.and_then(json::string).map(|name| beginning(&name))
+}
+
+fn beginning(name: &str) -> Box<str> {
+    name.chars().take(Unreached::MAX_NAME).collect::<String>().into()
+}

@@ -1,0 +1,284 @@
+//! Issue 31, point 15: every way to be refused leaves its record, whatever the reason and whichever way the request came in.
+
+use crate::{VERSION, of_phase, records, search};
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::fixture::ServedEra;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{child, eventually, signalbox};
+use std::time::Duration;
+
+/// One tool for each reason for which a call can be refused.
+const POLICIES: &str = r#"
+[mcp.protocol.security]
+require_authentication = true
+[mcp.protocol.audit]
+enabled = true
+[kill_switch]
+tools = ["one/big"]
+[roles.user]
+allow = ["one/greet", "one/slow", "one/count", "one/big", "one/touch_resource"]
+[roles.reader]
+permissions = ["tools.read"]
+[auth.users.'key:ada']
+roles = ["user"]
+[auth.users.'key:carl']
+roles = ["reader"]
+[limits."one/touch_resource"]
+calls_per_day = 1
+[[rules]]
+id = "no-greetings"
+when = { tool = "greet" }
+then = [{ block = "nobody greets" }]
+[[rules]]
+id = "ask-first"
+when = { tool = "count" }
+then = { hold = { reason = "look at it", within = "50ms" } }
+"#;
+
+/// A way for a call of a tool to come in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Way {
+    Plain,
+    Batch,
+    Task,
+    Modern,
+    Dialect,
+}
+
+impl Way {
+    const ALL: [Self; 5] = [Self::Plain, Self::Batch, Self::Task, Self::Modern, Self::Dialect];
+}
+
+/// Clients of one person, of every kind.
+struct Person {
+    http: HttpClient,
+    session: HttpClient,
+    batches: HttpClient,
+}
+
+impl Person {
+    async fn new(gateway: &GatewayProcess, name: &str) -> Self {
+        let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap();
+        let http = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()));
+        let begin = async || http.clone().initialize(VERSION, json!({})).await.ok();
+        let session = eventually("the key is known", begin).await.unwrap();
+        let batches = http.clone().initialize("2025-03-26", json!({})).await.unwrap();
+        Self { http, session, batches }
+    }
+
+    /// Calls a tool, which is refused.
+    async fn call(&self, way: Way, tool: &str, arguments: &Value) -> Value {
+        let mut params = json!({"name": tool, "arguments": arguments});
+        if way == Way::Task {
+            params["task"] = json!({"ttl": 1000});
+        }
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params});
+        let answer = match way {
+            Way::Plain | Way::Task => self.session.post(&message.to_string()).await.unwrap().message().unwrap(),
+            Way::Batch => {
+                self.batches.post(&json!([message]).to_string()).await.unwrap().messages().unwrap()[0].clone()
+            }
+            Way::Modern => self.http.modern(7, "tools/call", params).await.unwrap().message().unwrap(),
+            Way::Dialect => {
+                let params = json!({"tool_id": tool, "parameters": arguments});
+                let message = json!({"jsonrpc": "2.0", "id": "7", "method": "tools/invoke", "params": params});
+                self.http.post(&message.to_string()).await.unwrap().message().unwrap()
+            }
+        };
+        let answer = if answer.is_array() { answer[0].clone() } else { answer };
+        assert!(answer["error"].is_object(), "{way:?} of {tool}: {answer}");
+        answer
+    }
+}
+
+async fn gateway(more: &str) -> GatewayProcess {
+    let backend = child("one", ServedEra::Old, "timeout = \"300ms\"\n").unwrap();
+    let gateway = GatewayProcess::serve(&format!("{POLICIES}{more}{backend}")).await.unwrap();
+    gateway.ready().await.unwrap();
+    gateway
+}
+
+/// The records about a tool.
+fn about<'a>(all: &'a [Value], tool: &str) -> Vec<&'a Value> {
+    all.iter().filter(|record| record["details"]["tool"] == tool).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way() {
+    let gateway = gateway("").await;
+    let (ada, carl) = (Person::new(&gateway, "ada").await, Person::new(&gateway, "carl").await);
+    let first = ada.session.request(1, "tools/call", json!({"name": "touch_resource", "arguments": {}})).await.unwrap();
+    assert!(first["result"].is_object(), "{first}");
+    // Tool, arguments, status and violation. A caller under permissions who guesses names is one who tries.
+    let of_ada = [
+        ("nothing", json!({}), "denied", Some("permission_denied")),
+        ("test_x_mcp_header", json!({"region": "here"}), "denied", Some("permission_denied")),
+        ("big", json!({"bytes": 1}), "killed", Some("policy_violation")),
+        ("greet", json!({"name": "Ada"}), "denied", Some("policy_violation")),
+        ("count", json!({}), "denied", Some("policy_violation")),
+        ("touch_resource", json!({}), "rate_limited", Some("rate_limit_exceeded")),
+        ("slow", json!({"ms": 60_000}), "error", None),
+    ];
+    let of_carl = [("greet", json!({"name": "Ada"}), "denied", Some("permission_denied"))];
+    let mut ids = Vec::new();
+    for way in Way::ALL {
+        for (person, refused) in [(&ada, &of_ada[..]), (&carl, &of_carl[..])] {
+            for (tool, arguments, ..) in refused {
+                let answer = person.call(way, tool, arguments).await;
+                if way == Way::Dialect {
+                    let id = &answer["error"]["data"]["security_context"]["audit_id"];
+                    ids.push((id.as_str().unwrap().to_owned(), (*tool).to_owned()));
+                }
+            }
+        }
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&crate::log_of(folder.path()));
+    for (who, refused) in [("key:ada", &of_ada[..]), ("key:carl", &of_carl[..])] {
+        for (tool, _, status, violation) in refused {
+            let own: Vec<Value> = about(&all, tool)
+                .into_iter()
+                .filter(|record| record["user_context"]["principal"] == who)
+                .cloned()
+                .collect();
+            let ends = of_phase(&own, "outcome").filter(|record| record["details"]["status"] == *status).count();
+            assert_eq!(ends, Way::ALL.len(), "{who} {tool}: {own:#?}");
+            let violations: Vec<_> = own.iter().filter(|record| record["event_type"] == "security_violation").collect();
+            let expected = if violation.is_some() { Way::ALL.len() } else { 0 };
+            assert_eq!(violations.len(), expected, "{who} {tool}: {own:#?}");
+            for record in violations {
+                assert_eq!(record["details"]["violation"], violation.unwrap(), "{record}");
+                assert_eq!((&record["source"], &record["risk_level"]), (&json!("mcp_security"), &json!("high")));
+            }
+        }
+    }
+    let reasons = |tool: &str| -> Vec<Value> {
+        let violations = about(&all, tool).into_iter().filter(|record| record["event_type"] == "security_violation");
+        violations.map(|record| record["details"]["reason"].clone()).collect()
+    };
+    assert!(
+        reasons("test_x_mcp_header").iter().all(|reason| *reason == "hidden"),
+        "{:?}",
+        reasons("test_x_mcp_header")
+    );
+    assert!(reasons("nothing").iter().all(|reason| *reason == "unknown_tool"), "{:?}", reasons("nothing"));
+    assert!(!ids.is_empty());
+    for (id, tool) in ids {
+        let of_id = |record: &&Value| record["correlation_id"] == *id && record["details"]["phase"] == "outcome";
+        let outcome = all.iter().find(of_id).unwrap_or_else(|| panic!("{tool}: no record has the audit id {id}"));
+        assert_eq!(outcome["details"]["tool"], tool, "{outcome}");
+    }
+}
+
+/// Prompts, resources, templates, completions, tasks and listen requests, of an entry that is hidden and one that is unknown.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
+    let gateway = gateway("").await;
+    let ada = Person::new(&gateway, "ada").await;
+    let argument = json!({"name": "a", "value": "b"});
+    let mut expected = Vec::new();
+    for (prompt, uri, filled, reason) in [
+        ("test_simple_prompt", "test://static-text", "test://template/3/data", Some("hidden")),
+        ("no_prompt", "test://nothing", "none://template/3", None),
+    ] {
+        let asked = [
+            ("prompts/get", json!({"name": prompt}), prompt),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": prompt}, "argument": argument}),
+                prompt,
+            ),
+            ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument}), uri),
+            ("resources/read", json!({"uri": uri}), uri),
+            ("resources/read", json!({"uri": filled}), filled),
+        ];
+        for (method, params, name) in asked {
+            let old = ada.session.request(9, method, params.clone()).await.unwrap();
+            let new = ada.http.modern(9, method, params).await.unwrap().message().unwrap();
+            assert!(old["error"].is_object() && new["error"].is_object(), "{method} {name}: {old} {new}");
+            expected.push((method, name, reason, 2));
+        }
+        let old = ada.session.request(9, "resources/subscribe", json!({"uri": uri})).await.unwrap();
+        assert!(old["error"].is_object(), "{old}");
+        expected.push(("resources/subscribe", uri, reason, 1));
+    }
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let answer = ada.session.request(9, method, json!({"taskId": "no-such-task"})).await.unwrap();
+        assert!(answer["error"].is_object(), "{method}: {answer}");
+        expected.push((method, "no-such-task", None, 1));
+    }
+    let params = json!({"notifications": {"resourceSubscriptions": ["test://watched-resource"]},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}});
+    let body = json!({"jsonrpc": "2.0", "id": 9, "method": "subscriptions/listen", "params": params}).to_string();
+    let client = ada.http.clone().with("mcp-protocol-version", "2026-07-28").with("mcp-method", "subscriptions/listen");
+    let stream = client.open(Method::POST, "/mcp", body.into()).await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let listens = search(&gateway, &["--tool", "test://watched-resource"], 1).await;
+    assert_eq!(
+        (&listens[0]["details"]["reason"], &listens[0]["event_type"]),
+        (&json!("hidden"), &json!("security_violation"))
+    );
+    assert!(listens[0]["correlation_id"].is_string(), "{listens:?}");
+    drop(stream);
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&crate::log_of(folder.path()));
+    for (method, name, reason, times) in expected {
+        let own: Vec<Value> =
+            about(&all, name).into_iter().filter(|record| record["details"]["method"] == method).cloned().collect();
+        assert!(of_phase(&own, "outcome").count() >= times, "{method} {name}: {own:#?}");
+        if let Some(reason) = reason {
+            let hidden = own.iter().filter(|record| record["details"]["reason"] == reason).count();
+            assert!(hidden >= times, "{method} {name}: {own:#?}");
+        }
+    }
+}
+
+/// What is refused before there is a call: credentials, sessions, ids, bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
+    let gateway = gateway("").await;
+    let ada = Person::new(&gateway, "ada").await;
+    let anybody = HttpClient::new(gateway.address());
+    let greet =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "greet", "arguments": {}}});
+    assert_eq!(anybody.post(&greet.to_string()).await.unwrap().status, 401);
+    assert_eq!(anybody.clone().with("authorization", "Bearer x").post(&greet.to_string()).await.unwrap().status, 401);
+    let lost = ada.http.clone().with("mcp-session-id", "no-such-session");
+    assert_eq!(lost.post(&greet.to_string()).await.unwrap().status, 404);
+    let resumed = lost.clone().with("accept", "text/event-stream").with("last-event-id", "1");
+    assert!(resumed.get("/mcp").await.unwrap().status >= 400);
+    assert!(ada.session.post("{").await.unwrap().status >= 400);
+    let mut unnumbered = greet.clone();
+    unnumbered.as_object_mut().unwrap().remove("id");
+    ada.session.post(&unnumbered.to_string()).await.unwrap();
+    let nameless = ada.session.request(3, "tools/call", json!({"arguments": {}})).await.unwrap();
+    assert_eq!(nameless["error"]["code"], -32602);
+    let odd = ada.session.request(3, "no/such/method", json!({})).await.unwrap();
+    assert_eq!(odd["error"]["code"], -32601);
+    // A second request with the id of one that is in flight.
+    let slow = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": "slow", "arguments": {"ms": 60_000}}});
+    let (session, body) = (ada.session.clone(), slow.to_string());
+    let first = tokio::spawn(async move { session.post(&body).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    ada.session.post(&slow.to_string()).await.unwrap();
+    first.await.unwrap().unwrap();
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&crate::log_of(folder.path()));
+    for (reason, times) in [
+        ("unauthenticated", 2),
+        ("session_closed", 2),
+        ("parse_error", 1),
+        ("request_without_id", 1),
+        ("invalid_params", 1),
+        ("method_not_found", 1),
+    ] {
+        let found = all.iter().filter(|record| record["details"]["reason"] == reason).count();
+        assert!(found >= times, "{reason}: {found} of {times}\n{all:#?}");
+    }
+    let repeated = about(&all, "slow").into_iter().any(|record| record["details"]["reason"] == "duplicate_id");
+    let both = of_phase(&all, "outcome").filter(|record| record["details"]["tool"] == "slow").count() >= 2;
+    assert!(repeated || both, "{all:#?}");
+}
