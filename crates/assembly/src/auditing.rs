@@ -6,7 +6,8 @@ use bytes::Bytes;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
-    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Record, StartError, ends, files,
+    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record, StartError, ends,
+    files,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -94,6 +95,7 @@ impl Auditing {
         let Some(audit) = &config.audit else { return Ok(None) };
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let seal = SealFolder::of(&config.data_dir);
         let settings = AuditSettings {
             folder: journals(&config.data_dir),
             logged: audit.logged,
@@ -103,11 +105,12 @@ impl Auditing {
             fsync: audit.fsync,
             required: audit.required.clone(),
             spool_max: audit.spool_max,
-            key: SealFolder::of(&config.data_dir).signing_key()?,
+            key: seal.signing_key()?,
             head_every: config.seal.head_every,
             head_interval: config.seal.head_interval,
         };
-        let log = AuditLog::open(settings, sinks(audit, &config.data_dir)?, &hex(&random))?;
+        let pruner = Pruner::new(settings.key.clone(), seal.key_set().map_err(SealFolderError::from)?);
+        let log = AuditLog::open(settings, sinks(audit, &config.data_dir, &pruner)?, &hex(&random))?;
         Ok(Some(Self {
             log: Arc::new(log),
             intends: audit.logged.tool_invocations,
@@ -170,13 +173,18 @@ fn log_file(path: &Path, data_dir: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { data_dir.join(FOLDER).join(LOG_FILE) } else { path.to_owned() }
 }
 
-fn sinks(audit: &Audit, data_dir: &Path) -> Result<Vec<Box<dyn Sink>>, AuditingError> {
+fn sinks(audit: &Audit, data_dir: &Path, pruner: &Pruner) -> Result<Vec<Box<dyn Sink>>, AuditingError> {
     let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
     if let Some(path) = &audit.file {
-        sinks.push(Box::new(FileSink::new(log_file(path, data_dir), audit.retention_days, audit.fsync)));
+        sinks.push(Box::new(FileSink::new(
+            log_file(path, data_dir),
+            audit.retention_days,
+            pruner.clone(),
+            audit.fsync,
+        )));
     }
     if let Some(url) = &audit.database {
-        sinks.push(Box::new(DatabaseSink::new(url.expose(), audit.retention_days)?));
+        sinks.push(Box::new(DatabaseSink::new(url.expose(), audit.retention_days, pruner.clone())?));
     }
     if let Some(url) = &audit.remote {
         sinks.push(Box::new(RemoteSink::new(url.clone(), Arc::new(WebPoster::new()?))));

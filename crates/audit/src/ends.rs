@@ -1,6 +1,7 @@
 //! How far the chains of a data folder came, told beside the records: what is missing at the end of a log shows in nothing else.
 
-use crate::journal::{Cursor, HEAD_FILE, chains, segments};
+use crate::journal::{Cursor, HEAD_FILE, JournalReader, chains, segments};
+use crate::record::Record;
 use crate::signed::{HEAD, SignedPlace};
 use crate::verify::AuditVerifier;
 use std::io;
@@ -24,30 +25,56 @@ struct End {
 /// # Errors
 /// If the folder cannot be read.
 pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &str, since: u64) -> io::Result<()> {
+    verifier.in_place();
     let known = match chains(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         known => known?,
     };
     for chain in known {
         let own = folder.join(&chain);
-        let Ok(text) = std::fs::read_to_string(own.join(HEAD_FILE)) else { continue };
+        let first = segments(&own)?.first().copied();
+        confirm(verifier, &own, &chain, first)?;
+        let (_, acked) = Cursor::read(&own, sink);
         let place = own.join(HEAD_FILE).display().to_string();
+        let text = match std::fs::read_to_string(own.join(HEAD_FILE)) {
+            Ok(text) => text,
+            // Nothing is signed yet, or somebody removed the head: the sink has taken what it has taken.
+            Err(_) => {
+                verifier.came_to(&place, &chain, acked);
+                continue;
+            }
+        };
         let read = serde_json::from_str(&text).ok().and_then(|value| SignedPlace::read(&value));
         let Some((head, key)) = read.filter(|(head, _)| head.kind == HEAD && head.chain == chain) else {
             verifier.bad_head(&place, &chain);
             continue;
         };
-        if head.at < since {
+        if head.at < since && verifier.reached(&chain) == 0 {
             continue;
         }
         verifier.signer(&place, &chain, head.to, &key, head.at);
-        let (_, acked) = Cursor::read(&own, sink);
-        let waiting_from = segments(&own)?.first().copied().unwrap_or(u64::MAX);
-        let end = End { chain, head, acked, waiting_from };
+        let end = End { chain, head, acked, waiting_from: first.unwrap_or(u64::MAX) };
         if let Some(missing) = missing(&end, verifier.reached(&end.chain)) {
             verifier.came_to(&place, &end.chain, missing);
         }
     }
+    Ok(())
+}
+
+/// Holds the last record of a chain against the journal, from which it came. A signature may be due only in a moment.
+fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first: Option<u64>) -> io::Result<()> {
+    let Some(reached) = verifier.place_of(chain) else { return Ok(()) };
+    reached.journaled = true;
+    let (seq, hash) = (reached.seq, reached.hash);
+    let Some(first) = first else { return Ok(()) };
+    // What the journal has let go, every sink has: more of the chain is known than is looked at here.
+    if seq < first {
+        reached.confirmed = true;
+        return Ok(());
+    }
+    let found = JournalReader::new(journal).read(seq, seq, 1, 1)?;
+    let own = found.first().and_then(|line| Record::read(&line.text).ok()?.hashes());
+    reached.confirmed = own.is_some_and(|(_, own)| own == hash);
     Ok(())
 }
 

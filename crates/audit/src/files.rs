@@ -69,23 +69,21 @@ pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
     Ok(found)
 }
 
-/// Deletes the files of days before this one.
-pub(crate) fn forget(path: &Path, before: u64) -> io::Result<()> {
-    for (day, other) in earlier(path)? {
-        if day < i64::try_from(before).unwrap_or(i64::MAX) {
-            tracing::info!(file = %other.display(), "deleted an old audit log");
-            std::fs::remove_file(other)?;
-        }
-    }
-    Ok(())
+/// The file of the checkpoints, which stand for the records of files that were deleted by age.
+#[must_use]
+pub fn checkpoints(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".pruned");
+    name.into()
 }
 
-/// All files of a log, the oldest first.
+/// All files of a log, the oldest first, with the checkpoints before them.
 ///
 /// # Errors
 /// If the folder cannot be read.
 pub fn all(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found: Vec<PathBuf> = earlier(path)?.into_iter().map(|(_, path)| path).collect();
+    let mut found: Vec<PathBuf> = Some(checkpoints(path)).into_iter().filter(|path| path.exists()).collect();
+    found.extend(earlier(path)?.into_iter().map(|(_, path)| path));
     if path.exists() {
         found.push(path.to_owned());
     }

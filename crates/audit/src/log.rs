@@ -85,14 +85,14 @@ impl AuditLog {
         let (mut stats, mut cursors) = (Vec::new(), Vec::new());
         for sink in sinks {
             let (cursor, last) = Cursor::open(&folder, sink.name())?;
-            // A new sink begins with what is still there.
-            let acked = last.unwrap_or(oldest.saturating_sub(1)).min(place.seq);
+            // A new sink begins with what is still there, behind a checkpoint for what is not.
+            let (acked, fresh) = (last.unwrap_or(0).min(place.seq), last.is_none());
             let (name, required) = (sink.name().to_owned(), settings.required.iter().any(|one| one == sink.name()));
             stats.push(SinkStats { name, required, acked, ..SinkStats::default() });
-            cursors.push((sink, cursor, (acked, required)));
+            cursors.push((sink, cursor, (acked, required, fresh)));
         }
-        let progress = Arc::new(Progress::new(place.seq, stats));
-        let runner = |(index, (sink, cursor, (acked, required)))| Runner {
+        let progress = Arc::new(Progress::new(place.seq, oldest, stats));
+        let runner = |(index, (sink, cursor, (acked, required, fresh)))| Runner {
             index,
             sink,
             cursor,
@@ -102,6 +102,7 @@ impl AuditLog {
             folder: folder.clone(),
             key: settings.key.clone(),
             chain: place.chain.clone(),
+            fresh,
         };
         let runners = cursors.into_iter().enumerate().map(runner).collect();
         let door = Door {

@@ -66,10 +66,10 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// At this record, with these sinks.
-    pub fn new(written: u64, sinks: Vec<SinkStats>) -> Self {
+    /// At this record, with these sinks, and a journal that begins with `keep_from`.
+    pub fn new(written: u64, keep_from: u64, sinks: Vec<SinkStats>) -> Self {
         let stats = AuditStats { written, sinks, ..AuditStats::default() };
-        Self { state: Mutex::new(State { stats, ..State::default() }), ..Self::default() }
+        Self { state: Mutex::new(State { stats, keep_from, ..State::default() }), ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -2,7 +2,7 @@
 
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
-use crate::signed::{GAP, SignedPlace};
+use crate::signed::{STAND_INS, SignedPlace};
 use serde_json::Value;
 use signalbox_seal::{ChainHash, unhex};
 use signalbox_wire::timestamp;
@@ -21,7 +21,7 @@ pub struct Record {
     pub seq: u64,
     /// When, in milliseconds since 1970.
     pub at: u64,
-    /// What kind of thing happened; `None` for a gap.
+    /// What kind of thing happened; `None` for a signed place that stands for other records.
     pub event_type: Option<EventType>,
     /// How much harm it may mean.
     pub risk: RiskLevel,
@@ -37,7 +37,7 @@ impl Record {
     pub fn read(line: &str) -> Result<Self, BadRecord> {
         let value: Value = serde_json::from_str(line).map_err(|_| BadRecord)?;
         let chain = value["chain"].as_str().ok_or(BadRecord)?.to_owned();
-        if value["kind"] == GAP {
+        if value["kind"].as_str().is_some_and(|kind| STAND_INS.contains(&kind)) {
             let (seq, at) = (value["to"].as_u64().ok_or(BadRecord)?, value["signed_ms"].as_u64().ok_or(BadRecord)?);
             return Ok(Self { chain, seq, at, event_type: None, risk: RiskLevel::High, value });
         }
@@ -68,6 +68,15 @@ impl Record {
             None => Some(&self.value),
             Some(EventType::ChainHead) => Some(&self.value["details"]),
             Some(_) => None,
+        }
+    }
+
+    /// Word for its kind, in tables and databases.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self.event_type {
+            Some(kind) => kind.word(),
+            None => self.value["kind"].as_str().unwrap_or_default(),
         }
     }
 

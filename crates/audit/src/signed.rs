@@ -1,5 +1,5 @@
-//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, and gaps, which say what a
-//! sink did not get.
+//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, gaps, which say what a
+//! sink did not get, and checkpoints, which stand for the records that were deleted by age.
 
 use crate::event::Object;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use signalbox_seal::{ChainHash, Domain, Profile, Signature, SigningKey, Verifyin
 /// What is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedPlace {
-    /// `head`, or `gap`.
+    /// One of [`HEAD`], [`GAP`], [`PRUNED`] and [`PRUNED_UNPROVED`].
     pub kind: &'static str,
     /// The name of the chain.
     pub chain: String,
@@ -27,6 +27,12 @@ pub struct SignedPlace {
 pub const HEAD: &str = "head";
 /// A gap.
 pub const GAP: &str = "gap";
+/// Checkpoint for records that verified when they were deleted by age, or that a sink was never meant to have.
+pub const PRUNED: &str = "pruned";
+/// Checkpoint for records that did not verify when they were deleted by age.
+pub const PRUNED_UNPROVED: &str = "pruned_unproved";
+/// The kinds that stand for records, in a line of their own.
+pub const STAND_INS: [&str; 3] = [GAP, PRUNED, PRUNED_UNPROVED];
 
 impl SignedPlace {
     fn canonical(&self, key: &VerifyingKey) -> Result<Vec<u8>, EncodeError> {
@@ -69,7 +75,7 @@ impl SignedPlace {
     #[must_use]
     pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
         let text = |name: &str| object[name].as_str();
-        let kind = [HEAD, GAP].into_iter().find(|kind| text("kind") == Some(kind))?;
+        let kind = STAND_INS.into_iter().chain([HEAD]).find(|kind| text("kind") == Some(kind))?;
         let hash: ChainHash = unhex(text("at_hash")?)?.try_into().ok()?;
         let (from, to) = (object["from"].as_u64()?, object["to"].as_u64()?);
         let (chain, at) = (text("chain")?.to_owned(), object["signed_ms"].as_u64()?);

@@ -15,7 +15,7 @@ use crate::journal::{Cursor, JournalReader};
 use crate::log::unix_ms;
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::signed::{GAP, SignedPlace};
+use crate::signed::{GAP, PRUNED, SignedPlace};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::SigningKey;
 use std::io;
@@ -73,6 +73,8 @@ pub(crate) struct Runner {
     pub folder: PathBuf,
     pub key: SigningKey,
     pub chain: String,
+    /// The sink is new: what was written before it came is not its business.
+    pub fresh: bool,
 }
 
 impl Runner {
@@ -105,6 +107,7 @@ impl Runner {
             lines.insert(0, gap);
         }
         self.sink.write(&lines)?;
+        let skipped = if std::mem::replace(&mut self.fresh, false) { 0 } else { skipped };
         self.acked = last;
         if let Err(error) = self.cursor.keep(last) {
             tracing::warn!(sink = self.sink.name(), %error, "it could not be kept how far the audit sink came");
@@ -117,7 +120,8 @@ impl Runner {
     fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
         let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
-        let text = SignedPlace { kind: GAP, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
+        let kind = if self.fresh { PRUNED } else { GAP };
+        let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
         Some(Line { seq: to, text })
     }
 }

@@ -1,8 +1,8 @@
 //! Does the chain again, and names the first record that is not as it was written.
 
-use crate::chain::{SEALED, next};
+use crate::chain::{ChainPlace, SEALED, next};
 use crate::record::Record;
-use crate::signed::{GAP, HEAD, SignedPlace};
+use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SignedPlace};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
 use std::collections::BTreeMap;
 
@@ -27,6 +27,15 @@ pub enum FaultKind {
     /// It is signed by a key that is not trusted.
     #[error("record {0} is signed by the key `{1}`, which is not trusted")]
     Untrusted(u64, String),
+    /// No signature covers these.
+    #[error("no signature covers records {0} to {1}")]
+    Unsigned(u64, u64),
+    /// Nothing outside of the log says how far the chain went.
+    #[error("nothing tells whether records behind {0} are missing: the data folder has no journal of the chain")]
+    EndUnknown(u64),
+    /// What was deleted by age had faults.
+    #[error("records 1 to {0} were deleted by age, and did not verify then")]
+    PrunedUnproved(u64),
 }
 
 /// Something that is wrong, and where.
@@ -41,6 +50,17 @@ pub struct AuditFault {
     pub kind: FaultKind,
 }
 
+/// Result of a verification.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Every record is as it was written, and none is missing.
+    Whole,
+    /// Nothing is wrong, and not everything is covered by a signature.
+    Unproved,
+    /// Something was changed, removed, moved or added.
+    Broken,
+}
+
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct AuditReport {
@@ -52,20 +72,46 @@ pub struct AuditReport {
     pub heads: u64,
     /// How many records a sink did not get, as signed gaps say.
     pub skipped: u64,
+    /// How many records were deleted by age, as signed checkpoints say.
+    pub pruned: u64,
     /// How many records stand behind the last head of their chain: these are chained, but not signed yet.
     pub unsigned: u64,
     /// Everything that is wrong, the first first, but no more than some.
     pub faults: Vec<AuditFault>,
+    /// What is not wrong and not proved, but no more than some.
+    pub doubts: Vec<AuditFault>,
+}
+
+impl AuditReport {
+    /// The verdict.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        match (self.faults.is_empty(), self.doubts.is_empty()) {
+            (false, _) => Verdict::Broken,
+            (true, false) => Verdict::Unproved,
+            (true, true) => Verdict::Whole,
+        }
+    }
 }
 
 /// Most faults that are told.
 const MAX_FAULTS: usize = 20;
 
-#[derive(Debug)]
-struct Reached {
-    seq: u64,
-    hash: ChainHash,
-    signed: u64,
+/// How far a chain was followed.
+#[derive(Clone, Debug)]
+pub(crate) struct Reached {
+    pub seq: u64,
+    pub hash: ChainHash,
+    /// The last record that a trusted signature covers.
+    pub signed: u64,
+    /// The last record that a checkpoint stands for.
+    pruned: u64,
+    /// Where the last record stands.
+    place: String,
+    /// The data folder has a journal of this chain.
+    pub journaled: bool,
+    /// The journal has the last record as it is here.
+    pub confirmed: bool,
 }
 
 /// Looks at the records of a log, in the order in which they stand there.
@@ -74,18 +120,26 @@ pub struct AuditVerifier<'a> {
     keys: &'a KeySet,
     reached: BTreeMap<String, Reached>,
     report: AuditReport,
+    /// The journals of the data folder were asked.
+    in_place: bool,
 }
 
 impl<'a> AuditVerifier<'a> {
     /// A verifier that trusts these keys.
     #[must_use]
     pub fn new(keys: &'a KeySet) -> Self {
-        Self { keys, reached: BTreeMap::new(), report: AuditReport::default() }
+        Self { keys, reached: BTreeMap::new(), report: AuditReport::default(), in_place: false }
     }
 
-    fn fault(&mut self, place: &str, chain: &str, kind: FaultKind) {
+    pub(crate) fn fault(&mut self, place: &str, chain: &str, kind: FaultKind) {
         if self.report.faults.len() < MAX_FAULTS {
             self.report.faults.push(AuditFault { place: place.to_owned(), chain: chain.to_owned(), kind });
+        }
+    }
+
+    fn doubt(&mut self, place: &str, chain: &str, kind: FaultKind) {
+        if self.report.doubts.len() < MAX_FAULTS {
+            self.report.doubts.push(AuditFault { place: place.to_owned(), chain: chain.to_owned(), kind });
         }
     }
 
@@ -94,60 +148,84 @@ impl<'a> AuditVerifier<'a> {
         self.report.records += 1;
         let Ok(record) = Record::read(line) else { return self.fault(place, "", FaultKind::Unreadable) };
         let chain = record.chain.clone();
-        let expected = self.reached.get(&chain).map(|reached| reached.seq + 1);
+        let reached = self.reached.get(&chain);
+        let expected = reached.map_or(1, |reached| reached.seq + 1);
         let first = if record.event_type.is_none() { record.value["from"].as_u64().unwrap_or(0) } else { record.seq };
-        match expected {
-            Some(expected) if first > expected => {
-                self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
+        if first > expected {
+            self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
+        } else if first < expected {
+            // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint stands for.
+            if reached.is_some_and(|reached| record.seq <= reached.pruned) {
+                return;
             }
             // It is compared with nothing: what stands before it is not what was written before it.
-            Some(expected) if first < expected => return self.fault(place, &chain, FaultKind::Reordered(record.seq)),
-            _ => {}
+            return self.fault(place, &chain, FaultKind::Reordered(record.seq));
         }
         if record.event_type.is_none() {
-            return self.gap(place, &record);
+            return self.stand_in(place, &record);
         }
+        self.chained(place, line, &record);
+    }
+
+    /// Follows the chain to a record that is where it should be.
+    fn chained(&mut self, place: &str, line: &str, record: &Record) {
+        let chain = &record.chain;
         let whole = record.hashes().and_then(|hashes| is_whole(line, &hashes).then_some(hashes));
         let Some((prev, hash)) = whole else {
-            self.fault(place, &chain, FaultKind::Tampered(record.seq));
-            return self.reach(&chain, record.seq, record.hashes().map_or([0; 32], |(_, hash)| hash));
+            self.fault(place, chain, FaultKind::Tampered(record.seq));
+            return self.reach(place, chain, record.seq, record.hashes().map_or([0; 32], |(_, hash)| hash));
         };
-        // Behind a missing record there is nothing to compare with.
-        let follows =
-            self.reached.get(&chain).is_none_or(|reached| reached.seq + 1 != record.seq || reached.hash == prev);
-        if !follows {
-            self.fault(place, &chain, FaultKind::Tampered(record.seq));
+        let before = match self.reached.get(chain) {
+            // Behind a missing record there is nothing to compare with.
+            Some(reached) => (reached.seq + 1 == record.seq).then_some(reached.hash),
+            None => (record.seq == 1).then(|| ChainPlace::start(chain).hash),
+        };
+        if before.is_some_and(|before| before != prev) {
+            self.fault(place, chain, FaultKind::Tampered(record.seq));
         }
-        if let Some(signed) = record.place() {
-            match SignedPlace::read(signed) {
-                Some((head, key))
-                    if head.kind == HEAD && head.to + 1 == record.seq && head.hash == prev && head.chain == chain =>
-                {
-                    self.signer(place, &chain, record.seq, &key, head.at);
-                    self.reach(&chain, record.seq, hash);
-                    if let Some(reached) = self.reached.get_mut(&chain) {
-                        reached.signed = record.seq;
-                    }
-                    return;
+        let head = record.place().map(SignedPlace::read);
+        self.reach(place, chain, record.seq, hash);
+        match head {
+            None => {}
+            Some(Some((head, key)))
+                if head.kind == HEAD && head.to + 1 == record.seq && head.hash == prev && head.chain == *chain =>
+            {
+                if self.signer(place, chain, record.seq, &key, head.at) {
+                    self.sign(chain, record.seq);
                 }
-                _ => self.fault(place, &chain, FaultKind::BadSignature(record.seq)),
             }
-        }
-        self.reach(&chain, record.seq, hash);
-    }
-
-    fn gap(&mut self, place: &str, record: &Record) {
-        match record.signed_place() {
-            Some((gap, key)) if gap.kind == GAP && gap.from <= gap.to => {
-                self.signer(place, &record.chain, record.seq, &key, gap.at);
-                self.report.skipped += gap.to - gap.from + 1;
-                self.reach(&record.chain, gap.to, gap.hash);
-            }
-            _ => self.fault(place, &record.chain, FaultKind::BadSignature(record.seq)),
+            Some(_) => self.fault(place, chain, FaultKind::BadSignature(record.seq)),
         }
     }
 
-    pub(crate) fn signer(&mut self, place: &str, chain: &str, seq: u64, key: &VerifyingKey, at: u64) {
+    /// A signed place in the place of records that are not here.
+    fn stand_in(&mut self, place: &str, record: &Record) {
+        let chain = &record.chain;
+        let Some((gap, key)) = record.signed_place().filter(|(gap, _)| gap.kind != HEAD && gap.from <= gap.to) else {
+            return self.fault(place, chain, FaultKind::BadSignature(record.seq));
+        };
+        let trusted = self.signer(place, chain, record.seq, &key, gap.at);
+        self.reach(place, chain, gap.to, gap.hash);
+        if !trusted {
+            return;
+        }
+        self.sign(chain, gap.to);
+        let count = gap.to - gap.from + 1;
+        if gap.kind == GAP {
+            self.report.skipped += count;
+            return;
+        }
+        self.report.pruned += count;
+        if let Some(reached) = self.reached.get_mut(chain) {
+            reached.pruned = gap.to;
+        }
+        if gap.kind == PRUNED_UNPROVED {
+            self.doubt(place, chain, FaultKind::PrunedUnproved(gap.to));
+        }
+    }
+
+    /// Counts a signature of a trusted key. False, and a fault, if the key is not trusted.
+    pub(crate) fn signer(&mut self, place: &str, chain: &str, seq: u64, key: &VerifyingKey, at: u64) -> bool {
         let seconds = i64::try_from(at / 1000).unwrap_or(i64::MAX);
         let trusted =
             self.keys.trusted(key.id(), &[Role::Recorder, Role::Gateway], seconds).is_ok_and(|known| known.key == *key);
@@ -155,20 +233,29 @@ impl<'a> AuditVerifier<'a> {
             true => self.report.heads += 1,
             false => self.fault(place, chain, FaultKind::Untrusted(seq, key.id().to_owned())),
         }
+        trusted
     }
 
-    fn reach(&mut self, chain: &str, seq: u64, hash: ChainHash) {
-        match self.reached.get_mut(chain) {
-            Some(reached) => (reached.seq, reached.hash) = (seq, hash),
-            None => {
-                self.reached.insert(chain.to_owned(), Reached { seq, hash, signed: 0 });
-            }
+    fn sign(&mut self, chain: &str, seq: u64) {
+        if let Some(reached) = self.reached.get_mut(chain) {
+            reached.signed = seq;
         }
+    }
+
+    fn reach(&mut self, place: &str, chain: &str, seq: u64, hash: ChainHash) {
+        if let Some(reached) = self.reached.get_mut(chain) {
+            (reached.seq, reached.hash) = (seq, hash);
+            place.clone_into(&mut reached.place);
+            return;
+        }
+        let place = place.to_owned();
+        let (signed, pruned, journaled, confirmed) = (0, 0, false, false);
+        self.reached.insert(chain.to_owned(), Reached { seq, hash, signed, pruned, place, journaled, confirmed });
     }
 
     /// A chain is known to have come as far as this record: what is missing at the end is named.
     pub fn came_to(&mut self, place: &str, chain: &str, seq: u64) {
-        let reached = self.reached.get(chain).map_or(0, |reached| reached.seq);
+        let reached = self.reached(chain);
         if reached < seq {
             self.fault(place, chain, FaultKind::Missing(reached + 1, seq));
         }
@@ -186,11 +273,50 @@ impl<'a> AuditVerifier<'a> {
         self.reached.get(chain).map_or(0, |reached| reached.seq)
     }
 
+    /// From now on, what the journals of the data folder do not have is wrong.
+    pub(crate) fn in_place(&mut self) {
+        self.in_place = true;
+    }
+
+    /// How far each chain was followed.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&String, &Reached)> {
+        self.reached.iter()
+    }
+
+    /// What is known of one chain.
+    pub(crate) fn place_of(&mut self, chain: &str) -> Option<&mut Reached> {
+        self.reached.get_mut(chain)
+    }
+
+    /// What is wrong so far.
+    pub(crate) fn faults(&self) -> &[AuditFault] {
+        &self.report.faults
+    }
+
+    /// What is wrong or not proved so far.
+    pub(crate) fn troubles(&self) -> impl Iterator<Item = &AuditFault> {
+        self.report.faults.iter().chain(&self.report.doubts)
+    }
+
     /// What was found.
     #[must_use]
     pub fn finish(mut self) -> AuditReport {
-        self.report.chains = self.reached.len() as u64;
-        self.report.unsigned = self.reached.values().map(|reached| reached.seq.saturating_sub(reached.signed)).sum();
+        let any_signature = self.report.heads > 0;
+        for (chain, reached) in std::mem::take(&mut self.reached) {
+            let Reached { seq, signed, place, journaled, confirmed, .. } = reached;
+            self.report.chains += 1;
+            self.report.unsigned += seq.saturating_sub(signed);
+            let unsigned = FaultKind::Unsigned(signed + 1, seq);
+            // A live process signs its last records within a moment, and its journal has them. Where others are signed, a chain
+            // that is not signed at all was invented.
+            let invented = if self.in_place { journaled || signed == 0 } else { signed == 0 && any_signature };
+            match seq > signed && !confirmed {
+                true if invented => self.fault(&place, &chain, unsigned),
+                true => self.doubt(&place, &chain, unsigned),
+                false if self.in_place && !journaled => self.doubt(&place, &chain, FaultKind::EndUnknown(seq)),
+                false => {}
+            }
+        }
         self.report
     }
 }

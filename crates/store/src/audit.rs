@@ -52,6 +52,9 @@ pub struct CallRow {
     pub latency_ms: u64,
 }
 
+/// Event types of checkpoints, which stand for records that were deleted by age.
+const CHECKPOINTS: &str = "('pruned', 'pruned_unproved')";
+
 /// A database for audit records. It is opened when it is first used, and again after a failure.
 #[derive(Debug)]
 pub struct AuditDatabase(Kind);
@@ -85,14 +88,48 @@ impl AuditDatabase {
         }
     }
 
-    /// Deletes records from before this time, in milliseconds since 1970.
+    /// Chains that begin with records from before this time, in milliseconds since 1970, each with the last record of that
+    /// start. Checkpoints have no age.
     ///
     /// # Errors
     /// What the database says.
-    pub fn prune(&mut self, before: u64) -> Result<u64, StoreError> {
+    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
         match &mut self.0 {
-            Kind::Sqlite(database) => database.prune(before),
-            Kind::Postgres(database) => database.prune(before),
+            Kind::Sqlite(database) => database.expired(before),
+            Kind::Postgres(database) => database.expired(before),
+        }
+    }
+
+    /// Puts a checkpoint in the place of the records of its chain up to its number.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn prune(&mut self, checkpoint: &AuditRow) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.prune(checkpoint),
+            Kind::Postgres(database) => database.prune(checkpoint),
+        }
+    }
+
+    /// Deletes the rows of calls from before this time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn prune_calls(&mut self, before: u64) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.prune_calls(before),
+            Kind::Postgres(database) => database.prune_calls(before),
+        }
+    }
+
+    /// Hands the records of one chain to `each`, as they were written and in their order, until that says false.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.chain(chain, each),
+            Kind::Postgres(database) => database.chain(chain, each),
         }
     }
 

@@ -35,6 +35,10 @@ fn key() -> SigningKey {
     SigningKey::from_seed(&[7; 32]).unwrap()
 }
 
+fn pruner() -> crate::Pruner {
+    crate::Pruner::new(key(), KeySet::new())
+}
+
 fn settings(folder: &Path, required: &[&str], spool_max: u64) -> AuditSettings {
     AuditSettings {
         folder: folder.join("journal"),
@@ -80,7 +84,7 @@ fn intend(log: &AuditLog, exchange: u64) -> bool {
 }
 
 fn file(folder: &Path) -> Box<dyn Sink> {
-    Box::new(FileSink::new(folder.join("audit.log"), 90, false))
+    Box::new(FileSink::new(folder.join("audit.log"), 90, pruner(), false))
 }
 
 /// Every line, after a look at whether the chain is whole.
@@ -206,7 +210,7 @@ fn what_had_no_room_is_told_by_a_record() {
 fn forced_writes_are_written_too() {
     let folder = tempfile::tempdir().unwrap();
     let settings = AuditSettings { fsync: true, ..settings(folder.path(), &["file"], 1 << 20) };
-    let log = start(settings, vec![Box::new(FileSink::new(folder.path().join("audit.log"), 90, true))]);
+    let log = start(settings, vec![Box::new(FileSink::new(folder.path().join("audit.log"), 90, pruner(), true))]);
     assert!(intend(&log, 1));
     log.stop(Duration::from_secs(30));
     assert_eq!(whole(&lines_of(&folder.path().join("audit.log"))).len(), 2);

@@ -2,6 +2,7 @@
 
 use super::{Line, Sink, SinkError};
 use crate::log::unix_ms;
+use crate::pruning::{Expiry, Pruner};
 use crate::record::Record;
 use signalbox_engine::record::StoreError;
 use signalbox_store::audit::{AuditDatabase, AuditRow, CallRow};
@@ -19,6 +20,7 @@ pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 pub struct DatabaseSink {
     database: AuditDatabase,
     retention_days: u64,
+    pruner: Pruner,
     pruned: Option<Instant>,
     /// The arguments of calls whose outcomes are not known yet, by audit id, and how many bytes they are.
     open: HashMap<String, String>,
@@ -30,10 +32,11 @@ impl DatabaseSink {
     ///
     /// # Errors
     /// If the address makes no sense.
-    pub fn new(url: &str, retention_days: u64) -> Result<Self, StoreError> {
+    pub fn new(url: &str, retention_days: u64, pruner: Pruner) -> Result<Self, StoreError> {
         Ok(Self {
             database: AuditDatabase::at(url)?,
             retention_days,
+            pruner,
             pruned: None,
             open: HashMap::new(),
             open_bytes: 0,
@@ -54,7 +57,7 @@ impl Sink for DatabaseSink {
             self.open_bytes -= self.open.remove(id).map_or(0, |arguments| arguments.len());
         }
         if self.pruned.is_none_or(|pruned| pruned.elapsed() >= PRUNE_EVERY) {
-            self.database.prune(unix_ms().saturating_sub(self.retention_days * DAY_MS))?;
+            self.prune(unix_ms().saturating_sub(self.retention_days.saturating_mul(DAY_MS)))?;
             self.pruned = Some(Instant::now());
         }
         Ok(())
@@ -62,6 +65,21 @@ impl Sink for DatabaseSink {
 }
 
 impl DatabaseSink {
+    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no hole.
+    fn prune(&mut self, before: u64) -> Result<(), StoreError> {
+        for (chain, upto) in self.database.expired(before)? {
+            let (pruner, database) = (&self.pruner, &mut self.database);
+            let expiry = pruner.expire_chain(&chain, upto, |each| database.chain(&chain, each))?;
+            match expiry {
+                Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: upto, text }))?,
+                Expiry::Stays => {
+                    tracing::info!(chain, "old audit records stay: no signature of this gateway covers them")
+                }
+            }
+        }
+        self.database.prune_calls(before)
+    }
+
     /// Keeps the arguments of intents until their outcomes come, and gives them to those.
     fn note_arguments(&mut self, lines: &[Line], rows: &mut [AuditRow]) {
         for (line, row) in lines.iter().zip(rows) {
@@ -111,7 +129,7 @@ fn row(line: &Line) -> AuditRow {
         chain: record.chain.clone(),
         seq: record.seq,
         at: record.at,
-        event_type: record.event_type.map_or("gap", |kind| kind.word()).to_owned(),
+        event_type: record.kind().to_owned(),
         risk: record.risk.word().to_owned(),
         principal: record.principal().map(str::to_owned),
         backend: text("backend"),
@@ -126,6 +144,12 @@ mod tests {
     use super::*;
     use crate::chain::ChainPlace;
     use crate::event::{AuditEvent, EventType, RiskLevel};
+    use crate::signed::{HEAD, SignedPlace};
+    use signalbox_seal::{KeySet, SigningKey};
+
+    fn pruner() -> Pruner {
+        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new())
+    }
 
     fn line(place: &mut ChainPlace, details: &str) -> Line {
         let mut text = String::new();
@@ -140,7 +164,7 @@ mod tests {
     fn g_40_no_7_records_are_kept_once_and_calls_have_their_arguments() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("audit.db").display());
-        let mut sink = DatabaseSink::new(&url, 90).unwrap();
+        let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();
         let mut place = ChainPlace::start("c");
         let intent = line(&mut place, r#"{"phase":"intent","tool":"greet","arguments":{"name":"Ada"}}"#);
         let outcome = line(&mut place, r#"{"phase":"outcome","tool":"greet","status":"success","latency_ms":3}"#);
@@ -160,23 +184,46 @@ mod tests {
         assert_eq!(kept, [intent.text, outcome.text]);
     }
 
-    /// G-38: old records are deleted.
+    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no signature covers yet
+    /// stays.
     #[test]
-    fn g_38_records_older_than_retention_days_are_deleted() {
+    fn g_38_records_older_than_retention_days_give_way_to_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("audit.db").display());
+        let key = SigningKey::from_seed(&[7; 32]).unwrap();
         let mut place = ChainPlace::start("c");
-        let mut old = String::new();
-        place.append(&AuditEvent::own(1_000, EventType::RecordsLost, "{}", RiskLevel::Low), &mut old);
-        let old = Line { seq: 1, text: old.trim_end().to_owned() };
-        let new = line(&mut place, "{}");
-        DatabaseSink::new(&url, 90).unwrap().write(&[old, new]).unwrap();
-        let mut count = 0;
-        let mut each = |_: &str| {
-            count += 1;
-            true
+        let mut append = |at, kind, details: &str| {
+            let mut text = String::new();
+            place.append(&AuditEvent::own(at, kind, details, RiskLevel::Low), &mut text);
+            (Line { seq: place.seq, text: text.trim_end().to_owned() }, place.clone())
         };
-        AuditDatabase::at(&url).unwrap().records(None, None, &mut each).unwrap();
-        assert_eq!(count, 1);
+        let (old, at_old) = append(1_000, EventType::RecordsLost, "{}");
+        let signed = SignedPlace { kind: HEAD, chain: "c".into(), from: 1, to: 1, hash: at_old.hash, at: 1_000 };
+        let (head, _) = append(1_000, EventType::ChainHead, &signed.sign(&key).unwrap());
+        let (late, at_late) = append(1_000, EventType::RecordsLost, "{}");
+        let (new, _) = append(unix_ms(), EventType::RecordsLost, "{}");
+        let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();
+        let kept = || {
+            let (mut count, keys) = (0, KeySet::new());
+            let own = Pruner::new(key.clone(), keys);
+            let mut verifier = own.verifier();
+            let mut each = |line: &str| {
+                count += 1;
+                verifier.line("row", line);
+                true
+            };
+            AuditDatabase::at(&url).unwrap().records(None, None, &mut each).unwrap();
+            (count, verifier.finish().faults)
+        };
+        sink.write(&[old, head, late, new]).unwrap();
+        assert_eq!(kept(), (4, vec![]), "the third record is old and not signed yet");
+        let signed = SignedPlace { kind: HEAD, chain: "c".into(), from: 4, to: 4, hash: place.hash, at: unix_ms() };
+        let mut text = String::new();
+        let details = signed.sign(&key).unwrap();
+        place.append(&AuditEvent::own(unix_ms(), EventType::ChainHead, &details, RiskLevel::Low), &mut text);
+        sink.pruned = None;
+        sink.write(&[Line { seq: place.seq, text: text.trim_end().to_owned() }]).unwrap();
+        assert_eq!(at_late.seq, 3);
+        assert_eq!(kept(), (3, vec![]), "a checkpoint, the new record and its head");
     }
 }

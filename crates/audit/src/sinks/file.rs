@@ -3,6 +3,7 @@
 use super::{Line, Sink, SinkError};
 use crate::files;
 use crate::log::unix_ms;
+use crate::pruning::Pruner;
 use crate::record::Record;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -18,6 +19,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 pub struct FileSink {
     path: PathBuf,
     retention_days: u64,
+    pruner: Pruner,
     fsync: bool,
     /// The file, and the day of its records.
     open: Option<(File, u64)>,
@@ -29,8 +31,8 @@ pub struct FileSink {
 impl FileSink {
     /// A sink to this file. Files of earlier days are kept so long.
     #[must_use]
-    pub fn new(path: PathBuf, retention_days: u64, fsync: bool) -> Self {
-        Self { path, retention_days, fsync, open: None, had: None, now: unix_ms }
+    pub fn new(path: PathBuf, retention_days: u64, pruner: Pruner, fsync: bool) -> Self {
+        Self { path, retention_days, pruner, fsync, open: None, had: None, now: unix_ms }
     }
 
     /// The file of today, locked: another process may write to it as well.
@@ -51,7 +53,7 @@ impl FileSink {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
             files::rotate(&self.path, today)?;
-            files::forget(&self.path, today.saturating_sub(self.retention_days))?;
+            self.pruner.prune_files(&self.path, today.saturating_sub(self.retention_days))?;
             let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path)?;
             self.open = Some((file, today));
         }
@@ -151,6 +153,11 @@ mod tests {
     use super::*;
     use crate::chain::ChainPlace;
     use crate::event::{AuditEvent, EventType, RiskLevel};
+    use signalbox_seal::{KeySet, SigningKey};
+
+    fn pruner() -> Pruner {
+        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new())
+    }
 
     fn lines(place: &mut ChainPlace, count: u64) -> Vec<Line> {
         let mut line = |_| {
@@ -169,9 +176,9 @@ mod tests {
         let path = folder.path().join("logs/audit.log");
         let mut place = ChainPlace::start("c");
         let all = lines(&mut place, 5);
-        FileSink::new(path.clone(), 90, false).write(&all[..3]).unwrap();
+        FileSink::new(path.clone(), 90, pruner(), false).write(&all[..3]).unwrap();
         // The process was killed before it remembered the last two of them.
-        let mut again = FileSink::new(path.clone(), 90, true);
+        let mut again = FileSink::new(path.clone(), 90, pruner(), true);
         again.write(&all[1..4]).unwrap();
         again.write(&all[4..]).unwrap();
         let expected: String = all.iter().map(|line| format!("{}\n", line.text)).collect();
@@ -189,9 +196,9 @@ mod tests {
         let all = lines(&mut place, 5);
         let tear =
             |text: &str| OpenOptions::new().append(true).open(&path).unwrap().write_all(text.as_bytes()).unwrap();
-        FileSink::new(path.clone(), 90, false).write(&all[..2]).unwrap();
+        FileSink::new(path.clone(), 90, pruner(), false).write(&all[..2]).unwrap();
         tear(&all[2].text[..40]);
-        let mut next = FileSink::new(path.clone(), 90, false);
+        let mut next = FileSink::new(path.clone(), 90, pruner(), false);
         next.write(&all[1..4]).unwrap();
         tear(&all[4].text[..60]);
         next.write(&all[4..]).unwrap();
@@ -199,11 +206,11 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         // A file of nothing but that.
         std::fs::write(&path, &all[0].text[..30]).unwrap();
-        FileSink::new(path.clone(), 90, false).write(&all).unwrap();
+        FileSink::new(path.clone(), 90, pruner(), false).write(&all).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         // What cannot be a record stays, and hides none.
         std::fs::write(&path, vec![b'x'; usize::try_from(TAIL).unwrap() + 10]).unwrap();
-        FileSink::new(path.clone(), 90, false).write(&all).unwrap();
+        FileSink::new(path.clone(), 90, pruner(), false).write(&all).unwrap();
         let kept = std::fs::read_to_string(&path).unwrap();
         assert!(kept.ends_with(&format!("x\n{expected}")));
     }
@@ -220,7 +227,7 @@ mod tests {
             std::fs::write(files::of_day(&path, days(ago)), "").unwrap();
         }
         std::fs::write(folder.path().join("audit.log.txt"), "").unwrap();
-        let mut sink = FileSink::new(path.clone(), 2, false);
+        let mut sink = FileSink::new(path.clone(), 2, pruner(), false);
         sink.write(&all[..1]).unwrap();
         sink.now = || unix_ms() + DAY_MS;
         sink.write(&all[1..]).unwrap();
@@ -234,7 +241,7 @@ mod tests {
     /// A full disk takes nothing, and says so.
     #[test]
     fn a_full_disk_is_an_error_each_time() {
-        let mut sink = FileSink::new("/dev/full".into(), 90, false);
+        let mut sink = FileSink::new("/dev/full".into(), 90, pruner(), false);
         let mut place = ChainPlace::start("c");
         for line in lines(&mut place, 2) {
             assert!(sink.write(&[line]).is_err());

@@ -1,6 +1,6 @@
 use super::*;
-use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, RiskLevel};
+use crate::signed::PRUNED;
 use signalbox_seal::{SigningKey, TrustedKey};
 
 fn key() -> SigningKey {
@@ -45,12 +45,66 @@ fn first(lines: &[String]) -> Option<(String, FaultKind)> {
     verify(lines).faults.into_iter().next().map(|fault| (fault.place, fault.kind))
 }
 
+/// Issue 31, point 17: a chain is whole from its first record on, or behind a signed checkpoint.
 #[test]
-fn a_whole_chain_is_whole_from_any_record_on() {
+fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
     let report = verify(&chain());
     assert_eq!((report.records, report.chains, report.heads, report.unsigned), (10, 1, 2, 0));
-    assert_eq!(report.faults, []);
-    assert_eq!(first(&chain()[3..]), None);
+    assert_eq!(report.verdict(), Verdict::Whole);
+    for cut in 1..chain().len() {
+        let left = chain()[cut..].to_vec();
+        let missing = FaultKind::Missing(1, cut as u64);
+        assert_eq!(first(&left), Some(("line 1".to_owned(), missing)), "without the first {cut}");
+        let (hash, _) = Record::read(&left[0]).unwrap().hashes().unwrap();
+        let place =
+            |kind| SignedPlace { kind, chain: "c".into(), from: 1, to: cut as u64, hash, at: 1_700_000_000_000 };
+        let with = |line: String| [vec![line], left.clone()].concat();
+        let report = verify(&with(place(PRUNED).sign(&key()).unwrap()));
+        assert_eq!((report.verdict(), report.pruned), (Verdict::Whole, cut as u64));
+        let report = verify(&with(place(PRUNED_UNPROVED).sign(&key()).unwrap()));
+        assert_eq!(report.verdict(), Verdict::Unproved);
+        let other = SigningKey::from_seed(&[8; 32]).unwrap();
+        assert_eq!(verify(&with(place(PRUNED).sign(&other).unwrap())).verdict(), Verdict::Broken);
+        let later = SignedPlace { to: cut as u64 + 1, ..place(PRUNED) };
+        let forged = later.sign(&key()).unwrap().replace(&format!("\"to\":{}", cut + 1), &format!("\"to\":{cut}"));
+        assert_eq!(verify(&with(forged)).verdict(), Verdict::Broken);
+    }
+}
+
+/// Issue 31, point 17: records that a crash left behind their checkpoint are not looked at; what follows must still fit.
+#[test]
+fn records_that_a_checkpoint_stands_for_may_still_be_there() {
+    let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();
+    let place = SignedPlace { kind: PRUNED, chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000 };
+    let with = |lines: Vec<String>| [vec![place.sign(&key()).unwrap()], lines].concat();
+    assert_eq!(verify(&with(chain())).verdict(), Verdict::Whole);
+    assert_eq!(verify(&with(chain()[2..].to_vec())).verdict(), Verdict::Whole);
+    assert_eq!(verify(&with(chain()[5..].to_vec())).verdict(), Verdict::Broken);
+}
+
+/// Issue 31, point 17: what no signature covers is not whole.
+#[test]
+fn unsigned_records_are_unproved_and_a_chain_without_any_signature_is_invented() {
+    assert_eq!(verify(&chain()[..4]).verdict(), Verdict::Unproved, "a copy without heads");
+    let tail = verify(&chain()[..7]);
+    assert_eq!((tail.verdict(), tail.unsigned), (Verdict::Unproved, 2), "a copy with an unsigned end");
+    let (mut place, mut invented) = (ChainPlace::start("d"), String::new());
+    place.append(&AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low), &mut invented);
+    let mut lines = chain();
+    lines.insert(3, invented.trim_end().to_owned());
+    let report = verify(&lines);
+    assert_eq!(report.verdict(), Verdict::Broken);
+    assert_eq!(report.faults[0].kind, FaultKind::Unsigned(1, 1));
+    assert_eq!(report.faults[0].chain, "d");
+}
+
+/// Issue 31, point 17: the first record follows the start of its chain, and nothing else.
+#[test]
+fn a_first_record_with_another_beginning_is_tampered_with() {
+    let mut place = ChainPlace { chain: "c".into(), seq: 0, hash: [9; 32] };
+    let mut text = String::new();
+    place.append(&AuditEvent::own(1, EventType::RecordsLost, "{}", RiskLevel::Low), &mut text);
+    assert_eq!(first(&[text.trim_end().to_owned()]), Some(("line 1".to_owned(), FaultKind::Tampered(1))));
 }
 
 /// T29, must show 5: the first record that was changed, removed, moved or repeated is named.

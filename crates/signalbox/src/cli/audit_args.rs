@@ -26,7 +26,8 @@ pub enum AuditCommand {
     Search(AuditSearchArgs),
     /// Check that no record was changed, removed or moved, and name the first that was
     ///
-    /// Exits with 1 if something is wrong.
+    /// Exits with 1 if something is wrong, and with 4 if nothing is wrong and not everything is proved: a copy without
+    /// signatures, or with records behind the last one.
     Verify(AuditPlaceArgs),
     /// Write records for other programs
     Export(AuditExportArgs),

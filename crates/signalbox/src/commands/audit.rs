@@ -7,7 +7,7 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
 use signalbox_assembly::seal_folder::SealFolder;
-use signalbox_audit::{AuditReport, AuditVerifier, Record, export, files};
+use signalbox_audit::{AuditFault, AuditReport, AuditVerifier, Record, Verdict, export, files};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
 use signalbox_wire::timestamp;
@@ -17,7 +17,10 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::ExitCode;
 
-/// Does it.
+/// Exit code for a log in which nothing is wrong, and of which not everything is signed; `tape verify` has the same for a tape
+/// that was not closed.
+const UNPROVED: u8 = 4;
+
 pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Failure> {
     let config = load(global, Overrides::default())?.config;
     match command {
@@ -79,7 +82,7 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
     }
     let mut rows = Vec::new();
     for record in &found {
-        let what = record.event_type.map_or("gap", |kind| kind.word());
+        let what = record.kind();
         let phase = record.detail("phase").or(record.detail("violation")).unwrap_or_default();
         let how = record.detail("status").or(record.detail("decision")).or(record.detail("reason")).unwrap_or_default();
         let at = timestamp::rfc3339_millis(record.at);
@@ -112,25 +115,39 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
 fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<ExitCode, Failure> {
     let report = if args.files.is_empty() { place(config, args)?.verify(config)? } else { verify_files(config, args)? };
     if global.json {
-        let faults: Vec<Value> = report
-            .faults
-            .iter()
-            .map(|fault| json!({"place": fault.place, "chain": fault.chain, "fault": fault.kind.to_string()}))
-            .collect();
+        let told = |faults: &[AuditFault]| -> Vec<Value> {
+            let one = |fault: &AuditFault| json!({"place": fault.place, "chain": fault.chain, "fault": fault.kind.to_string()});
+            faults.iter().map(one).collect()
+        };
         let told = json!({
-            "ok": faults.is_empty(),
+            "ok": report.verdict() == Verdict::Whole,
+            "verdict": word(report.verdict()).replace(' ', "_"),
             "records": report.records,
             "chains": report.chains,
             "signatures": report.heads,
             "skipped": report.skipped,
+            "pruned": report.pruned,
             "unsigned": report.unsigned,
-            "faults": faults,
+            "faults": told(&report.faults),
+            "doubts": told(&report.doubts),
         });
         output::result(&format!("{told}\n"))?;
     } else {
         output::result(&words(&report))?;
     }
-    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(match report.verdict() {
+        Verdict::Whole => ExitCode::SUCCESS,
+        Verdict::Broken => ExitCode::FAILURE,
+        Verdict::Unproved => ExitCode::from(UNPROVED),
+    })
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Whole => "whole",
+        Verdict::Unproved => "unproved",
+        Verdict::Broken => "not whole",
+    }
 }
 
 /// Copies are looked at by themselves: how far the log came is known only in the data folder.
@@ -148,18 +165,21 @@ fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, F
 }
 
 fn words(report: &AuditReport) -> String {
-    let AuditReport { records, chains, heads, skipped, unsigned, faults } = report;
+    let AuditReport { records, chains, heads, skipped, pruned, unsigned, faults, doubts } = report;
     let mut text = String::new();
-    for fault in faults {
+    for fault in faults.iter().chain(doubts) {
         text.push_str(&format!("{fault}\n"));
     }
-    let verdict = if faults.is_empty() { "whole" } else { "not whole" };
+    let verdict = word(report.verdict());
     text.push_str(&format!("{verdict}: {records} records in {chains} chains, {heads} good signatures"));
     if *unsigned > 0 {
         text.push_str(&format!(", {unsigned} records behind the last one"));
     }
     if *skipped > 0 {
         text.push_str(&format!(", {skipped} records in signed gaps"));
+    }
+    if *pruned > 0 {
+        text.push_str(&format!(", {pruned} records behind signed checkpoints"));
     }
     text.push('\n');
     text

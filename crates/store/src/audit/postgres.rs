@@ -1,4 +1,4 @@
-use super::{AuditRow, number};
+use super::{AuditRow, CHECKPOINTS, number};
 use crate::postgres::{BadAddress, Failure, PostgresAddress};
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator as _;
@@ -146,12 +146,59 @@ impl PostgresAudit {
         })
     }
 
-    pub fn prune(&mut self, before: u64) -> Result<u64, StoreError> {
+    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
         self.ask(|client| {
-            let gone = client.execute("DELETE FROM audit_record WHERE at < $1", &[&number(before)])?;
+            let before = number(before);
+            let of_age = format!("event_type NOT IN {CHECKPOINTS}");
+            let sql = format!("SELECT DISTINCT chain FROM audit_record WHERE at < $1 AND {of_age} ORDER BY chain");
+            let first =
+                format!("SELECT seq FROM audit_record WHERE chain = $1 AND at >= $2 AND {of_age} ORDER BY seq LIMIT 1");
+            let last =
+                format!("SELECT max(seq) FROM audit_record WHERE chain = $1 AND seq < $2 AND at < $3 AND {of_age}");
+            let mut found = Vec::new();
+            for row in client.query(&sql, &[&before])? {
+                let chain: String = row.get(0);
+                let young: Option<i64> = client.query_opt(&first, &[&chain, &before])?.map(|row| row.get(0));
+                let upto: Option<i64> = client.query_one(&last, &[&chain, &young.unwrap_or(i64::MAX), &before])?.get(0);
+                found.extend(upto.and_then(|upto| Some((chain, u64::try_from(upto).ok()?))));
+            }
+            Ok(found)
+        })
+    }
+
+    pub fn prune(&mut self, checkpoint: &AuditRow) -> Result<(), StoreError> {
+        self.ask(|client| {
+            let AuditRow { chain, seq, at, event_type, risk, record, .. } = checkpoint;
+            let mut transaction = client.transaction()?;
+            let seq = number(*seq);
+            transaction.execute("DELETE FROM audit_record WHERE chain = $1 AND seq <= $2", &[chain, &seq])?;
+            transaction.execute(
+                "INSERT INTO audit_record (chain, seq, at, event_type, risk_level, record) VALUES ($1, $2, $3, $4, $5, $6)",
+                &[chain, &seq, &number(*at), event_type, risk, record],
+            )?;
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+
+    pub fn prune_calls(&mut self, before: u64) -> Result<(), StoreError> {
+        self.ask(|client| {
             let sql = "DELETE FROM audit_log WHERE timestamp < to_timestamp($1::bigint / 1000.0)";
             client.execute(sql, &[&number(before)])?;
-            Ok(gone)
+            Ok(())
+        })
+    }
+
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+        self.ask(|client| {
+            let mut rows =
+                client.query_raw("SELECT record FROM audit_record WHERE chain = $1 ORDER BY seq", [chain])?;
+            while let Some(row) = rows.next()? {
+                if !each(row.get(0)) {
+                    break;
+                }
+            }
+            Ok(())
         })
     }
 

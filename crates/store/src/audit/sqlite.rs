@@ -1,6 +1,6 @@
-use super::{AuditRow, number};
+use super::{AuditRow, CHECKPOINTS, number};
 use crate::sqlite::{Failure, SqliteFile, create_if};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 use signalbox_engine::record::StoreError;
 use std::path::Path;
 use std::time::Duration;
@@ -122,16 +122,65 @@ impl SqliteAudit {
         })
     }
 
-    pub fn prune(&mut self, before: u64) -> Result<u64, StoreError> {
+    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
         self.ask(|connection| {
+            let of_age = format!("event_type NOT IN {CHECKPOINTS}");
+            let sql = format!("SELECT DISTINCT chain FROM audit_record WHERE at < ?1 AND {of_age} ORDER BY chain");
+            let mut select = connection.prepare(&sql)?;
+            let chains: Vec<String> =
+                select.query_map([number(before)], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            let first =
+                format!("SELECT seq FROM audit_record WHERE chain = ?1 AND at >= ?2 AND {of_age} ORDER BY seq LIMIT 1");
+            let last =
+                format!("SELECT max(seq) FROM audit_record WHERE chain = ?1 AND seq < ?2 AND at < ?3 AND {of_age}");
+            let mut found = Vec::new();
+            for chain in chains {
+                let young =
+                    connection.query_row(&first, params![chain, number(before)], |row| row.get(0)).optional()?;
+                let upto: Option<i64> =
+                    connection.query_row(&last, params![chain, young.unwrap_or(i64::MAX), number(before)], |row| {
+                        row.get(0)
+                    })?;
+                found.extend(upto.and_then(|upto| Some((chain, u64::try_from(upto).ok()?))));
+            }
+            Ok(found)
+        })
+    }
+
+    pub fn prune(&mut self, checkpoint: &AuditRow) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            let AuditRow { chain, seq, at, event_type, risk, record, .. } = checkpoint;
             let transaction = connection.transaction()?;
-            let gone = transaction.execute("DELETE FROM audit_record WHERE at < ?1", [number(before)])?;
+            transaction
+                .execute("DELETE FROM audit_record WHERE chain = ?1 AND seq <= ?2", params![chain, number(*seq)])?;
             transaction.execute(
+                "INSERT INTO audit_record (chain, seq, at, event_type, risk_level, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![chain, number(*seq), number(*at), event_type, risk, record],
+            )?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    pub fn prune_calls(&mut self, before: u64) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            connection.execute(
                 "DELETE FROM audit_log WHERE timestamp < strftime('%Y-%m-%dT%H:%M:%fZ', ?1 / 1000.0, 'unixepoch')",
                 [number(before)],
             )?;
-            transaction.commit()?;
-            Ok(gone as u64)
+            Ok(())
+        })
+    }
+
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+        self.ask(|connection| {
+            let mut select = connection.prepare("SELECT record FROM audit_record WHERE chain = ?1 ORDER BY seq")?;
+            let mut rows = select.query([chain])?;
+            while let Some(row) = rows.next()? {
+                if !each(&row.get::<_, String>(0)?) {
+                    break;
+                }
+            }
+            Ok(())
         })
     }
 

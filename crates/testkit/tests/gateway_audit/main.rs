@@ -10,6 +10,7 @@ mod receiver;
 mod refusals;
 mod sample;
 mod small_disk;
+mod tampering;
 
 use postgres_server::PostgresServer;
 use receiver::Receiver;

@@ -1,0 +1,93 @@
+//! Issue 31, point 17: what `audit verify` says of a log that was cut, added to or copied.
+
+use crate::{config, greet, log_of, search, session};
+use serde_json::Value;
+use signalbox_audit::{AuditEvent, ChainPlace, EventType, RiskLevel};
+use signalbox_seal::unhex;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::process::built;
+use std::path::Path;
+
+/// Exit code and words of `audit verify`.
+fn verified(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(built("signalbox").unwrap());
+    command.args(["audit", "verify"]).args(args).arg("-c").arg(folder.join("signalbox.toml"));
+    let output = command.arg("--data-dir").arg(folder.join("data")).current_dir(folder).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
+}
+
+/// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a copy without
+/// signatures is unproved.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_17_a_log_that_was_cut_or_added_to_is_not_whole() {
+    let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
+    let client = session(&gateway).await;
+    for id in 0..20 {
+        greet(&client, id, "Ada").await;
+    }
+    search(&gateway, &["--type", "tool_invocation"], 40).await;
+    let (live, said) = verified(gateway.config_file().parent().unwrap(), &[]);
+    assert_eq!(live, Some(0), "records that are not signed yet are in the journal: {said}");
+    let folder = gateway.terminate().await.unwrap();
+    let log = log_of(folder.path());
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let verdict = |lines: &[&str], args: &[&str]| {
+        std::fs::write(&log, lines.join("\n") + "\n").unwrap();
+        verified(folder.path(), args).0
+    };
+    assert_eq!(verdict(&lines, &[]), Some(0));
+    assert_eq!(verdict(&lines[lines.len() - 5..], &[]), Some(1), "only the last five");
+    assert_eq!(verdict(&lines[10..], &[]), Some(1), "without the first ten");
+    assert_eq!(verdict(&lines[..lines.len() - 5], &[]), Some(1), "without the last five");
+    assert_eq!(verdict(&[], &[]), Some(1), "nothing is left");
+    // A chain that nobody signed, and records that follow the last one.
+    let first: Value = serde_json::from_str(lines[0]).unwrap();
+    let own = first["chain"].as_str().unwrap();
+    let last: Value = serde_json::from_str(lines[lines.len() - 1]).unwrap();
+    let event = |at: u64| AuditEvent::own(at, EventType::Request, "{}", RiskLevel::Low);
+    let appended = |mut place: ChainPlace| {
+        let mut text = String::new();
+        (1..4).for_each(|at| place.append(&event(at), &mut text));
+        text
+    };
+    let invented = appended(ChainPlace::start("0123456789abcdef"));
+    assert_eq!(verdict(&[&lines[..5], &invented.lines().collect::<Vec<_>>(), &lines[5..]].concat(), &[]), Some(1));
+    let hash: Vec<u8> = unhex(last["hash"].as_str().unwrap()).unwrap();
+    let end = ChainPlace { chain: own.to_owned(), seq: last["seq"].as_u64().unwrap(), hash: hash.try_into().unwrap() };
+    let more = appended(end);
+    assert_eq!(
+        verdict(&[&lines[..], &more.lines().collect::<Vec<_>>()].concat(), &[]),
+        Some(1),
+        "more than was written"
+    );
+    // A copy, whole and rehashed without its heads.
+    let copy = folder.path().join("copy.log");
+    std::fs::write(&copy, &text).unwrap();
+    let of_copy = || verified(folder.path(), &["--file", copy.to_str().unwrap()]);
+    assert_eq!(of_copy().0, Some(0), "{}", of_copy().1);
+    std::fs::write(&copy, appended(ChainPlace::start(own))).unwrap();
+    let (code, said) = of_copy();
+    assert!(code == Some(4) && said.contains("unproved:") && !said.contains("whole"), "{said}");
+    std::fs::write(&copy, lines[10..].join("\n") + "\n").unwrap();
+    assert_eq!(of_copy().0, Some(1), "a copy without its start");
+    assert_eq!(verdict(&lines, &[]), Some(0));
+    std::fs::remove_dir_all(folder.path().join("data/audit/journal")).unwrap();
+    assert_ne!(verdict(&lines[..lines.len() - 1], &[]), Some(0));
+    assert_eq!(verdict(&lines, &[]), Some(4), "nothing tells how far the chain went");
+}
+
+/// Issue 31, point 17: what a rule logs is in the audit log without secrets.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_17_decisions_are_redacted() {
+    const SECRET: &str = "ghp_16C7e42F292c6912E7710c838347Ae178B4a";
+    let rule =
+        "[[rules]]\nid = \"tells\"\nwhen = { tool = \"greet\" }\nthen = [{ log = \"{{/params/arguments/name}}\" }]\n";
+    let gateway = GatewayProcess::serve(&format!("{}{rule}", config("", ""))).await.unwrap();
+    let client = session(&gateway).await;
+    greet(&client, 1, SECRET).await;
+    search(&gateway, &["--type", "tool_invocation"], 2).await;
+    let folder = gateway.terminate().await.unwrap();
+    let text = std::fs::read_to_string(log_of(folder.path())).unwrap();
+    assert!(text.contains("\"rule\":\"tells\"") && !text.contains(SECRET), "{text}");
+}
