@@ -88,6 +88,13 @@ pub fn of_message(point: Point, kind: MessageKind) -> u8 {
     MESSAGE + 8 * point as u8 + kind as u8
 }
 
+/// The codes of all messages that a client sent or was sent, as a list in SQL.
+pub fn client_side_codes() -> String {
+    let points = [Point::ClientIn, Point::ClientOut];
+    let codes = points.iter().flat_map(|point| MessageKind::ALL.map(|kind| of_message(*point, kind).to_string()));
+    codes.collect::<Vec<_>>().join(", ")
+}
+
 /// True if this is the code of a message.
 pub fn is_message(what: u8) -> bool {
     what >= MESSAGE

@@ -18,6 +18,12 @@ const AROUND: usize = 24;
 /// image with what differs from the one before it, and how it ended.
 #[must_use]
 pub fn explain(entries: &[Entry]) -> String {
+    explain_part(entries, has_reached(entries))
+}
+
+/// Tells the story of an exchange of which only some entries are there, and whether it reached a backend.
+#[must_use]
+pub fn explain_part(entries: &[Entry], reached: bool) -> String {
     let mut bodies = Bodies::default();
     let entries: Vec<Entry> = entries.iter().map(|entry| bodies.whole(entry.clone())).collect();
     let mut out = String::new();
@@ -48,8 +54,25 @@ pub fn explain(entries: &[Entry]) -> String {
             | Content::Rules(_) => {}
         }
     }
-    outcome(&mut out, &entries);
+    outcome(&mut out, &entries, reached);
     out
+}
+
+/// True if these entries of an exchange show that it reached a backend.
+#[must_use]
+pub fn has_reached(entries: &[Entry]) -> bool {
+    let Some(finished) = ending(entries) else { return false };
+    entries.iter().any(|entry| match &entry.content {
+        Content::Message(message) => reached(message, &finished.outcome),
+        _ => false,
+    })
+}
+
+fn ending(entries: &[Entry]) -> Option<&FinishedEntry> {
+    entries.iter().rev().find_map(|entry| match &entry.content {
+        Content::Finished(finished) => Some(finished),
+        _ => None,
+    })
 }
 
 fn title(out: &mut String, first: &Entry, entries: &[Entry]) {
@@ -134,12 +157,8 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
 }
 
 /// The end, and the decision that led to it.
-fn outcome(out: &mut String, entries: &[Entry]) {
-    let finished = entries.iter().rev().find_map(|entry| match &entry.content {
-        Content::Finished(finished) => Some(finished),
-        _ => None,
-    });
-    let Some(finished) = finished else {
+fn outcome(out: &mut String, entries: &[Entry], reached: bool) {
+    let Some(finished) = ending(entries) else {
         out.push_str("\nThe tape does not show how it ended.\n");
         return;
     };
@@ -151,10 +170,6 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     if let Some(first) = finished.operation {
         let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
     }
-    let reached = entries.iter().any(|entry| match &entry.content {
-        Content::Message(message) => reached(message, &finished.outcome),
-        _ => false,
-    });
     let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
         Content::Decisions(list) => list.iter().rev().find(|decision| decision.verdict != "pass"),
         _ => None,

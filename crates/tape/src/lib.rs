@@ -21,6 +21,7 @@ pub mod redact;
 mod sample;
 pub mod seal;
 pub mod seen;
+pub mod sent;
 pub mod source;
 pub mod story;
 mod times;

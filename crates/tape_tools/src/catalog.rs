@@ -20,7 +20,7 @@ fn search_tool() -> Value {
             its words; a phrase goes into double quotes. Without `text`, calls that have ended. All other arguments narrow \
             the search.",
         "inputSchema": input(&[], json!({
-            "text": text("Words that a request or an answer must hold."),
+            "text": text("Words that a message must hold, as you sent or got it."),
             "tape": text("Only calls of this tape; by default of all."),
             "method": text("Only calls of this method, such as `tools/call`; a trailing `*` stands for any rest."),
             "tool": text("Only calls of this tool, prompt or URI, named as you call it."),
@@ -62,7 +62,6 @@ fn show_tool() -> Value {
             "rule": {"type": ["string", "null"]},
             "phase": {"type": "string"},
             "verdict": {"type": "string"},
-            "detail": {"type": "string"},
         },
     });
     let mut members = call_members();
@@ -73,8 +72,8 @@ fn show_tool() -> Value {
     json!({
         "name": "tapes_show",
         "title": "Show a recorded call",
-        "description": "Shows one of your recorded calls: its request, its answer, what the gateway decided about it and why, \
-            and how long it took.",
+        "description": "Shows one of your recorded calls: its request as you sent it, its answer as you got it, what the gateway \
+            decided about it, and how long it took.",
         "inputSchema": input(&["tape", "exchange"], call_names()),
         "outputSchema": output(members, &["tape", "exchange", "request", "answer", "decisions", "explanation"]),
         "annotations": read_only("Show a recorded call"),

@@ -2,12 +2,12 @@
 
 use crate::ask_error::AskError;
 use crate::call_line;
-use crate::own_tapes::OwnTapes;
+use crate::own_tapes::{OwnCall, OwnTapes};
 use crate::question::{MAX_TEXT, text};
 use crate::show::Show;
 use serde_json::{Value, json};
 use signalbox_embedded::Arguments;
-use signalbox_engine::record::{Entry, MessageEntry, Query};
+use signalbox_engine::record::{MessageEntry, Query};
 use signalbox_replay::diff::{Comparison, Difference, Differences, Masks, Side};
 use signalbox_replay::{MatchKey, Paths};
 use signalbox_tape::{Story, story};
@@ -43,7 +43,7 @@ enum Of {
 struct Call {
     tape: String,
     exchange: u64,
-    entries: Vec<Entry>,
+    call: OwnCall,
     masks: Masks,
 }
 
@@ -114,7 +114,7 @@ impl Diff {
 
 impl Call {
     fn story(&self) -> Option<Story<'_>> {
-        Story::new(&self.entries)
+        self.call.story()
     }
 
     fn value(&self, message: Option<&MessageEntry>, what: &'static str) -> Result<Value, AskError> {
@@ -142,8 +142,8 @@ fn ignored(reader: &mut Arguments<'_>) -> Paths {
 /// The call of this number.
 fn one(own: &OwnTapes<'_>, named: &Show) -> Result<Call, AskError> {
     let tape = own.tape(&named.tape)?;
-    let entries = own.call(&tape.id, named.exchange)?;
-    Ok(Call { tape: tape.id, exchange: named.exchange, entries, masks: Masks::of_rules(&tape.redaction) })
+    let call = own.call(&tape, named.exchange)?;
+    Ok(Call { tape: tape.id, exchange: named.exchange, call, masks: Masks::of_rules(&tape.redaction) })
 }
 
 /// The latest calls of a tool on a tape that were answered, the newest first. There is at least one.
@@ -158,7 +158,7 @@ fn latest(own: &OwnTapes<'_>, tool: &str, tape: &str) -> Result<Vec<Call>, AskEr
         ..Query::default()
     };
     let mut calls = Vec::new();
-    for end in own.find(&tape.id, query)?.0 {
+    for end in own.find(&tape, query)?.0 {
         let Some(exchange) = end.exchange else { continue };
         let call = one(own, &Show { tape: tape.id.clone(), exchange })?;
         let is_whole = call.story().is_some_and(|story| call.value(story.answer(), "answer").is_ok());

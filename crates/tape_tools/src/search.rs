@@ -2,12 +2,12 @@
 
 use crate::ask_error::AskError;
 use crate::call_line;
-use crate::own_tapes::{OwnTapes, finished};
+use crate::own_tapes::{OwnTapes, Place, finished};
 use crate::question::{text, when};
 use serde_json::{Map, Value, json};
 use signalbox_embedded::Arguments;
 use signalbox_embedded::arguments::MAX_SAFE;
-use signalbox_engine::record::{Content, Entry, Query};
+use signalbox_engine::record::{FinishedEntry, Query, TapeInfo};
 use signalbox_tape::{Story, excerpt, story};
 use signalbox_wire::printable;
 use std::ops::RangeInclusive;
@@ -114,7 +114,7 @@ impl Search {
                 return Ok(told(page, Some(Cursor { tape: tape.id, before: None })));
             }
             let before = here.and_then(|cursor| cursor.before);
-            if let Some(rest) = self.tape(own, &tape.id, before, &mut page)? {
+            if let Some(rest) = self.tape(own, &tape, before, &mut page)? {
                 return Ok(told(page, Some(rest)));
             }
         }
@@ -128,21 +128,21 @@ impl Search {
     fn tape(
         &self,
         own: &OwnTapes<'_>,
-        tape: &str,
+        tape: &TapeInfo,
         mut before: Option<u64>,
         page: &mut Page,
     ) -> Result<Option<Cursor>, AskError> {
         loop {
-            let (entries, more) = own.find(tape, Query { after: before, ..self.query.clone() })?;
-            if entries.is_empty() {
+            let (places, more) = own.places(tape, Query { after: before, ..self.query.clone() })?;
+            if places.is_empty() {
                 return Ok(None);
             }
-            for entry in &entries {
-                before = Some(entry.seq);
+            for place in &places {
+                before = Some(place.seq);
                 page.looked += 1;
-                page.calls.extend(self.call(own, tape, entry)?);
+                page.calls.extend(self.call(own, tape, place)?);
                 if page.calls.len() >= self.limit || page.looked >= MAX_LOOKED || own.is_late() {
-                    return Ok(Some(Cursor { tape: tape.to_owned(), before }));
+                    return Ok(Some(Cursor { tape: tape.id.clone(), before }));
                 }
             }
             if !more {
@@ -151,42 +151,48 @@ impl Search {
         }
     }
 
-    /// The call of an entry that was found, if it is to be shown for this entry.
-    fn call(&self, own: &OwnTapes<'_>, tape: &str, entry: &Entry) -> Result<Option<Map<String, Value>>, AskError> {
-        if let Some(end) = finished(entry) {
-            let shown = !own.is_about_tapes(end.backend.as_deref());
-            return Ok(shown.then(|| call_line::ended(tape, entry, end)));
+    /// The call at a place where something was found, if it is to be shown for this place.
+    fn call(&self, own: &OwnTapes<'_>, tape: &TapeInfo, place: &Place) -> Result<Option<Map<String, Value>>, AskError> {
+        if let Some(entry) = &place.end {
+            let end = finished(entry).filter(|end| !own.is_about_tapes(end.backend.as_deref()));
+            return Ok(end.map(|end| call_line::ended(&tape.id, entry, end)));
         }
-        let (Some(exchange), Content::Message(message)) = (entry.exchange, &entry.content) else { return Ok(None) };
+        let Some(exchange) = place.exchange else { return Ok(None) };
         // A call is shown for the newest of its messages that has the text, or the next page would show it again.
         let newest = Query { exchange: Some(exchange), limit: Some(1), ..self.query.clone() };
-        if own.find(tape, newest)?.0.first().is_some_and(|newest| newest.seq != entry.seq) {
+        if own.places(tape, newest)?.0.first().is_some_and(|newest| newest.seq != place.seq) {
             return Ok(None);
         }
-        let whole;
-        let (mut line, backend) = match own.end(tape, exchange)? {
-            Some(end) => match finished(&end) {
-                Some(finished) => {
-                    (call_line::ended(tape, &end, finished), finished.backend.as_deref().map(str::to_owned))
-                }
-                None => return Ok(None),
-            },
-            None => {
-                whole = own.call(tape, exchange)?;
-                let Some(story) = Story::new(&whole) else { return Ok(None) };
-                (call_line::of_story(tape, &story), story.backend.map(str::to_owned))
-            }
-        };
+        // The store finds any image of a message, also one that was kept from the caller.
+        let Some(message) = own.message(tape, exchange, self.query.clone())? else { return Ok(None) };
+        let Some((mut line, backend)) = outline(own, tape, exchange)? else { return Ok(None) };
         let wanted = self.backend.is_none() || self.backend == backend;
         if !wanted || own.is_about_tapes(backend.as_deref()) {
             return Ok(None);
         }
-        if let Some(body) = story::text(message) {
+        if let Some(body) = story::text(&message) {
             let shown = printable::one_line(&excerpt(&body, self.query.text.as_deref(), EXCERPT));
             line.insert("excerpt".into(), shown.into());
         }
         Ok(Some(line))
     }
+}
+
+/// The line of a call, and its backend.
+fn outline(
+    own: &OwnTapes<'_>,
+    tape: &TapeInfo,
+    exchange: u64,
+) -> Result<Option<(Map<String, Value>, Option<String>)>, AskError> {
+    if let Some(end) = own.end(tape, exchange)? {
+        let line = |finished: &FinishedEntry| {
+            (call_line::ended(&tape.id, &end, finished), finished.backend.as_deref().map(str::to_owned))
+        };
+        return Ok(finished(&end).map(line));
+    }
+    let call = own.call(tape, exchange)?;
+    let line = |story: Story<'_>| (call_line::of_story(&tape.id, &story), story.backend.map(str::to_owned));
+    Ok(call.story().map(line))
 }
 
 fn told(page: Page, rest: Option<Cursor>) -> Value {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use signalbox_embedded::arguments::MAX_SAFE;
 use signalbox_embedded::{Answer, Arguments};
 use signalbox_engine::record::{DecisionEntry, MessageEntry};
-use signalbox_tape::{Story, explain, story};
+use signalbox_tape::explain::explain_part;
+use signalbox_tape::story;
 use signalbox_wire::printable;
 
 /// What can be said.
@@ -19,8 +20,6 @@ const MAX_BODY: usize = 16_384;
 const MAX_STORY: usize = 32_768;
 /// Most decisions that are listed.
 const MAX_DECISIONS: usize = 100;
-/// Most characters of the grounds of a decision.
-const MAX_DETAIL: usize = 500;
 
 /// Which call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,17 +51,17 @@ impl Show {
 
     /// Reads the store.
     pub(crate) fn answer(&self, own: &OwnTapes<'_>) -> Result<Answer, AskError> {
-        let tape = own.tape(&self.tape)?.id;
-        let entries = own.call(&tape, self.exchange)?;
-        let none = || AskError::NoCall { tape: tape.clone(), exchange: self.exchange };
-        let story = Story::new(&entries).ok_or_else(none)?;
-        let mut told = call_line::of_story(&tape, &story);
+        let tape = own.tape(&self.tape)?;
+        let call = own.call(&tape, self.exchange)?;
+        let none = || AskError::NoCall { tape: tape.id.clone(), exchange: self.exchange };
+        let story = call.story().ok_or_else(none)?;
+        let mut told = call_line::of_story(&tape.id, &story);
         for (member, message) in [("request", story.request()), ("answer", story.answer())] {
             told.insert(member.into(), message.map_or(Value::Null, body));
         }
         let decisions: Vec<Value> = story.decisions().take(MAX_DECISIONS).map(|(_, one)| decision(one)).collect();
         told.insert("decisions".into(), decisions.into());
-        let explanation = call_line::cut(&explain(&entries), MAX_STORY);
+        let explanation = call_line::cut(&explain_part(&call.entries, call.reached_backend), MAX_STORY);
         told.insert("explanation".into(), explanation.clone().into());
         Ok(Answer { structured: Some(Value::Object(told)), ..Answer::text(explanation) })
     }
@@ -79,6 +78,5 @@ fn decision(decision: &DecisionEntry) -> Value {
         "rule": decision.rule.as_deref().map(call_line::name),
         "phase": call_line::name(&decision.phase),
         "verdict": call_line::name(&decision.verdict),
-        "detail": call_line::cut(&printable::one_line(&decision.detail), MAX_DETAIL),
     })
 }

@@ -47,7 +47,7 @@ impl StatsOf {
         let (mut counted, mut complete) = (0, true);
         for tape in own.tapes(self.tape.as_deref())? {
             let mut here = Tally::default();
-            for entry in Pages::new(own.store, own.query(&tape.id, self.query.clone())) {
+            for entry in Pages::new(own.store, own.query(&tape, self.query.clone())) {
                 let entry = entry?;
                 let Some(end) = finished(&entry).filter(|_| &*entry.principal == own.principal) else { continue };
                 if own.is_about_tapes(end.backend.as_deref()) {

@@ -36,6 +36,40 @@ impl Tape {
         self.add(who, exchange, Content::Message(MessageEntry { method, subject, ..message }));
     }
 
+    /// A call whose answer the gateway changed on its way, as a recorder writes it: the client's image is a difference.
+    fn withheld(&mut self, who: &str, exchange: u64, original: &str, sent: &str) {
+        let question = json!({"jsonrpc": "2.0", "id": exchange, "method": "tools/call", "params": {"name": "read"}});
+        self.message(who, exchange, Point::ClientIn, "read", question.to_string());
+        self.message(who, exchange, Point::BackendOut, "read", r#"{"params":{"injected":"outgoing"}}"#.to_owned());
+        let result = |text: &str| json!({"id": exchange, "result": {"content": [{"text": text}]}}).to_string();
+        let (before, after) = (result(original), result(sent));
+        self.message(who, exchange, Point::BackendIn, "read", before.clone());
+        let base = self.0.len() as u64;
+        let prefix = before.bytes().zip(after.bytes()).take_while(|(one, other)| one == other).count();
+        let most = before.len().min(after.len()) - prefix;
+        let suffix = before.bytes().rev().zip(after.bytes().rev()).take(most).take_while(|(a, b)| a == b).count();
+        let decision = DecisionEntry {
+            by: "rules".into(),
+            rule: Some("hide".into()),
+            phase: "response".into(),
+            verdict: "modify".into(),
+            detail: format!("grounds {original}"),
+            conditions: [(format!("condition {original}").into(), true)].into(),
+            inputs: vec![("webhook".into(), format!("input {original}"))],
+            ..DecisionEntry::default()
+        };
+        self.add(who, exchange, Content::Decisions(vec![Arc::new(decision)]));
+        self.message(who, exchange, Point::ClientOut, "read", after.clone());
+        if let Some(Entry { content: Content::Message(message), .. }) = self.0.last_mut() {
+            let middle = Bytes::copy_from_slice(&after.as_bytes()[prefix..after.len() - suffix]);
+            message.body = Body::Like { seq: base, prefix: prefix as u64, suffix: suffix as u64, middle };
+        }
+        let (method, outcome) = ("tools/call".into(), "success".into());
+        let (subject, backend) = (Some("read".into()), Some("files".into()));
+        let end = FinishedEntry { method, subject, backend, outcome, ..FinishedEntry::default() };
+        self.add(who, exchange, Content::Finished(end));
+    }
+
     /// A call of a tool of this backend that took so many milliseconds.
     fn call(
         &mut self,
@@ -208,6 +242,42 @@ async fn a_call_is_shown_whole_and_safely() {
     for safe in [text, shown["answer"]["text"].as_str().unwrap()] {
         assert!(!safe.contains('\u{1b}'), "{safe}");
     }
+}
+
+/// Issue 31, point 5: a redaction, a replaced result and a block, through every tool.
+#[tokio::test]
+async fn a_caller_reads_what_it_was_sent_and_nothing_that_was_withheld_from_it() {
+    let mut tape = Tape::default();
+    tape.withheld("ann", 1, "card 4111secret1111 of Paris", "card **** of Paris");
+    tape.withheld("ann", 2, "card 4111secret1111 of Paris", "nothing to see in London");
+    tape.withheld("ann", 3, "plain weather of Oslo", "plain weather of Oslo");
+    let scene = Scene::new(vec![("aaaa-1", tape)]);
+    let call = |exchange: u64| json!({"tape": "aaaa-1", "exchange": exchange});
+    for withheld in ["4111secret1111", "grounds", "condition", "injected", "outgoing", "card 4111secret1111"] {
+        let found = scene.raw("ann", "tapes_search", json!({"text": withheld})).await;
+        assert_eq!(found["result"]["structuredContent"]["calls"], json!([]), "{withheld}: {found}");
+        for exchange in 1..=3 {
+            let shown = scene.raw("ann", "tapes_show", call(exchange)).await.to_string();
+            assert!(!shown.contains(withheld), "{withheld}: {shown}");
+            let both = json!({"first": call(exchange), "second": call(3)});
+            let diff = scene.raw("ann", "tapes_diff", both).await.to_string();
+            assert!(!diff.contains(withheld), "{withheld}: {diff}");
+        }
+    }
+    for (text, expected) in [("paris", &[1][..]), ("london", &[2]), ("card", &[1]), ("weather oslo", &[3])] {
+        let found = scene.ask("ann", "tapes_search", json!({"text": text})).await;
+        assert_eq!(exchanges(&found), expected, "{text}");
+        assert!(!found.to_string().contains("secret"), "{found}");
+    }
+    let shown = scene.ask("ann", "tapes_show", call(1)).await;
+    assert!(shown["answer"]["text"].as_str().unwrap().contains("card **** of Paris"), "{shown}");
+    assert_eq!(
+        shown["decisions"],
+        json!([{"by": "rules", "rule": "hide", "phase": "response", "verdict": "modify"}]),
+        "who decided what, and not on what grounds"
+    );
+    let told = shown["explanation"].as_str().unwrap();
+    assert!(!told.contains("backend to gateway") && !told.contains("never reached"), "{told}");
 }
 
 #[tokio::test]

@@ -31,6 +31,9 @@ pub struct Query {
     pub until: Option<u64>,
     /// Only the ends of exchanges.
     pub only_ends: bool,
+    /// Only messages as a client sent or was sent them. Text is looked for in each of these images, and not in what
+    /// passed between the gateway and a backend.
+    pub client_side: bool,
     /// Only entries after this sequence number.
     pub after: Option<u64>,
     /// At most this many; 100 by default.

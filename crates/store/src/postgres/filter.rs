@@ -1,7 +1,7 @@
 //! Turns a query into conditions in SQL.
 
 use super::row::escape;
-use crate::content::{FINISHED, MESSAGE};
+use crate::content::{FINISHED, MESSAGE, client_side_codes};
 use crate::tape_row::TapeRow;
 use ::postgres::types::ToSql;
 use signalbox_engine::record::Query;
@@ -27,6 +27,9 @@ impl PostgresFilter {
         filter.names(query);
         if query.only_ends {
             filter.conditions.push(format!("e.what = {FINISHED}"));
+        }
+        if query.client_side {
+            filter.conditions.push(format!("e.what IN ({})", client_side_codes()));
         }
         if text {
             filter.conditions.push(format!("e.what >= {MESSAGE} AND e.form <> 0"));

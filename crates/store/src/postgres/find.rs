@@ -231,7 +231,8 @@ impl<'a> PostgresSearch<'a> {
     /// Keeps what is wanted of some rows, made whole a few at a time, because each may be large.
     fn take(&mut self, rows: Vec<PostgresRow>) -> Result<(), Failure> {
         let needle = self.needle;
-        let mut rows = rows.into_iter().filter(|row| needle.is_none() || is_searched(&row.body)).peekable();
+        let all_images = needle.is_none() || self.query.client_side;
+        let mut rows = rows.into_iter().filter(|row| all_images || is_searched(&row.body)).peekable();
         while rows.peek().is_some() {
             let part: Vec<PostgresRow> = rows.by_ref().take(MADE_WHOLE).collect();
             let places: Vec<i64> = part.iter().filter_map(|row| row.base().map(|base| base as i64)).collect();

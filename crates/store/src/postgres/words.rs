@@ -144,6 +144,8 @@ impl Runs {
 
 /// What a query wants of a run, as a `tsquery`; none if runs do not help.
 pub fn question(query: &Query, needle: Option<&Needle>) -> Option<String> {
+    // The runs lack the words of an image that is like an earlier one.
+    let needle = needle.filter(|_| !query.client_side);
     let mut wanted: Vec<String> = needle.into_iter().flat_map(Needle::words).map(quoted).collect();
     let number = |number: Option<i64>| number.map(|number| number.to_string());
     let marks = [

@@ -4,7 +4,7 @@ use super::Failure;
 use super::index::{error_mark, name_mark, session_mark};
 use super::names::{self, NameRole};
 use super::row::SqliteRow;
-use crate::content::{FINISHED, MESSAGE};
+use crate::content::{FINISHED, MESSAGE, client_side_codes};
 use crate::tape_row::TapeRow;
 use crate::text::Needle;
 use rusqlite::Connection;
@@ -55,10 +55,16 @@ impl SqliteFilter {
         if query.only_ends {
             filter.conditions.push(format!("what = {FINISHED}"));
         }
+        if query.client_side {
+            filter.conditions.push(format!("what IN ({})", client_side_codes()));
+        }
         filter.times(tape, query);
         if let Some(needle) = needle {
             filter.conditions.push(format!("what >= {MESSAGE} AND form <> 0"));
-            filter.index.extend(needle.words().into_iter().map(|word| format!("\"{word}\"")));
+            // The index lacks the words of an image that is like an earlier one.
+            if !query.client_side {
+                filter.index.extend(needle.words().into_iter().map(|word| format!("\"{word}\"")));
+            }
         }
         Ok(Some(filter))
     }

@@ -56,6 +56,7 @@ pub struct SqliteSearch<'a> {
     tape: &'a TapeRow,
     needle: Option<&'a Needle>,
     newest_first: bool,
+    client_side: bool,
     filter: SqliteFilter,
     sql: String,
     judge: Judge,
@@ -97,6 +98,7 @@ impl<'a> SqliteSearch<'a> {
             tape,
             needle,
             newest_first: query.newest_first,
+            client_side: query.client_side,
             sql: filter.sql(query.newest_first),
             filter,
             judge,
@@ -182,7 +184,7 @@ impl<'a> SqliteSearch<'a> {
             return Ok(());
         }
         let mut body = row.body(self.codec)?;
-        if self.needle.is_some() && !is_searched(&body) {
+        if self.needle.is_some() && !self.client_side && !is_searched(&body) {
             return Ok(());
         }
         if row.is_message() {

@@ -53,6 +53,7 @@ suite![
     finding::the_index_and_what_is_behind_it_find_the_same,
     searching::words_and_phrases_are_found,
     searching::phrases_are_found_page_by_page_among_many_that_are_none,
+    searching::the_client_side_is_searched_image_by_image_and_the_backend_side_is_not,
     searching::hostile_text_is_only_text,
     searching::other_images_of_a_message_are_found_only_where_a_word_differs,
     searching::names_are_no_patterns,

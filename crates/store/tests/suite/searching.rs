@@ -3,7 +3,8 @@
 use crate::house::House;
 use crate::make::{all, body, entry, find, keep, message, places, request};
 use bytes::Bytes;
-use signalbox_engine::record::{Body, Content, MessageEntry, Query, StoreError, TapeStore};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Query, StoreError, TapeStore};
 
 fn found(store: &dyn TapeStore, text: &str) -> Vec<u64> {
     places(store, &Query { text: Some(text.into()), ..all() })
@@ -121,6 +122,32 @@ pub fn other_images_of_a_message_are_found_only_where_a_word_differs(house: &Hou
     assert_eq!(found(&*store, "London city"), [4], "what a rule or a person put in is found");
     let hit = &find(&*store, &Query { text: Some("london".into()), ..all() }).hits[0];
     assert_eq!(&body(hit)[..], br#"{"id":1,"city":"London"}"#);
+}
+
+/// Issue 31, point 5.
+pub fn the_client_side_is_searched_image_by_image_and_the_backend_side_is_not(house: &House) {
+    let store = house.open();
+    let at = |seq: u64, point: Point, body: Body| {
+        let seen = MessageEntry { point, body, ..message("tools/call", "") };
+        Entry { exchange: Some(1), ..entry(seq, Content::Message(seen)) }
+    };
+    let like = |seq: u64, prefix: u64, suffix: u64, middle: &'static str| Body::Like {
+        seq,
+        prefix,
+        suffix,
+        middle: Bytes::from_static(middle.as_bytes()),
+    };
+    let original = r#"{"id":1,"city":"Paris","pin":"4711"}"#;
+    let length = original.len() as u64;
+    let mut entries = vec![at(1, Point::BackendIn, Body::Whole(Bytes::from_static(original.as_bytes())))];
+    // A later group of the index, so that an index of words alone would not lead there.
+    entries.extend((2..200).map(|seq| at(seq, Point::BackendOut, Body::Whole(Bytes::from_static(b"{}")))));
+    entries.push(at(200, Point::ClientOut, like(1, length - 6, 2, "****")));
+    keep(&*store, "t", &entries);
+    let sent = |text: &str| places(&*store, &Query { text: Some(text.into()), client_side: true, ..all() });
+    assert_eq!((found(&*store, "paris"), sent("paris")), (vec![1], vec![200]));
+    assert_eq!((found(&*store, "4711"), sent("4711")), (vec![1], vec![]), "what was withheld finds nothing");
+    assert_eq!(places(&*store, &Query { client_side: true, ..all() }), [200]);
 }
 
 pub fn names_are_no_patterns(house: &House) {
