@@ -44,7 +44,7 @@ pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
 pub use consent::{Consent, ConsentOf};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
-pub use subject_pattern::SubjectPattern;
+pub use subject_pattern::{EntryNames, SubjectPattern};
 
 /// Maximum size of a webhook's response in bytes: as large as the largest message it is shown, which it may send back
 /// changed.

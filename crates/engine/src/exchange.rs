@@ -1,11 +1,12 @@
 //! A client's request from arrival to outcome, and the call that leaves for a backend because of it.
 
 use crate::caller::Caller;
+use crate::catalog::Style;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
-use crate::subject_names::SubjectNames;
+use crate::subject_names::{SubjectNames, style_of};
 use crate::trace::{Trace, TraceSent};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
@@ -54,6 +55,8 @@ pub struct Exchange {
     pub subject: Option<Box<str>>,
     /// The backend's own name for it.
     pub own_name: Option<Box<str>>,
+    /// True for a completion about a resource, whose subject is a URI.
+    pub completes_resource: bool,
     /// The backend it was routed to.
     pub backend: Option<Arc<str>>,
     /// The client's progress token, raw.
@@ -109,7 +112,13 @@ impl Exchange {
     #[must_use]
     pub fn subject_names(&self) -> Option<SubjectNames<'_>> {
         let own = self.own_name.as_deref().or(self.subject.as_deref())?;
-        Some(SubjectNames::new(&self.method, own.into(), self.backend.as_deref()))
+        Some(SubjectNames::new(self.style(), own.into(), self.backend.as_deref()))
+    }
+
+    /// How its subject is named.
+    #[must_use]
+    pub fn style(&self) -> Style {
+        if self.completes_resource { Style::Uri } else { style_of(&self.method) }
     }
 }
 

@@ -379,6 +379,7 @@ impl FrontMachine {
             method,
             subject: None,
             own_name: None,
+            completes_resource: false,
             backend: None,
             progress_token: None,
             renamed_uri: None,

@@ -1,33 +1,43 @@
 //! All names of a request's subject, so that a pattern matches however the client spelled it.
 //!
 //! A tool, prompt or resource has its own name at its backend and a qualified one (`backend__tool`, `backend+uri`);
-//! the client may have used either. A URI also has a normalised form (RFC 3986, 6.2.2), in which `/a/%2e%2e/private`
-//! is `/private`. A pattern that forbids something matches if any of these forms does. One that permits something, or
-//! follows a "not", must match all of them, because the backend decides which one it reads.
+//! the client may have used either. A URI is read by each server in its own way ([`signalbox_wire::uri_readings`]), so that
+//! `/a/%2e%2e/private` is `/private` for some. A pattern that forbids something matches if any of these forms does. One that
+//! permits something, or follows a "not", must match all of them, because the backend decides which one it reads. Patterns are
+//! read in the same ways, so that one that is written like the URI permits it.
 
 use crate::catalog::Style;
-use signalbox_wire::endpoint::without_dots;
+use crate::name_pattern::NamePattern;
 use signalbox_wire::method;
+use signalbox_wire::uri_readings::{Omission, UriReadings};
 use std::borrow::Cow;
 
 /// The names of one subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectNames<'a> {
-    written: Form<'a>,
-    /// The normalised form, if it differs.
-    normalised: Option<Form<'a>>,
+    style: Style,
+    written: NameForm<'a>,
+    /// The other readings of a URI.
+    read: Vec<NameForm<'a>>,
+    /// True for a URI of which cannot be told how it is read: it is forbidden by every pattern, and permitted by its own alone.
+    unreadable: bool,
 }
 
 /// One spelling of the subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Form<'a> {
+struct NameForm<'a> {
     own: Cow<'a, str>,
     qualified: Option<String>,
     /// True if the own name may also be the qualified name of another entry.
     ambiguous: bool,
+    omits: Omission,
 }
 
-impl Form<'_> {
+impl NameForm<'_> {
+    fn any(&self, fits: &dyn Fn(&str) -> bool) -> bool {
+        fits(&self.own) || self.qualified.as_deref().is_some_and(fits)
+    }
+
     fn fits(&self, fits: &dyn Fn(&str) -> bool, strictly: bool) -> bool {
         let own = !(strictly && self.ambiguous) && fits(&self.own);
         own || self.qualified.as_deref().is_some_and(fits)
@@ -35,24 +45,33 @@ impl Form<'_> {
 }
 
 impl<'a> SubjectNames<'a> {
-    /// The names of the subject of a request of this method; `own` is the backend's name for it.
+    /// The names of a subject; `own` is the backend's name for it.
     #[must_use]
-    pub fn new(method: &str, own: Cow<'a, str>, backend: Option<&str>) -> Self {
-        let style = style_of(method);
-        let form = |own: Cow<'a, str>| Form {
+    pub fn new(style: Style, own: Cow<'a, str>, backend: Option<&str>) -> Self {
+        let form = |own: Cow<'a, str>, omits| NameForm {
             qualified: backend.map(|backend| style.qualify(backend, &own)),
             ambiguous: style == Style::Name && backend.is_some() && own.contains("__"),
             own,
+            omits,
         };
-        let normalised = (style == Style::Uri).then(|| normalise(&own)).flatten();
-        Self { normalised: normalised.map(|uri| form(uri.into())), written: form(own) }
+        let readings = match style {
+            Style::Name => UriReadings::Known(Vec::new()),
+            Style::Uri => UriReadings::of(&own),
+        };
+        let (read, unreadable) = match readings {
+            UriReadings::Known(all) => {
+                (all.into_iter().map(|reading| form(reading.text.into(), reading.omits)).collect(), false)
+            }
+            UriReadings::Unreadable => (Vec::new(), true),
+        };
+        Self { style, written: form(own, Omission::default()), read, unreadable }
     }
 
     /// The names of a subject that the client named by its qualified name.
     #[must_use]
-    pub fn divided(method: &str, spelled: &str) -> Option<Self> {
-        let (backend, own) = style_of(method).divide(spelled)?;
-        Some(Self::new(method, own.into_owned().into(), Some(backend)))
+    pub fn divided(style: Style, spelled: &str) -> Option<Self> {
+        let (backend, own) = style.divide(spelled)?;
+        Some(Self::new(style, own.into_owned().into(), Some(backend)))
     }
 
     /// The canonical name of the subject, however the client spelled it.
@@ -61,129 +80,146 @@ impl<'a> SubjectNames<'a> {
         self.written.qualified.as_deref().unwrap_or(&self.written.own)
     }
 
-    /// True if `fits` holds for the subject. `strictly` must be set if a match permits something.
-    pub fn fit(&self, strictly: bool, fits: &dyn Fn(&str) -> bool) -> bool {
-        let written = self.written.fits(fits, strictly);
-        match &self.normalised {
-            Some(form) if written == strictly => form.fits(fits, strictly),
-            _ => written,
+    /// The other ways in which servers read the subject, which is a URI then. `None` if that cannot be told.
+    #[must_use]
+    pub fn readings(&self) -> Option<impl ExactSizeIterator<Item = &str>> {
+        (!self.unreadable).then(|| self.read.iter().map(|form| &*form.own))
+    }
+
+    /// True if one of the patterns means the subject. `strictly` must be set if a match permits something.
+    #[must_use]
+    pub fn meet(&self, strictly: bool, patterns: &[NamePattern]) -> bool {
+        let any = |fits: &dyn Fn(&NamePattern) -> bool| patterns.iter().any(fits);
+        if self.style == Style::Name {
+            return any(&|pattern| self.written.fits(&|name| pattern.fits(name), strictly));
         }
+        if any(&|pattern| pattern.is_all() || self.written.any(&|name| name == pattern.text())) {
+            return true;
+        }
+        if self.unreadable {
+            return !strictly && !patterns.is_empty();
+        }
+        if strictly {
+            return any(&|pattern| self.written.any(&|name| pattern.fits(name)))
+                && self
+                    .read
+                    .iter()
+                    .all(|form| any(&|pattern| form.any(&|name| pattern.fits_reading(name, form.omits))));
+        }
+        // Some servers cut a slash at the end off.
+        let touches = |pattern: &NamePattern, name: &str| {
+            pattern.fits_read(name) || name.strip_suffix('/').is_some_and(|name| pattern.fits_read(name))
+        };
+        let mut forms = std::iter::once(&self.written).chain(&self.read);
+        forms.any(|form| any(&|pattern| form.any(&|name| touches(pattern, name))))
     }
 }
 
-/// How the subjects of a method are named.
-fn style_of(name: &str) -> Style {
+/// How the subjects of a method are named. Those of completions are of either style.
+#[must_use]
+pub fn style_of(name: &str) -> Style {
     match name {
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => Style::Uri,
         _ => Style::Name,
     }
 }
 
-/// A URI as RFC 3986 normalises it without knowing its scheme: scheme and host in lower case, unreserved characters
-/// not encoded, no dot segments. `None` if that is how it is written already.
-#[must_use]
-pub fn normalise(uri: &str) -> Option<String> {
-    let (scheme, rest) = uri.split_once(':').unwrap_or(("", uri));
-    let (rest, fragment) = split_keeping(rest, '#');
-    let (rest, query) = split_keeping(rest, '?');
-    let (authority, path) = match rest.strip_prefix("//") {
-        Some(rest) => {
-            let end = rest.find('/').unwrap_or(rest.len());
-            (Some(&rest[..end]), &rest[end..])
-        }
-        None => (None, rest),
-    };
-    let mut out = scheme.to_ascii_lowercase();
-    if uri.contains(':') {
-        out.push(':');
-    }
-    if let Some(authority) = authority {
-        out.push_str("//");
-        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
-        if let Some(user) = user {
-            out.push_str(user);
-            out.push('@');
-        }
-        out.push_str(&decode_unreserved(host).to_ascii_lowercase());
-    }
-    let path = decode_unreserved(path);
-    out.push_str(&if path.starts_with('/') { without_dots(&path) } else { path });
-    out.push_str(&decode_unreserved(query));
-    out.push_str(&decode_unreserved(fragment));
-    (out != uri).then_some(out)
-}
-
-/// Splits before the first `mark`.
-fn split_keeping(text: &str, mark: char) -> (&str, &str) {
-    text.split_at(text.find(mark).unwrap_or(text.len()))
-}
-
-/// Decodes characters that need not be encoded, and writes the other escapes in upper case.
-fn decode_unreserved(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        let Some(plain) = rest.find('%') else {
-            out.push_str(rest);
-            break;
-        };
-        out.push_str(&rest[..plain]);
-        at += plain;
-        match (hex(at + 1), hex(at + 2)) {
-            (Some(high), Some(low)) => {
-                let byte = (high * 16 + low) as u8;
-                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                    out.push(char::from(byte));
-                } else {
-                    out.push_str(&text[at..at + 3].to_ascii_uppercase());
-                }
-                at += 3;
-            }
-            _ => {
-                out.push('%');
-                at += 1;
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn meets(uri: &str, strictly: bool, pattern: &str) -> bool {
+        let names = SubjectNames::new(Style::Uri, uri.into(), Some("files"));
+        names.meet(strictly, &[NamePattern::new(pattern)])
+    }
+
+    /// Issue 31, point 3.
     #[test]
-    fn a_uri_is_normalised_as_rfc_3986_has_it() {
-        for (uri, normal) in [
-            ("file:///a/../private/x", "file:///private/x"),
-            ("file:///a/%2e%2E/private/x", "file:///private/x"),
-            ("FILE://LocalHost/%41/./b", "file://localhost/A/b"),
-            ("file:///private/..", "file:///"),
-            ("file:///../../x", "file:///x"),
-            ("db://h/a%2fb", "db://h/a%2Fb"),
-            ("x:opaque%2e", "x:opaque."),
-            ("http://u@H/a?q=%7e#%41", "http://u@h/a?q=~#A"),
-            ("file:///100%/é/../b%", "file:///100%/b%"),
+    fn what_forbids_fits_any_reading_and_what_permits_all_of_them() {
+        for odd in [
+            "file:///public/../private/x",
+            "file:///public/..\\private/x",
+            "file:///public/.\t./private/x",
+            "file:///public/.\n./private/x",
+            "file:///public/..%2fprivate/x",
+            "file:///public/..%252fprivate/x",
+            "file:///public/%2e%2E/private/x",
+            "file:///private%2fx",
+            "file:///public//../private/x",
+            "file:///public/..//private/x",
+            "file:///private//x",
+            "file://localhost/private/x",
+            "file:/private/x",
+            "file:private/x",
+            "file:////private/x",
+            "file://public/../private/x",
+            "file:///public?/../private/x",
+            "file:///public;a/..;b/private/x",
+            "FILE:///private/x",
+            " file:///private/x",
+            "file:///private/x\u{a0}",
+            "/private/x",
+            "file%3a///private/x",
+            "file:///private/x%00",
         ] {
-            assert_eq!(normalise(uri).as_deref(), Some(normal), "{uri}");
-            assert_eq!(normalise(normal), None, "{normal}");
+            assert!(meets(odd, false, "file:///private/*"), "{odd:?} is read as private");
+            assert!(meets(odd, false, "files+file:///private/*"), "{odd:?} is read as private");
+            assert!(!meets(odd, true, "file:///public*"), "{odd:?} is not public for all");
+            assert!(meets(odd, true, odd) && meets(odd, true, "*"), "{odd:?} is permitted by itself");
         }
-        for same in ["", "file:///a/b", "ui://x", "plain", "/", "a:b:c", "//h/x"] {
-            assert_eq!(normalise(same), None, "{same}");
+        for (uri, exact) in [
+            ("file:///private/x?y", "file:///private/x"),
+            ("file:///private/x#y", "file:///private/x"),
+            ("file:///private/x/", "file:///private/x"),
+            ("http://h/x;y", "http://h/x"),
+            ("http://u@h:80/x", "http://h/x"),
+            ("http://H./x", "http://h/x"),
+            ("http:/h/x", "http://h/x"),
+            ("http://127.1/x", "http://127.0.0.1/x"),
+            ("http://\u{ff48}/x", "http://h/x"),
+            ("note://a/../b", "note://b"),
+            ("file:///C|/x", "file:///C:/x"),
+            ("C:\\x", "file:///C:/x"),
+        ] {
+            assert!(meets(uri, false, exact) && !meets(uri, true, exact), "{uri} may be read as {exact}");
         }
     }
 
+    /// Issue 31, point 3.
     #[test]
-    fn what_forbids_fits_any_form_and_what_permits_all_of_them() {
-        let names = SubjectNames::new(method::RESOURCES_READ, "file:///public/../private/a".into(), Some("files"));
-        let under = |start: &'static str| move |name: &str| name.starts_with(start);
-        assert!(names.fit(false, &under("file:///private/")) && names.fit(false, &under("file:///public/")));
-        assert!(names.fit(false, &under("files+file:///private/")));
-        assert!(!names.fit(true, &under("file:///public/")) && !names.fit(true, &under("file:///private/")));
-        let tool = SubjectNames::new(method::TOOLS_CALL, "files__read".into(), Some("evil"));
-        assert!(tool.fit(false, &under("files__")) && tool.fit(true, &under("evil__")));
-        assert!(!tool.fit(true, &under("files__")), "another backend's name permits nothing");
+    fn a_pattern_is_read_like_the_uris_that_it_permits() {
+        for (uri, pattern) in [
+            ("file:///srv/a%20b/c", "file:///srv/a%20b/*"),
+            ("file:///srv/docs/", "file:///srv/docs/*"),
+            ("db://h/t?limit=1", "db://h/t?limit=*"),
+            ("db://H/t/a%2Fb", "db://H/t/*"),
+            ("note:///a/b", "note:///a/*"),
+            ("urn:isbn:1", "urn:isbn:*"),
+            ("private/x", "private/*"),
+            ("https://u@h:443/x#y", "files+https://u@h:443/*"),
+            ("ui://Page/%41", "ui://files+Page/*"),
+            ("note://x/100%", "note://x/*"),
+            ("note://x/a*b", "note://x/a?b"),
+        ] {
+            assert!(meets(uri, true, pattern), "{pattern} permits {uri}");
+        }
+        for (uri, pattern) in [
+            ("db://h/t", "db://h/t?limit=*"),
+            ("file:///srv/secret.key?.txt", "file:///srv/*.txt"),
+            ("file:///srv/secret#.txt", "file:///srv/secret?.txt"),
+            ("file:///srv/abc", "file:///srv/a%2a"),
+            ("file:///public/%2e%2e/x", "file:///public/*"),
+        ] {
+            assert!(!meets(uri, true, pattern), "{pattern} does not permit {uri}");
+        }
+        assert!(!meets("file:///notes", false, "note*") && !meets("db://h/t", false, "db://h/t?limit=*"));
+    }
+
+    #[test]
+    fn a_name_has_no_readings() {
+        let tool = SubjectNames::new(Style::Name, "files__read".into(), Some("evil"));
+        let meets = |strictly, pattern| tool.meet(strictly, &[NamePattern::new(pattern)]);
+        assert!(meets(false, "files__*") && meets(true, "evil__*"));
+        assert!(!meets(true, "files__*"), "another backend's name permits nothing");
     }
 }

@@ -5,8 +5,8 @@
 //! price counts. Days are those of UTC. What was spent is counted from the start of the process.
 
 use signalbox_engine::catalog::{EntryRef, ListKind};
-use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::lock::LockResultExt as _;
@@ -72,7 +72,8 @@ impl Budgets {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        for bounds in self.tools.iter().filter(|bounds| bounds.pattern.touches(entry)) {
+        let names = EntryNames::of(entry);
+        for bounds in self.tools.iter().filter(|bounds| bounds.pattern.touches(&names)) {
             all.max_concurrent = least(all.max_concurrent, bounds.max_concurrent);
             all.max_result = least(all.max_result, bounds.max_result);
             all.max_repeats = least(all.max_repeats, bounds.max_repeats);

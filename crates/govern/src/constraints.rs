@@ -8,7 +8,9 @@ use crate::permissions::{Access, Permissions, entry_of};
 use crate::policy::Circumstances;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{EntryRef, ListKind};
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
+use signalbox_engine::chain::{
+    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+};
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_wire::{json, printable};
 use std::sync::Arc;
@@ -32,7 +34,7 @@ impl Scope {
     #[must_use]
     pub fn holds_for(&self, permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         entry.kind == ListKind::Tools
-            && self.tools.touches(entry)
+            && self.tools.touches(&EntryNames::of(entry))
             && (self.roles.is_empty() || self.roles.iter().any(|role| permissions.has_role(caller, role)))
     }
 }

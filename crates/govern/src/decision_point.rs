@@ -13,10 +13,10 @@ use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::catalog::{EntryRef, ListKind};
-use signalbox_engine::chain::SubjectPattern;
 use signalbox_engine::chain::{
     Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
 };
+use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Fault, FaultKind};
 use std::collections::HashMap;
@@ -259,7 +259,11 @@ impl Interceptor for DecisionPoint {
         if self.permissions.as_ref().is_some_and(|permissions| permissions.breaks_glass(principal, case.unix_ms)) {
             return Judgement::pass();
         }
-        match entry_of(case).filter(|entry| rules.entries.iter().any(|pattern| pattern.touches(entry))) {
+        let is_meant = |entry: &EntryRef<'_>| {
+            let names = EntryNames::of(entry);
+            rules.entries.iter().any(|pattern| pattern.touches(&names))
+        };
+        match entry_of(case).filter(is_meant) {
             Some(entry) => self.decide(case, &entry, &rules, resumed),
             None => Judgement::pass(),
         }

@@ -3,6 +3,8 @@
 //! A server may read a path in more than one way, so every way has to lie within: as it is written, with `\` for `/`, with its percent
 //! escapes decoded, as a `file:` URI. What a server might expand or cannot be a path at all lies nowhere.
 
+use signalbox_wire::endpoint::without_dots;
+
 /// The longest path that is judged.
 const MAX_PATH: usize = 32 * 1024;
 /// How often escapes of escapes are decoded.
@@ -14,7 +16,7 @@ pub enum PathFault {
     /// It leaves the folder that it begins in.
     #[error("it leads above where it begins")]
     Above,
-    /// It begins with `~`, has a NUL, or is too long or too often escaped.
+    /// It begins with `~`, has a control character, or is too long or too often escaped.
     #[error("it is no path that could be judged")]
     Unfit,
     /// It is an address of something else than a file of the server's own machine.
@@ -44,7 +46,12 @@ impl Folders {
             return Err(PathFault::Unfit);
         }
         let written = local(path)?;
-        let within = |path: &str| parts(path).map(|parts| self.0.iter().any(|folder| parts.starts_with(folder)));
+        let holds = |path: &str| parts(path).map(|parts| self.0.iter().any(|folder| parts.starts_with(folder)));
+        // For a file system `a//../b` is `b`, and for a URL it is `a/b`.
+        let within = |path: &str| match path.contains("//") || path.contains("\\") {
+            true => Ok(holds(path)? && holds(&without_dots_as_url(path))?),
+            false => holds(path),
+        };
         if !within(written)? {
             return Ok(false);
         }
@@ -84,7 +91,8 @@ fn local(text: &str) -> Result<&str, PathFault> {
 
 /// The segments of a path, with an empty one first if it is absolute.
 fn parts(path: &str) -> Result<Vec<String>, PathFault> {
-    if path.starts_with('~') || path.contains('\0') {
+    // Some servers drop tabs and line breaks, so that `.` and `.` around one become `..`.
+    if path.starts_with('~') || path.contains(char::is_control) {
         return Err(PathFault::Unfit);
     }
     let path = path.replace('\\', "/");
@@ -100,6 +108,13 @@ fn parts(path: &str) -> Result<Vec<String>, PathFault> {
         }
     }
     Ok(parts)
+}
+
+/// The path as RFC 3986 resolves it, where an empty segment is one that `..` takes back.
+fn without_dots_as_url(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let resolved = without_dots(&path);
+    if path.starts_with('/') { resolved } else { resolved.trim_start_matches('/').to_owned() }
 }
 
 /// The text without percent escapes, as often as it has some; `None` if it has none. What is not UTF-8 keeps its segments.
@@ -164,6 +179,8 @@ mod tests {
             "/srv/docs_of_others/a",
             "/srv/docs/../etc/passwd",
             "/srv/docs/..\\..\\etc",
+            "/x//../srv/docs/a",
+            "x//../data/a",
             "/srv/docs/%2e%2e/%2e%2e/etc",
             "/srv/docs/%252e%252e/x",
             "/srv/docs/%ff/%2e%2e/%2e%2e/etc",
@@ -184,6 +201,8 @@ mod tests {
             (&format!("/srv/docs/%{}41", "25".repeat(10)), PathFault::Unfit),
             (&format!("/srv/docs/{}", "a/".repeat(MAX_PATH)), PathFault::Unfit),
             ("/srv/docs/a\0b", PathFault::Unfit),
+            ("/srv/docs/.\t./.\n./etc", PathFault::Unfit),
+            ("/srv/docs/%2e%09./x", PathFault::Unfit),
             ("/srv/docs/a%00b", PathFault::Unfit),
             ("file:///srv/docs/a?x", PathFault::Unfit),
             ("file://other/srv/docs/a", PathFault::Elsewhere),

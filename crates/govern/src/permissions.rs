@@ -48,13 +48,14 @@ use crate::tool_labels::ToolLabels;
 use access::Entitlement;
 use arc_swap::{ArcSwap, Guard};
 use entitlements::{Entitlements, Traits, Wanted};
-use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Visibility};
+use roles::EXECUTE;
+use signalbox_engine::NamePattern;
+use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Style, Visibility};
 use signalbox_engine::chain::ConsentOf;
 use signalbox_engine::dialect::{PermissionSource, ScopePermissions};
-use signalbox_engine::subject_names::{SubjectNames, normalise};
+use signalbox_engine::subject_names::SubjectNames;
 use signalbox_engine::{Caller, Fault};
 use signalbox_wire::glob::{Wildcards, fits};
-use signalbox_wire::method;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -113,6 +114,18 @@ impl PermissionSet {
             Some(standing) => &standing.roles,
             None => self.users.get(caller.principal().as_str()).map_or(&[], Vec::as_slice),
         }
+    }
+
+    /// Where roles are configured, permissions come from them and from scopes; else every caller has those that its scopes do not
+    /// leave out.
+    fn has_permission(&self, caller: &Caller, permission: &str) -> bool {
+        if self.roles.is_empty() {
+            return ScopePermissions.has(caller, permission);
+        }
+        let standing = caller.identity().standing.as_deref();
+        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+        let in_scopes = scopes.iter().any(|scope| **scope == *permission);
+        in_scopes || self.roles.lacks(self.roles_of(caller), &[permission.into()]).is_none()
     }
 
     fn is_closed(&self, caller: &Caller, backend: &str) -> bool {
@@ -260,21 +273,6 @@ impl Permissions {
         arguments: Option<&[u8]>,
         around: &Circumstances,
     ) -> Access {
-        let access = self.access_as_written(caller, entry, arguments, around);
-        let other = (entry.kind.style() == signalbox_engine::catalog::Style::Uri).then(|| normalise(entry.name));
-        let Some(name) = other.flatten() else { return access };
-        // The backend decides which way of writing it reads, so both have to be allowed.
-        let as_read = self.access_as_written(caller, &EntryRef { name: &name, ..*entry }, arguments, around);
-        if matches!(access, Access::Usable(_)) { as_read } else { access }
-    }
-
-    fn access_as_written(
-        &self,
-        caller: &Caller,
-        entry: &EntryRef<'_>,
-        arguments: Option<&[u8]>,
-        around: &Circumstances,
-    ) -> Access {
         let (version, set) = self.current();
         let mut entitlement = self.entitlement((version, &set), caller, entry);
         if entitlement.grant.as_ref().is_some_and(|grant| grant.until_ms <= around.unix_ms) {
@@ -284,7 +282,7 @@ impl Permissions {
         let (Some(prepared), Some(policies)) = (&entitlement.prepared, &set.policies) else {
             return entitlement.access.clone();
         };
-        match (policies.decide(prepared, arguments, around), &entitlement.access) {
+        match (policies.decide_readings(prepared, arguments, around), &entitlement.access) {
             (Verdict::Permit(policy), Access::Usable(None)) => Access::Usable(Some(policy)),
             (Verdict::Permit(_), other) => other.clone(),
             (Verdict::Ask(asking), Access::AfterAsking(by_role)) => match set.consent_of(by_role.of) {
@@ -351,7 +349,7 @@ impl Permissions {
             permissions: label.permissions,
             trust: label.trust.word(),
         };
-        match policies.prepare(caller, entry, &known) {
+        match policies.prepare_readings(caller, entry, &known) {
             Some(prepared) => Entitlement { access, prepared: Some(prepared), grant },
             None => {
                 let access = Access::Hidden(Denial::of(None, "its name cannot be judged"));
@@ -369,28 +367,38 @@ impl Permissions {
         if standing.is_some_and(|standing| !may_use_resource(&standing.resources, entry)) {
             return Access::Hidden(Denial::of(None, "it is not among the resources that the caller may use"));
         }
+        let lacking = self.lacking(set, caller, entry);
         if set.roles.is_empty() {
-            return Access::Usable(None);
+            return lacking.map_or(Access::Usable(None), Access::Denied);
         }
         let roles = set.roles_of(caller);
         let access = match set.roles.reach(roles, entry) {
             Reach::Hidden(why) => return Access::Hidden(Denial { is_lack: why.role.is_none(), ..why.into() }),
-            Reach::Listed(why) => Access::Denied(Denial { is_lack: true, ..why.into() }),
+            Reach::Listed(why) => {
+                Access::Denied(Denial { is_lack: true, permission: Some(EXECUTE.into()), ..why.into() })
+            }
             Reach::AfterAsking(why) => {
                 Access::AfterAsking(Asking { grounds: Denial::from(why).grounds, of: AskOf::Configured })
             }
             Reach::Usable => Access::Usable(None),
         };
-        if entry.kind == ListKind::Tools && self.labels.demand_permissions() {
-            let wanted = self.labels.of(entry.backend, entry.name).permissions;
-            let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
-            let wanted: Vec<Box<str>> = wanted.into_iter().filter(|one| !scopes.contains(one)).collect();
-            if let Some(permission) = set.roles.lacks(roles, &wanted) {
-                let denial = Denial::of(None, "User lacks required permission");
-                return Access::Hidden(Denial { permission: Some(permission.into()), is_lack: true, ..denial });
-            }
+        match lacking {
+            // A role that may find it in lists may know what is lacking.
+            Some(denial) if set.roles.shows(roles, entry) => Access::Denied(denial),
+            Some(denial) => Access::Hidden(denial),
+            None => access,
         }
-        access
+    }
+
+    /// The first permission that the label of a tool asks for and that the caller lacks (G-14).
+    fn lacking(&self, set: &PermissionSet, caller: &Caller, entry: &EntryRef<'_>) -> Option<Denial> {
+        if entry.kind != ListKind::Tools || !self.labels.demand_permissions() {
+            return None;
+        }
+        let wanted = self.labels.of(entry.backend, entry.name).permissions;
+        let permission = wanted.into_iter().find(|permission| !set.has_permission(caller, permission))?;
+        let denial = Denial::of(None, "User lacks required permission");
+        Some(Denial { permission: Some(permission), is_lack: true, ..denial })
     }
 }
 
@@ -399,22 +407,26 @@ fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
     if patterns.is_empty() || entry.kind != ListKind::Resources {
         return true;
     }
-    let names = SubjectNames::new(method::RESOURCES_READ, entry.name.into(), Some(entry.backend));
-    patterns.iter().any(|pattern| names.fit(true, &|name| fits(pattern, name, Wildcards::StarAndQuestion)))
+    let names = SubjectNames::new(Style::Uri, entry.name.into(), Some(entry.backend));
+    patterns.iter().any(|pattern| names.meet(true, &[NamePattern::new(pattern)]))
 }
 
 impl Visibility for Permissions {
     fn is_open(&self) -> bool {
-        self.open.load(Ordering::Relaxed)
+        self.open.load(Ordering::Relaxed) && !self.labels.demand_permissions()
     }
 
     fn audience(&self, caller: &Caller) -> Audience {
         let (version, set) = self.current();
-        let Traits { version, who, words } = Traits::of(version, &set, !self.grants.load().0.is_empty(), caller);
+        let Traits { version, who, limited, words } =
+            Traits::of(version, &set, !self.grants.load().0.is_empty(), caller);
         let mut key = String::with_capacity(128);
         let _ = write!(key, "{version:x}");
         if let Some((principal, trust, proof, transport)) = who {
             let _ = write!(key, "\0{principal}\0{}\0{}\0{transport}", trust.word(), proof.word());
+        }
+        if limited {
+            key.push_str("\0limited");
         }
         for words in words {
             key.push('\x01');
@@ -453,21 +465,13 @@ impl Visibility for Permissions {
     }
 }
 
-/// Where roles are configured, permissions come from them and from scopes; else everybody has those that its scopes do not
-/// leave out.
 impl PermissionSource for Permissions {
     fn has(&self, caller: &Caller, permission: &str) -> bool {
         let set = self.set.load();
         if self.grants.load().breaks_glass(caller.principal().as_str()) {
             return true;
         }
-        if set.roles.is_empty() {
-            return ScopePermissions.has(caller, permission);
-        }
-        let standing = caller.identity().standing.as_deref();
-        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
-        let in_scopes = scopes.iter().any(|scope| **scope == *permission);
-        in_scopes || set.roles.lacks(set.roles_of(caller), &[permission.into()]).is_none()
+        set.has_permission(caller, permission)
     }
 }
 

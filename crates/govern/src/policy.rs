@@ -20,11 +20,13 @@
 pub mod check;
 pub mod conditions;
 pub mod entities;
+mod readings;
 pub mod rule;
 pub mod values;
 
 pub use check::{KnownTool, Warning};
 pub use entities::{BASE_SCHEMA, Circumstances, Known};
+pub use readings::PreparedReadings;
 pub use rule::{AskOf, BundleError, Rule};
 
 use cedar_policy::{AuthorizationError, Authorizer, Context, Decision, PolicySet, Request, Response};
@@ -214,10 +216,11 @@ impl Policies {
         verdict
     }
 
-    /// Picks the policies that could apply when this caller uses this entry. `None` if Cedar cannot hold their names.
+    /// Picks the policies that could apply when this caller uses this entry, whose name or URI is read so. `None` if Cedar cannot
+    /// hold their names.
     #[must_use]
-    pub fn prepare(&self, caller: &Caller, entry: &EntryRef<'_>, known: &Known<'_>) -> Option<Prepared> {
-        let parties = Parties::new(caller, entry, known)?;
+    pub fn prepare(&self, caller: &Caller, entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> Option<Prepared> {
+        let parties = Parties::new(caller, entry, read, known)?;
         let rules: Vec<&Rule> = self.slice(entry).collect();
         let set = |wanted: &dyn Fn(&Rule) -> bool| {
             let mut set = PolicySet::new();

@@ -35,7 +35,9 @@ impl ScopeCheck {
     /// All scopes that this request needs.
     fn needed(&self, case: &Case<'_>) -> Vec<Box<str>> {
         let mut needed = self.required.clone();
-        let meant = self.rules.iter().filter(|rule| rule.patterns.iter().any(|pattern| pattern.fits(case)));
+        let names = case.exchange.and_then(|exchange| exchange.subject_names());
+        let is_meant = |pattern: &SubjectPattern| pattern.fits(case, names.as_ref());
+        let meant = self.rules.iter().filter(|rule| rule.patterns.iter().any(is_meant));
         needed.extend(meant.map(|rule| rule.scope.clone()));
         needed
     }

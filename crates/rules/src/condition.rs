@@ -6,6 +6,7 @@ use crate::phases::Phases;
 use crate::pointer::Pointer;
 use crate::value_test::ValueTest;
 use regex::bytes::Regex;
+use signalbox_engine::NamePattern;
 use signalbox_engine::chain::Phase;
 use signalbox_wire::glob::{self, Wildcards};
 use std::fmt;
@@ -41,8 +42,8 @@ pub(crate) enum Leaf {
     ErrorContains(Box<str>),
     ErrorMatches(Regex),
     Backend(Globs),
-    Tool(Globs),
-    Subject(Globs),
+    Tool(Subjects),
+    Subject(Subjects),
     Principal(Globs),
     Session(Globs),
     SessionAge(Duration),
@@ -178,8 +179,8 @@ impl Leaf {
             Self::ErrorContains(part) => view.error_text().is_some_and(|text| text.contains(&**part)),
             Self::ErrorMatches(regex) => view.error_text().is_some_and(|text| regex.is_match(text.as_bytes())),
             Self::Backend(names) => facts.backend.is_some_and(|name| names.fit(name)),
-            Self::Tool(names) => view.method() == Some("tools/call") && fit(names, view, strictly),
-            Self::Subject(names) => fit(names, view, strictly),
+            Self::Tool(names) => view.method() == Some("tools/call") && names.fit(view, strictly),
+            Self::Subject(names) => names.fit(view, strictly),
             Self::Principal(names) => names.fit(facts.principal),
             Self::Session(names) => view.session().is_some_and(|id| names.fit(id)),
             Self::SessionAge(bound) => facts.session_age > *bound,
@@ -203,8 +204,22 @@ impl Globs {
     }
 }
 
-fn fit(patterns: &Globs, view: &MessageView<'_>, strictly: bool) -> bool {
-    view.names().is_some_and(|names| names.fit(strictly, &|name| patterns.fit(name)))
+/// Some patterns of tools, prompts and resources, of which one has to fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Subjects(Box<[NamePattern]>);
+
+impl Subjects {
+    pub fn new(patterns: &[&str]) -> Self {
+        Self(patterns.iter().map(|pattern| NamePattern::new(pattern)).collect())
+    }
+
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(NamePattern::text)
+    }
+
+    fn fit(&self, view: &MessageView<'_>, strictly: bool) -> bool {
+        view.names().is_some_and(|names| names.meet(strictly, &self.0))
+    }
 }
 
 impl MethodTest {
@@ -255,6 +270,12 @@ impl fmt::Display for MethodTest {
             Self::StartsWith(start) => write!(f, "starts with \"{start}\""),
             Self::EndsWith(end) => write!(f, "ends with \"{end}\""),
         }
+    }
+}
+
+impl fmt::Display for Subjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.texts().collect::<Vec<_>>().join(" or "))
     }
 }
 

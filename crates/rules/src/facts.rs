@@ -3,10 +3,12 @@
 use crate::candidate::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
-use signalbox_engine::SubjectNames;
+use signalbox_engine::catalog::Style;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
-use signalbox_wire::{Envelope, Span, json};
+use signalbox_engine::subject_names::{SubjectNames, style_of};
+use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::{Envelope, Span, json, method};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -47,6 +49,8 @@ pub(crate) struct MessageFacts<'a> {
     pub subject: Option<&'a str>,
     /// What its backend calls that, where it is known.
     pub own_name: Option<&'a str>,
+    /// True for a completion about a resource.
+    pub completes_resource: bool,
     pub backend: Option<&'a str>,
     pub principal: &'a str,
     pub session: Option<&'a str>,
@@ -108,6 +112,7 @@ impl<'a> MessageFacts<'a> {
             asked: case.exchange.map(|exchange| exchange.method.as_ref()),
             subject: case.exchange.and_then(|exchange| exchange.subject.as_deref()),
             own_name: case.exchange.and_then(|exchange| exchange.own_name.as_deref()),
+            completes_resource: case.exchange.is_some_and(|exchange| exchange.completes_resource),
             backend: case.backend,
             principal: case.caller.principal().as_str(),
             session: case.session,
@@ -215,14 +220,24 @@ impl<'a> MessageView<'a> {
     pub fn names(&self) -> Option<&SubjectNames<'a>> {
         let find = || {
             let (subject, facts) = (self.subject()?, self.facts);
-            let name = self.method().unwrap_or_default();
+            let style = self.style();
             if let Some(own) = facts.own_name.filter(|_| facts.subject == Some(subject)) {
-                return Some(SubjectNames::new(name, own.into(), facts.backend));
+                return Some(SubjectNames::new(style, own.into(), facts.backend));
             }
-            let spelled = SubjectNames::divided(name, subject);
-            Some(spelled.unwrap_or_else(|| SubjectNames::new(name, subject.to_owned().into(), facts.backend)))
+            let spelled = SubjectNames::divided(style, subject);
+            Some(spelled.unwrap_or_else(|| SubjectNames::new(style, subject.to_owned().into(), facts.backend)))
         };
         self.names.get_or_init(find).as_ref()
+    }
+
+    fn style(&self) -> Style {
+        let name = self.method().unwrap_or_default();
+        let referenced = || reference_of(self.message).map(|(kind, _)| kind == Referenced::Resource);
+        let resource = match name == method::COMPLETION_COMPLETE && self.facts.phase == Phase::Request {
+            true => referenced().unwrap_or(self.facts.completes_resource),
+            false => self.facts.completes_resource,
+        };
+        if resource { Style::Uri } else { style_of(name) }
     }
 
     /// A value of the message. `slot` is the place where this very pointer is remembered.
@@ -323,6 +338,14 @@ pub(crate) fn subject_of(message: &Envelope) -> Option<Cow<'_, str>> {
     match message.method()? {
         "tools/call" | "prompts/get" => text(message.param("name")?),
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text(message.param("uri")?),
+        method::COMPLETION_COMPLETE => text(reference_of(message)?.1),
         _ => None,
     }
+}
+
+/// What a completion is about, and the span of its name.
+fn reference_of(message: &Envelope) -> Option<(Referenced, Span)> {
+    let outer = message.param("ref")?;
+    let (kind, span) = completion_ref::read(outer.of(message.bytes())).ok()?;
+    Some((kind, span.shift(outer.start)))
 }

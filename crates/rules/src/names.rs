@@ -40,7 +40,7 @@ pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
                 Leaf::Backend(globs) => globs.0.iter().filter(|one| !known.has_backend(one)).for_each(|one| {
                     warn(format!("no backend is called `{one}`; there are {}", listed(&known.backends)));
                 }),
-                Leaf::Tool(globs) => globs.0.iter().filter(|one| !known.has_tool(one)).for_each(|one| {
+                Leaf::Tool(tools) => tools.texts().filter(|one| !known.has_tool(one)).for_each(|one| {
                     warn(format!("no backend has listed a tool `{one}`; see `signalbox tools list`"));
                 }),
                 _ => {}

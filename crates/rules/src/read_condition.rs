@@ -1,6 +1,6 @@
 //! Reading the `when` of a rule.
 
-use crate::condition::{Condition, Globs, Leaf, MethodTest};
+use crate::condition::{Condition, Globs, Leaf, MethodTest, Subjects};
 use crate::error::{Problem, RuleError};
 use crate::facts::Root;
 use crate::limits;
@@ -84,8 +84,8 @@ fn branches(node: &RuleNode<'_>, depth: usize) -> Result<Vec<Condition>, RuleErr
 fn known(key: &str, node: &RuleNode<'_>) -> Result<Leaf, RuleError> {
     let names = || node.texts("a name, with `*` and `?` as wildcards, or a list of names", limits::NAME * 4);
     Ok(match key {
-        "tool" => Leaf::Tool(Globs::new(&names()?)),
-        "subject" => Leaf::Subject(Globs::new(&names()?)),
+        "tool" => Leaf::Tool(Subjects::new(&names()?)),
+        "subject" => Leaf::Subject(Subjects::new(&names()?)),
         "backend" => Leaf::Backend(Globs::new(&names()?)),
         "principal" => Leaf::Principal(Globs::new(&names()?)),
         "session" => Leaf::Session(Globs::new(&names()?)),

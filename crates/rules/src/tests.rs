@@ -183,6 +183,7 @@ impl Dialogue {
             method: self.method.clone().into(),
             subject: self.subject.as_deref().map(Box::from),
             own_name: None,
+            completes_resource: false,
             backend: self.backend.as_deref().map(Arc::from),
             progress_token: None,
             progress: 0.0,

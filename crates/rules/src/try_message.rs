@@ -100,6 +100,7 @@ pub fn try_with(
         asked,
         subject: supposed.tool.as_deref().or(of_request.as_deref()),
         own_name: None,
+        completes_resource: false,
         backend: supposed.backend.as_deref(),
         principal: &supposed.principal,
         session: supposed.session.as_deref(),

@@ -1,10 +1,10 @@
 //! Breakpoints: which messages are held for a person. They are set and cleared while the gateway runs.
 
-use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{
     self, Case, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
 };
 use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::{NamePattern, SubjectNames};
 use signalbox_wire::glob::{self, Wildcards};
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
@@ -203,9 +203,7 @@ impl Breakpoint {
         let tool = || match &self.tool {
             Some(pattern) => {
                 name == method::TOOLS_CALL
-                    && subject.is_some_and(|names| {
-                        names.fit(false, &|tool| glob::fits(pattern, tool, Wildcards::StarAndQuestion))
-                    })
+                    && subject.is_some_and(|names| names.meet(false, &[NamePattern::of_names(pattern)]))
             }
             None => true,
         };
@@ -264,9 +262,10 @@ impl Interceptor for Breakpoints {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::subject_names::style_of;
 
     fn fits(breakpoint: &Breakpoint, name: &str, subject: Option<&str>) -> bool {
-        let names = subject.map(|subject| SubjectNames::new(name, subject.into(), None));
+        let names = subject.map(|subject| SubjectNames::new(style_of(name), subject.into(), None));
         breakpoint.fits(breakpoint.phase, name, names.as_ref())
     }
 
@@ -279,7 +278,7 @@ mod tests {
         assert!(!fits(&tool, "prompts/get", Some("read_file")), "that is no tool");
         let method = Breakpoint { method: Some("resources/*".into()), ..Breakpoint::default() };
         assert!(fits(&method, "resources/read", Some("x://")) && !fits(&method, "tools/call", Some("x")));
-        let tool = SubjectNames::new("tools/call", "x".into(), None);
+        let tool = SubjectNames::new(style_of("tools/call"), "x".into(), None);
         assert!(!any.fits(Phase::Response, "tools/call", Some(&tool)));
     }
 

@@ -102,7 +102,10 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
             match Item::read(kind, bytes::Bytes::copy_from_slice(&raw)) {
                 Ok(item) if kind != ListKind::Tools || (spec.allows)(&item.key) => items.push(item),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "leaving out an entry of a backend's list"),
+                Err(error) => {
+                    tracing::warn!(%error, "leaving out an entry of a backend's list");
+                    peer.count_dropped("list_entry");
+                }
             }
         }
         if items.len() > MAX_ITEMS {

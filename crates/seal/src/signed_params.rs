@@ -8,6 +8,7 @@ use std::borrow::Cow;
 
 use prost_types::value::Kind;
 use prost_types::{Struct, Value as StructValue};
+use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{json, meta, method};
 
 use crate::canonical::{EncodeError, MapEncoder, Value};
@@ -33,8 +34,15 @@ fn name_path(method: &str, params: &[u8]) -> &'static [&'static str] {
     match method {
         method::TOOLS_CALL | method::PROMPTS_GET => &["name"],
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &["uri"],
-        method::COMPLETION_COMPLETE if json::path(params, &["ref", "name"]).is_some() => &["ref", "name"],
-        method::COMPLETION_COMPLETE => &["ref", "uri"],
+        method::COMPLETION_COMPLETE => {
+            let reference = json::member(params, "ref").map(|span| span.of(params));
+            match reference.and_then(|reference| completion_ref::read(reference).ok()) {
+                Some((Referenced::Prompt, _)) => &["ref", "name"],
+                Some((Referenced::Resource, _)) => &["ref", "uri"],
+                // It is refused, so that everything in it is signed as it stands.
+                None => &[],
+            }
+        }
         _ => &[],
     }
 }
@@ -115,9 +123,21 @@ pub(crate) fn struct_subject<'a>(method: &str, params: &'a Struct) -> Option<&'a
 }
 
 fn struct_path(method: &str, params: &Struct) -> &'static [&'static str] {
-    let named = matches!(params.fields.get("ref").and_then(|inner| inner.kind.as_ref()),
-        Some(Kind::StructValue(inner)) if inner.fields.contains_key("name"));
-    name_path(method, if named { br#"{"ref":{"name":""}}"# } else { b"{}" })
+    let reference = match params.fields.get("ref").and_then(|inner| inner.kind.as_ref()) {
+        Some(Kind::StructValue(inner)) if method == method::COMPLETION_COMPLETE => inner,
+        _ => return name_path(method, b"{}"),
+    };
+    let text = |key: &str| match reference.fields.get(key).and_then(|value| value.kind.as_ref()) {
+        Some(Kind::StringValue(text)) => Some(json::quote(text)),
+        _ => None,
+    };
+    let member = |key: &str| match text(key) {
+        Some(text) => format!("\"{key}\":{text}"),
+        None if reference.fields.contains_key(key) => format!("\"{key}\":0"),
+        None => format!("\"without {key}\":0"),
+    };
+    let read = format!("{{\"ref\":{{{},{},{}}}}}", member("type"), member("name"), member("uri"));
+    name_path(method, read.as_bytes())
 }
 
 /// Writes params that are a structure, without the name and what changes on the way.

@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod builder;
 pub mod codes;
+pub mod completion_ref;
 pub mod endpoint;
 pub mod envelope;
 pub mod framing;
@@ -37,6 +38,7 @@ pub mod sse;
 mod strings;
 pub mod timestamp;
 pub mod trace_parent;
+pub mod uri_readings;
 
 pub use batch::Message;
 pub use builder::{BatchBuilder, Ids, Notification, Request};

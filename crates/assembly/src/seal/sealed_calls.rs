@@ -72,7 +72,8 @@ impl SealedCalls {
     }
 
     fn is_demanded(&self, case: &Case<'_>) -> bool {
-        self.demands.iter().any(|pattern| pattern.fits(case))
+        let names = case.exchange.filter(|_| !self.demands.is_empty()).and_then(|exchange| exchange.subject_names());
+        self.demands.iter().any(|pattern| pattern.fits(case, names.as_ref()))
     }
 
     fn answer(&self, case: &Case<'_>) -> Judgement {

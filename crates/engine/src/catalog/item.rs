@@ -1,8 +1,9 @@
 //! One entry of a list, kept as the bytes the backend sent.
 
-use super::ListKind;
+use super::{ListKind, Style};
 use bytes::Bytes;
 use signalbox_wire::header_params::{HeaderSchemaError, ParamHeader, param_headers};
+use signalbox_wire::uri_readings::has_control;
 use signalbox_wire::{Edits, Span, json};
 use std::sync::Arc;
 
@@ -30,6 +31,9 @@ pub enum ItemError {
     /// The tool's `x-mcp-header` marks break the rules, so that no client may use it.
     #[error("tool `{0}` is left out: {1}")]
     BadHeaders(Box<str>, HeaderSchemaError),
+    /// The URI has a control character, which servers read in different ways.
+    #[error("an entry is left out: its `{0}` has a control character")]
+    ControlInUri(&'static str),
 }
 
 impl Item {
@@ -42,6 +46,9 @@ impl Item {
         let key_span = json::member(&raw, kind.key()).ok_or_else(no_key)?;
         let key = json::string(key_span.of(&raw)).ok_or_else(no_key)?;
         let key: Box<str> = key.as_ref().into();
+        if kind.style() == Style::Uri && has_control(&key) {
+            return Err(ItemError::ControlInUri(kind.key()));
+        }
         let mut params: Arc<[ParamHeader]> = Arc::from([]);
         let mut ui = None;
         if kind == ListKind::Tools {

@@ -2,15 +2,34 @@
 
 use super::Case;
 use crate::catalog::{EntryRef, Style};
+use crate::name_pattern::NamePattern;
 use crate::subject_names::SubjectNames;
 use signalbox_wire::glob::{Wildcards, fits};
-use signalbox_wire::method;
+use std::slice::from_ref;
 
 /// A pattern `BACKEND` or `BACKEND/NAME`, both with `*` and `?`, for the tools, prompts and resources of backends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectPattern {
     backend: Box<str>,
-    name: Box<str>,
+    name: NamePattern,
+}
+
+/// An entry, and how servers read its URI if it has one. Made once for all patterns that it is held against.
+#[derive(Clone, Debug)]
+pub struct EntryNames<'a> {
+    backend: &'a str,
+    name: &'a str,
+    /// Only of an entry with a URI.
+    uri: Option<SubjectNames<'a>>,
+}
+
+impl<'a> EntryNames<'a> {
+    /// The names of an entry.
+    #[must_use]
+    pub fn of(entry: &EntryRef<'a>) -> Self {
+        let read = || SubjectNames::new(Style::Uri, entry.name.into(), None);
+        Self { backend: entry.backend, name: entry.name, uri: (entry.kind.style() == Style::Uri).then(read) }
+    }
 }
 
 impl SubjectPattern {
@@ -18,36 +37,34 @@ impl SubjectPattern {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let (backend, name) = text.split_once('/').unwrap_or((text, "*"));
-        Self { backend: backend.into(), name: name.into() }
+        Self { backend: backend.into(), name: NamePattern::new(name) }
     }
 
     /// True if it means everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        (&*self.backend, &*self.name) == ("*", "*")
+        &*self.backend == "*" && self.is_whole_backend()
     }
 
-    /// True if it means the subject of this message. A request to a backend that names no subject is meant by the backend alone.
+    /// True if it means the subject of this message, whose names are these. A request to a backend that names no subject is meant
+    /// by the backend alone.
     #[must_use]
-    pub fn fits(&self, case: &Case<'_>) -> bool {
-        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
-        let names = case.exchange.and_then(|exchange| exchange.subject_names());
-        case.backend.is_some_and(|backend| fits(&self.backend, backend))
-            && names.is_none_or(|names| names.fit(false, &|text| fits(&self.name, text)))
+    pub fn fits(&self, case: &Case<'_>, names: Option<&SubjectNames<'_>>) -> bool {
+        case.backend.is_some_and(|backend| self.fits_backend(backend))
+            && names.is_none_or(|names| names.meet(false, from_ref(&self.name)))
     }
 
     /// True if it means the tool that this backend calls so.
     #[must_use]
     pub fn fits_tool(&self, backend: &str, name: &str) -> bool {
-        let fits = |pattern: &str, text: &str| fits(pattern, text, Wildcards::StarAndQuestion);
-        let names = SubjectNames::new(method::TOOLS_CALL, name.into(), Some(backend));
-        fits(&self.backend, backend) && names.fit(false, &|text| fits(&self.name, text))
+        let names = SubjectNames::new(Style::Name, name.into(), Some(backend));
+        self.fits_backend(backend) && names.meet(false, from_ref(&self.name))
     }
 
     /// True if it means everything that its backend has.
     #[must_use]
     pub fn is_whole_backend(&self) -> bool {
-        &*self.name == "*"
+        self.name.text() == "*"
     }
 
     /// True if it means anything of this backend.
@@ -56,26 +73,25 @@ impl SubjectPattern {
         fits(&self.backend, backend, Wildcards::StarAndQuestion)
     }
 
-    /// True if any way to write the entry's own name fits: for patterns that forbid. Unlike [`Self::fits`] it needs no message, so
+    /// True if any way to read the entry's own name fits: for patterns that forbid. Unlike [`Self::fits`] it needs no message, so
     /// that lists and calls are decided alike.
     #[must_use]
-    pub fn touches(&self, entry: &EntryRef<'_>) -> bool {
+    pub fn touches(&self, entry: &EntryNames<'_>) -> bool {
         self.fits_own_name(entry, false)
     }
 
-    /// True if every way to write the entry's own name fits: for patterns that permit.
+    /// True if every way to read the entry's own name fits: for patterns that permit.
     #[must_use]
-    pub fn covers(&self, entry: &EntryRef<'_>) -> bool {
+    pub fn covers(&self, entry: &EntryNames<'_>) -> bool {
         self.fits_own_name(entry, true)
     }
 
-    fn fits_own_name(&self, entry: &EntryRef<'_>, strictly: bool) -> bool {
-        let fits = |text: &str| fits(&self.name, text, Wildcards::StarAndQuestion);
+    fn fits_own_name(&self, entry: &EntryNames<'_>, strictly: bool) -> bool {
         self.fits_backend(entry.backend)
-            && match entry.kind.style() {
-                Style::Name => fits(entry.name),
-                Style::Uri if self.is_whole_backend() => true,
-                Style::Uri => SubjectNames::new(method::RESOURCES_READ, entry.name.into(), None).fit(strictly, &fits),
+            && match &entry.uri {
+                None => self.name.fits(entry.name),
+                Some(_) if self.is_whole_backend() => true,
+                Some(names) => names.meet(strictly, from_ref(&self.name)),
             }
     }
 }
@@ -85,8 +101,8 @@ mod tests {
     use super::*;
     use crate::catalog::ListKind;
 
-    fn entry<'a>(kind: ListKind, backend: &'a str, name: &'a str) -> EntryRef<'a> {
-        EntryRef { kind, backend, name, definition: None }
+    fn entry<'a>(kind: ListKind, backend: &'a str, name: &'a str) -> EntryNames<'a> {
+        EntryNames::of(&EntryRef { kind, backend, name, definition: None })
     }
 
     #[test]

@@ -170,6 +170,7 @@ impl Fault {
             K::UnknownTool => "tool_not_found",
             K::Unauthenticated | K::SignInNeeded | K::UrlElicitationRequired => "authentication_failed",
             K::InsufficientScope => "permission_denied",
+            K::Denied if self.data.iter().any(|(name, _)| *name == "permission") => "permission_denied",
             K::RateLimited => "rate_limit_exceeded",
             K::Refused => "policy_violation",
             K::TimedOut => "execution_timeout",

@@ -121,7 +121,11 @@ impl FrontMachine {
         let (execution_id, audit_id) = (ports.audit_run.execution(exchange.id), ports.audit_run.id(exchange.id));
         let label = |name: &str| listed_label(name, ports, ctx);
         let used = match asked {
-            Asked::Invoke { .. } => called_label(exchange, ports, ctx).permissions,
+            Asked::Invoke { .. } => {
+                let mut used = called_label(exchange, ports, ctx).permissions;
+                used.retain(|permission| ports.permissions.has(&exchange.caller, permission));
+                used
+            }
             _ => Vec::new(),
         };
         let about = About {

@@ -4,6 +4,7 @@
 use super::exchanges::Stage;
 use super::inward::in_params;
 use super::judging::{AuthorizedFollow, Passed};
+use super::requests::control_in_uri;
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
@@ -14,6 +15,7 @@ use crate::keys::ExchangeId;
 use crate::limit::Limit;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
+use signalbox_wire::uri_readings::has_control;
 use signalbox_wire::{Edits, Envelope, Era, builder, json, meta, method};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -124,7 +126,11 @@ impl FrontMachine {
             ..Listener::default()
         };
         let mut follow = AuthorizedFollow::default();
-        for uri in named(filter, "resourceSubscriptions", out) {
+        let uris = named(filter, "resourceSubscriptions", out);
+        if uris.iter().any(|uri| has_control(uri)) {
+            return self.fail(id, &control_in_uri("notifications.resourceSubscriptions"), ctx, out);
+        }
+        for uri in uris {
             let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
             match ctx.catalog.resource(&uri).filter(fits) {
                 Some(route) if self.judge_resource(id, (&uri, &route), &mut follow, ctx, out) => {

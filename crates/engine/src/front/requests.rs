@@ -8,7 +8,7 @@ use super::sign_in;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
-use crate::catalog::{ListKind, Route, Selector, list_result};
+use crate::catalog::{ListKind, Route, Selector, Style, list_result};
 use crate::chain::{Ruling, Rulings, Verdict};
 use crate::command::{Command, Watch};
 use crate::dialect::{self, registration};
@@ -18,7 +18,9 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
+use crate::subject_names::style_of;
+use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method, uri_readings};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -286,6 +288,11 @@ impl FrontMachine {
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.subject = subject.map(|text| text.into_owned().into());
         exchange.own_name = token.is_some().then(|| route.name.clone());
+        exchange.completes_resource = exchange.method == method::COMPLETION_COMPLETE
+            && params
+                .reference
+                .map(|span| completion_ref::read(span.of(message.bytes())))
+                .is_some_and(|read| matches!(read, Ok((Referenced::Resource, _))));
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.progress_token =
             params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
@@ -324,7 +331,8 @@ impl FrontMachine {
             && let Some(span) = token
         {
             edits.replace(span, json::quote(&route.name));
-            if params.uri.is_some() {
+            // Of a call that merely has a `uri` too, the answer names no renamed resource.
+            if style_of(&exchange.method) == Style::Uri {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
@@ -397,7 +405,7 @@ impl FrontMachine {
                 Ok((route, Some(span)))
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
-                let (span, uri) = text(message, params.uri, "uri")?;
+                let (span, uri) = uri_text(message, params.uri, "uri")?;
                 let route = search.route(ListKind::Resources, &uri, ctx);
                 let route = route.ok_or_else(|| Fault::unknown(ListKind::Resources, &uri))?;
                 Ok((route, Some(span)))
@@ -425,15 +433,16 @@ fn find_reference(
 ) -> Result<(Route, Option<Span>), Fault> {
     let bad = || Fault::new(FaultKind::InvalidParams, "params.ref must name a prompt or a resource");
     let outer = params.reference.ok_or_else(bad)?;
-    let reference = outer.of(message.bytes());
-    let member = |key: &str| json::member(reference, key).map(|span| span.shift(outer.start));
-    if let Some(span) = member("name") {
-        let (span, name) = text(message, Some(span), "ref.name")?;
+    let read = completion_ref::read(outer.of(message.bytes()));
+    let (referenced, span) = read.map_err(|error| Fault::new(FaultKind::InvalidParams, error.to_string()))?;
+    let span = Some(span.shift(outer.start));
+    if referenced == Referenced::Prompt {
+        let (span, name) = text(message, span, "ref.name")?;
         let route = search.route(ListKind::Prompts, &name, ctx);
         let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;
         return Ok((route, Some(span)));
     }
-    let (span, uri) = text(message, member("uri"), "ref.uri")?;
+    let (span, uri) = uri_text(message, span, "ref.uri")?;
     let route = search.route(ListKind::Resources, &uri, ctx);
     let unknown = || Fault::new(FaultKind::InvalidParams, format!("Unknown resource: {}", short(&uri)));
     let route = route.ok_or_else(unknown)?;
@@ -443,6 +452,16 @@ fn find_reference(
 fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
     span.and_then(|span| Some((span, json::string(span.of(message.bytes()))?)))
         .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
+}
+
+/// A URI, which must be sendable.
+fn uri_text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
+    let (span, uri) = text(message, span, key)?;
+    if uri_readings::has_control(&uri) { Err(control_in_uri(key)) } else { Ok((span, uri)) }
+}
+
+pub(super) fn control_in_uri(key: &str) -> Fault {
+    Fault::new(FaultKind::InvalidParams, format!("params.{key} has a control character, which no URI may have"))
 }
 
 /// The ruling that describes a route in words.

@@ -2,7 +2,7 @@
 
 use super::roles::Why;
 use super::timed_grants::TimedGrant;
-use crate::policy::{Asking, Grounds, Prepared};
+use crate::policy::{Asking, Grounds, PreparedReadings};
 use std::sync::Arc;
 
 /// Whether a caller may use an entry.
@@ -37,7 +37,7 @@ pub(super) struct Entitlement {
     /// What everything but policies says.
     pub access: Access,
     /// What policies will say, if there are any and nothing else denies it.
-    pub prepared: Option<Prepared>,
+    pub prepared: Option<PreparedReadings>,
     /// The grant that was looked at.
     pub grant: Option<Arc<TimedGrant>>,
 }
@@ -45,7 +45,8 @@ pub(super) struct Entitlement {
 impl Entitlement {
     pub fn is_listed(&self) -> bool {
         let by_roles = !matches!(self.access, Access::Hidden(_) | Access::Closed);
-        let shows = |prepared: &Prepared| prepared.is_listed() || (self.grant.is_some() && !prepared.is_barred());
+        let shows =
+            |prepared: &PreparedReadings| prepared.is_listed() || (self.grant.is_some() && !prepared.is_barred());
         by_roles && self.prepared.as_ref().is_none_or(shows)
     }
 

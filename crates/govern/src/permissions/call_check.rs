@@ -11,7 +11,8 @@ use signalbox_engine::chain::{
 };
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{json, method, printable};
+use signalbox_wire::completion_ref::{self, Referenced};
+use signalbox_wire::{method, printable};
 use std::sync::Arc;
 
 /// How many characters of a name the log shows.
@@ -170,7 +171,10 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => ListKind::Resources,
         method::COMPLETION_COMPLETE => {
             let reference = case.message.param("ref")?.of(case.message.bytes());
-            if json::member(reference, "name").is_some() { ListKind::Prompts } else { ListKind::Resources }
+            match completion_ref::read(reference).ok()?.0 {
+                Referenced::Prompt => ListKind::Prompts,
+                Referenced::Resource => ListKind::Resources,
+            }
         }
         _ => return None,
     };

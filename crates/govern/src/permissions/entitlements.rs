@@ -10,6 +10,9 @@ use signalbox_engine::{Caller, Proof};
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::{Arc, Mutex};
 
+/// The longest name whose entitlement is kept.
+const MAX_KEPT_NAME: usize = 4096;
+
 /// Everything about a caller that permissions tell apart.
 #[derive(PartialEq, Eq, Hash, Debug)]
 pub(super) struct Traits<'a> {
@@ -18,6 +21,8 @@ pub(super) struct Traits<'a> {
     pub version: u64,
     /// Who it is, where that counts: its principal, how that was proved and how it calls.
     pub who: Option<(&'a str, TrustLevel, Proof, &'static str)>,
+    /// True if scopes limit it. Without any it may do less than a caller that none limit.
+    pub limited: bool,
     /// Its roles, groups, scopes and resources.
     pub words: [&'a [Box<str>]; 4],
 }
@@ -29,10 +34,11 @@ impl<'a> Traits<'a> {
         let standing = identity.standing.as_deref();
         let resources = standing.map_or(&[][..], |standing| &standing.resources);
         let groups = standing.map_or(&[][..], |standing| &standing.groups);
-        let scopes = standing.and_then(|standing| standing.scopes.as_deref()).unwrap_or_default();
+        let scopes = standing.and_then(|standing| standing.scopes.as_deref());
         let counts = granted || set.policies.is_some() || !set.callers.is_empty() || !resources.is_empty();
         let who = || (identity.principal.as_str(), identity.trust(), identity.proof, identity.transport);
-        Self { version, who: counts.then(who), words: [set.roles_of(caller), groups, scopes, resources] }
+        let words = [set.roles_of(caller), groups, scopes.unwrap_or_default(), resources];
+        Self { version, who: counts.then(who), limited: scopes.is_some(), words }
     }
 }
 
@@ -98,6 +104,9 @@ impl Entitlements {
             return kept;
         }
         let made = Arc::new(make());
+        if entry.name.len() > MAX_KEPT_NAME || made.prepared.as_ref().is_some_and(|prepared| !prepared.is_small()) {
+            return made;
+        }
         let kept = Kept {
             hash,
             version: wanted.version,

@@ -1,7 +1,7 @@
 //! Roles: what callers may see and use, as patterns of names.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ const ALL: &str = "*";
 /// The permission to find entries in lists.
 const READ: &str = "tools.read";
 /// The permission to use them, which includes that to find them.
-const EXECUTE: &str = "tools.execute";
+pub(super) const EXECUTE: &str = "tools.execute";
 
 /// One role.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -93,16 +93,17 @@ impl RoleBook {
     #[must_use]
     pub fn reach(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> Reach {
         let (mut any, mut listed, mut usable, mut asks) = (false, None, false, None);
+        let names = EntryNames::of(entry);
         for (name, role) in self.held(roles) {
             any = true;
-            if role.deny.iter().any(|pattern| pattern.touches(entry)) {
+            if role.deny.iter().any(|pattern| pattern.touches(&names)) {
                 return Reach::Hidden(Why::of(name, format!("the role `{name}` denies it")));
             }
-            if role.allow.iter().any(|pattern| pattern.covers(entry)) {
+            if role.allow.iter().any(|pattern| pattern.covers(&names)) {
                 usable |= role.has(EXECUTE);
                 listed = listed.or_else(|| role.has(READ).then_some(name));
             }
-            if asks.is_none() && role.ask.iter().any(|pattern| pattern.touches(entry)) {
+            if asks.is_none() && role.ask.iter().any(|pattern| pattern.touches(&names)) {
                 asks = Some(name);
             }
         }
@@ -117,6 +118,13 @@ impl RoleBook {
             (false, ..) if any => Reach::Hidden(Why::nobody("no role of the caller allows it")),
             (false, ..) => Reach::Hidden(Why::nobody("the caller has no role that is configured")),
         }
+    }
+
+    /// True if one of these roles may find the entry in lists, whether or not it may use it.
+    #[must_use]
+    pub fn shows(&self, roles: &[Box<str>], entry: &EntryRef<'_>) -> bool {
+        let names = EntryNames::of(entry);
+        self.held(roles).any(|(_, role)| role.has(READ) && role.allow.iter().any(|pattern| pattern.covers(&names)))
     }
 
     /// The first of these permissions that none of the roles has (G-14).

@@ -1,7 +1,7 @@
 //! Tools, backends and principals that are switched off at once, or put aside until somebody has looked at them.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::glob::{Wildcards, fits};
 use std::sync::Arc;
@@ -77,7 +77,8 @@ impl Switches {
     /// The switch that turns this entry off.
     #[must_use]
     pub fn of_entry(&self, entry: &EntryRef<'_>) -> Option<&Switch> {
-        self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if pattern.touches(entry)))
+        let names = EntryNames::of(entry);
+        self.0.iter().find(|switch| matches!(&switch.target, Target::Entries(pattern) if pattern.touches(&names)))
     }
 
     /// The switch that turns this backend off as a whole.

@@ -4,7 +4,7 @@
 //! or a policy forbids stays denied. A grant that breaks the glass allows everything but what is switched off.
 
 use signalbox_engine::catalog::EntryRef;
-use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::chain::{EntryNames, SubjectPattern};
 use std::sync::Arc;
 
 /// How the name of a grant that breaks the glass begins.
@@ -26,7 +26,7 @@ pub struct TimedGrant {
 }
 
 impl TimedGrant {
-    fn covers(&self, principal: &str, entry: &EntryRef<'_>) -> bool {
+    fn covers(&self, principal: &str, entry: &EntryNames<'_>) -> bool {
         *self.to == *principal && (self.breaks_glass || self.entries.iter().any(|pattern| pattern.covers(entry)))
     }
 }
@@ -40,7 +40,8 @@ impl TimedGrants {
     /// longest.
     #[must_use]
     pub fn of(&self, principal: &str, entry: &EntryRef<'_>) -> Option<&Arc<TimedGrant>> {
-        let all = self.0.iter().filter(|grant| grant.covers(principal, entry));
+        let names = EntryNames::of(entry);
+        let all = self.0.iter().filter(|grant| grant.covers(principal, &names));
         all.max_by_key(|grant| (grant.breaks_glass, grant.until_ms))
     }
 

@@ -85,14 +85,15 @@ pub struct Parties {
 }
 
 impl Parties {
-    /// The parties of a request. `None` if Cedar cannot hold them, so that nothing is permitted.
+    /// The parties of a request for an entry whose name or URI is read so. `None` if Cedar cannot hold them, so that nothing is
+    /// permitted.
     #[must_use]
-    pub fn new(caller: &Caller, entry: &EntryRef<'_>, known: &Known<'_>) -> Option<Self> {
+    pub fn new(caller: &Caller, entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> Option<Self> {
         let (type_name, action) = words(entry.kind);
         let (user, user_parents) = user(caller, known)?;
         let resource = uid(type_name, &entry_id(entry.backend, entry.name))?;
         let backend = uid("Backend", entry.backend)?;
-        let attributes = attributes(entry, known);
+        let attributes = attributes(entry, read, known);
         let mut all = vec![user.clone(), Entity::with_uid(backend.clone())];
         all.extend(user_parents.into_iter().map(Entity::with_uid));
         all.push(Entity::new(resource.clone(), attributes, HashSet::from([backend])).ok()?);
@@ -121,9 +122,9 @@ fn user(caller: &Caller, known: &Known<'_>) -> Option<(Entity, HashSet<EntityUid
     Some((user, parents))
 }
 
-fn attributes(entry: &EntryRef<'_>, known: &Known<'_>) -> HashMap<String, RestrictedExpression> {
+fn attributes(entry: &EntryRef<'_>, read: &str, known: &Known<'_>) -> HashMap<String, RestrictedExpression> {
     let name = if matches!(entry.kind, ListKind::Resources | ListKind::Templates) { "uri" } else { "name" };
-    let mut all = HashMap::from([(name.to_owned(), text(entry.name)), ("backend".to_owned(), text(entry.backend))]);
+    let mut all = HashMap::from([(name.to_owned(), text(read)), ("backend".to_owned(), text(entry.backend))]);
     if entry.kind == ListKind::Tools {
         all.insert("trust".to_owned(), text(known.trust));
         all.insert("categories".to_owned(), texts(&known.categories));

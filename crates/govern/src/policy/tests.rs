@@ -22,7 +22,7 @@ fn known() -> Known<'static> {
 }
 
 fn prepare(policies: &Policies, entry: &EntryRef<'_>) -> Prepared {
-    policies.prepare(&ada(), entry, &known()).unwrap()
+    policies.prepare(&ada(), entry, entry.name, &known()).unwrap()
 }
 
 fn decide(policies: &Policies, name: &str, arguments: &str) -> Verdict {
@@ -113,8 +113,9 @@ fn roles_annotations_time_and_address_can_be_asked_for() {
     let definition = br#"{"name":"read","annotations":{"readOnlyHint":true}}"#;
     let safe = EntryRef { definition: Some(definition), ..tool("read") };
     let around = Circumstances { unix_ms: 1_700_000_000_000, address: "127.0.0.1".parse().ok() };
-    let says =
-        |entry: &EntryRef<'_>, around| policies.decide(&policies.prepare(&ada(), entry, &known).unwrap(), None, around);
+    let says = |entry: &EntryRef<'_>, around| {
+        policies.decide(&policies.prepare(&ada(), entry, entry.name, &known).unwrap(), None, around)
+    };
     assert_eq!(says(&safe, &around), Verdict::Permit("ops".into()));
     assert!(matches!(says(&tool("read"), &around), Verdict::Forbid(_)), "a changed definition is judged anew");
     let late = Circumstances { unix_ms: 1_700_000_000_000, ..around };

@@ -7,6 +7,8 @@
 //! - `ways`: requests of both eras and of the governed dialect, resource templates and `subscriptions/listen`;
 //! - `withdrawn`: what a caller began before it lost a permission: subscriptions, listen requests, tasks, rounds of input, sign-ins
 //!   and held calls; and tasks of other callers;
+//! - `labels`: tools that are labelled with permissions;
+//! - `uris`: URIs that servers read in several ways;
 //! - `behind_permissions`: rules that copy, mock, rename and change calls, in the crate that has them.
 //!
 //! Batches, resumed streams and tapes that answer lie outside of the core: `gateway_entry_points` of the test kit has them, with
@@ -14,7 +16,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod behind_permissions;
+mod labels;
 mod policies;
+mod spellings;
+mod uris;
 mod ways;
 mod withdrawn;
 mod world;

@@ -26,6 +26,11 @@ pub struct Entry {
 
 impl Entry {
     pub fn item(&self) -> Item {
+        Item::read(self.kind, self.raw()).unwrap()
+    }
+
+    /// What its backend lists it as.
+    pub fn raw(&self) -> Bytes {
         let json = match self.kind {
             ListKind::Tools => json!({"name": self.name, "inputSchema": {"type": "object"},
                 "annotations": {"readOnlyHint": self.read_only}, "execution": {"taskSupport": "optional"}}),
@@ -33,7 +38,7 @@ impl Entry {
             ListKind::Resources => json!({"uri": self.name, "name": "r"}),
             ListKind::Templates => json!({"uriTemplate": self.name, "name": "t"}),
         };
-        Item::read(self.kind, Bytes::from(json.to_string())).unwrap()
+        Bytes::from(json.to_string())
     }
 
     /// The resource that a client reads by way of this template.

@@ -1,6 +1,6 @@
 //! Every request by which a client can use an entry.
 
-use super::policies::{Rulebook, caller, catalog, roles_held, rulebook};
+use super::policies::{BACKENDS, Entry, Rulebook, all_allowed, caller, catalog, roles_held, rulebook};
 use super::world::{End, World};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const NOTHING: &str = "zzz";
 
 /// The ways in which a client can use an entry.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Way {
+pub enum Way {
     Call,
     CallAsTask,
     Invoke,
@@ -49,7 +49,7 @@ impl Way {
     }
 
     /// True if clients of this era have it.
-    fn exists_in(self, era: Era) -> bool {
+    pub fn exists_in(self, era: Era) -> bool {
         match self {
             Self::CallAsTask | Self::Invoke | Self::Subscribe => era == Era::Legacy,
             Self::Listen => era == Era::Modern,
@@ -57,7 +57,7 @@ impl Way {
         }
     }
 
-    fn request(self, name: &str) -> (&'static str, Value) {
+    pub fn request(self, name: &str) -> (&'static str, Value) {
         let argument = json!({"name": "a", "value": "b"});
         match self {
             Self::Call => ("tools/call", json!({"name": name, "arguments": {"x": 1}})),
@@ -73,6 +73,34 @@ impl Way {
             Self::CompleteResource | Self::CompleteTemplate => {
                 ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": name}, "argument": argument}))
             }
+        }
+    }
+}
+
+/// Issue 31, point 5: a server may read a reference by its type, or by the members that it has.
+#[test]
+fn issue_31_5_a_reference_with_two_readings_is_refused() {
+    let entry = |kind, name: &str| Entry { kind, backend: BACKENDS[0], name: name.to_owned(), read_only: true };
+    let entries = [entry(ListKind::Prompts, "p"), entry(ListKind::Resources, "note://r")];
+    let world = World::new(&entries, all_allowed(), Revision::LATEST_LEGACY, Vec::new());
+    let ada = caller("ada", &[]);
+    for era in [Era::Legacy, Era::Modern] {
+        let ask = |reference: Value| {
+            let params = json!({"ref": reference, "argument": {"name": "a", "value": "b"}});
+            world.ask(&ada, era, "completion/complete", &params)
+        };
+        assert!(ask(json!({"type": "ref/prompt", "name": "p"})).leaves());
+        assert!(ask(json!({"type": "ref/resource", "uri": "note://r"})).leaves());
+        for reference in [
+            json!({"type": "ref/resource", "uri": "note://r", "name": "p"}),
+            json!({"type": "ref/prompt", "uri": "note://r", "name": "p"}),
+            json!({"type": "ref/prompt", "uri": "note://r"}),
+            json!({"type": "ref/resource", "name": "p"}),
+            json!({"type": "ref/other", "name": "p"}),
+            json!({"name": "p"}),
+        ] {
+            let End::Answered(answer) = ask(reference.clone()) else { panic!("{reference} leaves") };
+            assert_eq!(answer["error"]["code"], -32602, "{reference}: {answer}");
         }
     }
 }

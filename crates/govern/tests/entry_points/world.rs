@@ -19,7 +19,7 @@ use signalbox_engine::{
 };
 use signalbox_govern::permissions::{CallCheck, PermissionSet, Permissions, SwitchCheck};
 use signalbox_govern::tool_labels::ToolLabels;
-use signalbox_wire::{Envelope, Era, Revision};
+use signalbox_wire::{Edits, Envelope, Era, Revision};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub struct Client {
 pub struct World {
     catalog: Snapshot,
     pub permissions: Arc<Permissions>,
-    labels: Arc<ToolLabels>,
+    pub labels: Arc<ToolLabels>,
     chain: Chain,
     numbers: Numbers,
     operations: Operations,
@@ -145,15 +145,31 @@ impl World {
         client
     }
 
+    /// A client of the governed dialect.
+    pub fn dialect_client(&self, caller: &Caller) -> Client {
+        let mut client = self.front(caller, Era::Legacy);
+        client.front.speak_dialect();
+        client
+    }
+
+    /// What the client is answered once the backend has given this result to the request that these commands sent it.
+    pub fn answered(&self, client: &mut Client, commands: &[Command], result: &Value) -> Value {
+        let forwarded = |command: &Command| match command {
+            Command::Forward { exchange, .. } => Some(*exchange),
+            _ => None,
+        };
+        let exchange = commands.iter().find_map(forwarded).expect("it leaves");
+        let message = envelope(&json!({"jsonrpc": "2.0", "id": 1, "result": result}));
+        let answered = Event::Answered { exchange, message, edits: Edits::new(), status: None };
+        match end_of(&self.event(client, answered)) {
+            Some(End::Answered(answer)) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
     /// A request of a client of its own, to its end.
     pub fn ask(&self, caller: &Caller, era: Era, method: &str, params: &Value) -> End {
-        let mut client = if method == "tools/invoke" {
-            let mut client = self.front(caller, Era::Legacy);
-            client.front.speak_dialect();
-            client
-        } else {
-            self.client(caller, era)
-        };
+        let mut client = if method == "tools/invoke" { self.dialect_client(caller) } else { self.client(caller, era) };
         let commands = self.request(&mut client, method, params);
         end_of(&commands).unwrap_or_else(|| panic!("{method} {params} came to nothing"))
     }

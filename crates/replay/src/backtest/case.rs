@@ -2,11 +2,13 @@
 
 use super::open::Open;
 use signalbox_engine::bridge::{self, Reach};
+use signalbox_engine::catalog::Style;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
 use signalbox_engine::record::{BackendSeen, SessionInfo};
+use signalbox_engine::subject_names::style_of;
 use signalbox_engine::{Caller, Exchange, Principal, Proof};
-use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, json};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, json, method};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -170,6 +172,7 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
         method: open.method.as_deref().unwrap_or_default().to_owned().into(),
         subject: open.subject.as_deref().map(Box::from),
         own_name: own_name(open, backend.as_deref()),
+        completes_resource: completes_resource(open),
         backend,
         progress_token: None,
         renamed_uri: None,
@@ -186,13 +189,25 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
 /// The backend's own name of what an exchange is about: as the backend got it, or without the name of the backend.
 fn own_name(open: &Open, backend: Option<&str>) -> Option<Box<str>> {
     let sent = open.as_sent_on().and_then(|image| image.shown("params"));
-    let named = sent.as_ref().and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str());
-    if let Some(name) = named {
+    let place = match (open.method.as_deref().unwrap_or_default(), completes_resource(open)) {
+        (method::COMPLETION_COMPLETE, true) => "/ref/uri",
+        (method::COMPLETION_COMPLETE, false) => "/ref/name",
+        (method, _) if style_of(method) == Style::Uri => "/uri",
+        _ => "/name",
+    };
+    if let Some(name) = sent.as_ref().and_then(|params| params.pointer(place)?.as_str()) {
         return Some(name.into());
     }
     let (subject, backend) = (open.subject.as_deref()?, backend?);
     let own = subject.strip_prefix(backend).and_then(|rest| rest.strip_prefix("__").or(rest.strip_prefix('+')));
     Some(own.unwrap_or(subject).into())
+}
+
+/// True for a completion about a resource.
+fn completes_resource(open: &Open) -> bool {
+    let params = || open.request.as_ref().and_then(|image| image.shown("params"));
+    open.method.as_deref() == Some(method::COMPLETION_COMPLETE)
+        && params().is_some_and(|params| params.pointer("/ref/type").is_some_and(|kind| kind == "ref/resource"))
 }
 
 fn belongs_to(name: &str, backend: &str) -> bool {

@@ -96,6 +96,13 @@ impl Peer {
         self.owner().map_or(Party::GATEWAY, |owner| Party::of(owner, None))
     }
 
+    /// Counts something that the backend sent and that is left out.
+    pub(crate) fn count_dropped(&self, reason: &'static str) {
+        if let Some(gateway) = self.backend.upgrade().and_then(|backend| backend.gateway()) {
+            gateway.counters.dropped(reason);
+        }
+    }
+
     /// The gateway, if somebody records messages.
     fn recording(&self) -> Option<Arc<Gateway>> {
         let gateway = self.backend.upgrade()?.gateway()?;

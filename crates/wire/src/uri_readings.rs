@@ -1,0 +1,353 @@
+//! The ways in which servers read a URI.
+//!
+//! A URI may be decoded once, twice or not at all, taken apart as WHATWG, RFC 3986 or Python do it, or used as a path after its
+//! scheme was cut off. [`UriReadings`] holds every text that a sequence of such steps makes of it, so that a policy can judge all of
+//! them. No file is looked at: links, letter case of file systems and short names of Windows are not known here.
+//!
+//! A plain URI has one reading, itself, which one look over its bytes tells.
+
+use crate::endpoint::without_dots;
+
+/// The longest URI with odd characters that is read. A longer one is unreadable.
+pub const MAX_ODD_URI: usize = 2048;
+/// Most readings of one URI. One with more is unreadable.
+pub const MAX_READINGS: usize = 64;
+
+/// What a reading leaves out of the text that was written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct Omission(u8);
+
+impl Omission {
+    const QUERY: Self = Self(1);
+    const FRAGMENT: Self = Self(2);
+    const PARAMS: Self = Self(4);
+    const USER: Self = Self(8);
+    /// A text without scheme and leading slash is read as a path of the root folder.
+    const FOLDER: Self = Self(16);
+
+    /// True if nothing is left out.
+    #[must_use]
+    pub fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// True if all that this leaves out is left out by the other too.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// One reading.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UriReading {
+    /// The URI as it is read.
+    pub text: String,
+    /// What it leaves out.
+    pub omits: Omission,
+}
+
+/// The readings of a URI besides the text as it was written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum UriReadings {
+    /// These, possibly none.
+    Known(Vec<UriReading>),
+    /// It cannot be told what servers make of it.
+    Unreadable,
+}
+
+/// Whether the text is a URI, or a pattern of URIs in which `*` and `?` are wildcards.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Form {
+    Uri,
+    Pattern,
+}
+
+impl UriReadings {
+    /// Reads a URI.
+    #[must_use]
+    pub fn of(uri: &str) -> Self {
+        if is_plain(uri) { Self::Known(Vec::new()) } else { closure(uri, Form::Uri) }
+    }
+
+    /// Reads a pattern of URIs. An escape never becomes a wildcard.
+    #[must_use]
+    pub fn of_pattern(pattern: &str) -> Self {
+        if is_plain(pattern) { Self::Known(Vec::new()) } else { closure(pattern, Form::Pattern) }
+    }
+}
+
+/// True if a URI has a control character, with which it cannot be sent: some servers drop it, others take it as it is.
+#[must_use]
+pub fn has_control(uri: &str) -> bool {
+    // The encoding of U+0080 to U+009F begins with 0xC2; its second byte tells them from the rest of Latin-1.
+    let bytes = uri.as_bytes();
+    let c1 = |at: usize| bytes.get(at + 1).is_some_and(|next| *next < 0xA0);
+    bytes.iter().enumerate().any(|(at, byte)| byte.is_ascii_control() || (*byte == 0xC2 && c1(at)))
+}
+
+/// True if all servers read the URI as it is written.
+#[must_use]
+pub fn is_plain(uri: &str) -> bool {
+    let bytes = uri.as_bytes();
+    let in_scheme = |byte: &&u8| matches!(**byte, b'a'..=b'z' | b'0'..=b'9' | b'+' | b'-' | b'.');
+    let scheme = bytes.iter().take_while(in_scheme).count();
+    let local = bytes.get(..scheme) == Some(b"file");
+    let prefix: &[u8] = if local { b":///" } else { b"://" };
+    let Some(rest) = bytes.get(scheme..).and_then(|rest| rest.strip_prefix(prefix)) else { return false };
+    if scheme < 2 || !bytes.first().is_some_and(u8::is_ascii_lowercase) || rest.first().is_none_or(u8::is_ascii_digit) {
+        return false;
+    }
+    // The bytes before this one in its segment, if they are dots alone.
+    let (mut dots, mut in_host) = (Some(0), !local);
+    for byte in rest {
+        match byte {
+            b'/' if dots.is_some() => return false,
+            b'/' => (dots, in_host) = (Some(0), false),
+            b'.' => dots = dots.map(|dots| dots + 1).filter(|dots| *dots < 3),
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'*' | b'{' | b'}' => dots = None,
+            b'A'..=b'Z' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b'=' | b':' | b'@' | 0x80..
+                if !in_host =>
+            {
+                dots = None;
+            }
+            _ => return false,
+        }
+    }
+    let ends_in_dots = dots.is_some_and(|dots| dots > 0) || (in_host && rest.ends_with(b"."));
+    !ends_in_dots && !uri.ends_with(char::is_whitespace)
+}
+
+type Step = fn(&str, Form) -> Option<(String, Omission)>;
+
+/// The steps that servers take, each of which may follow each other.
+const STEPS: [Step; 11] = [
+    as_written,
+    decoded,
+    with_slashes,
+    without_fragment,
+    without_query,
+    without_params,
+    without_user,
+    without_dot_segments,
+    as_path,
+    without_file_host,
+    of_root,
+];
+
+/// Every text that steps make of this one.
+fn closure(written: &str, form: Form) -> UriReadings {
+    if written.len() > MAX_ODD_URI || is_beyond_reading(written) {
+        return UriReadings::Unreadable;
+    }
+    let mut found = vec![UriReading { text: written.to_owned(), omits: Omission::default() }];
+    let mut queue = vec![0];
+    while let Some(reading) = queue.pop().and_then(|at: usize| found.get(at)).cloned() {
+        for step in STEPS {
+            let Some((text, omits)) = step(&reading.text, form) else { continue };
+            let (text, omits) = (normal(&text), omits.and(reading.omits));
+            if let Some(at) = found.iter().position(|known| known.text == text) {
+                // Reached by a way that leaves less out, it is judged as strictly as that way wants.
+                if let Some(known) = found.get_mut(at).filter(|known| !known.omits.is_within(omits)) {
+                    known.omits = Omission(known.omits.0 & omits.0);
+                    queue.push(at);
+                }
+                continue;
+            }
+            if found.len() > MAX_READINGS || is_beyond_reading(&text) {
+                return UriReadings::Unreadable;
+            }
+            queue.push(found.len());
+            found.push(UriReading { text, omits });
+        }
+    }
+    found.swap_remove(0);
+    UriReadings::Known(found)
+}
+
+/// True for what servers read in ways that are not followed here: NUL, international host names and unusual numbers as hosts.
+fn is_beyond_reading(text: &str) -> bool {
+    let (scheme, rest) = split_scheme(text);
+    let host = || {
+        let authority = authority_of(rest.trim_start_matches(['/', '\\'])).0;
+        authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+    };
+    text.contains('\0') || (default_port(scheme).is_some() && (!host().is_ascii() || is_odd_number(host())))
+}
+
+/// True if a host ends in a number, as addresses do, and is not an address in its usual form.
+fn is_odd_number(host: &str) -> bool {
+    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    last.starts_with(|first: char| first.is_ascii_digit())
+        && host.parse::<std::net::Ipv4Addr>().is_err()
+        && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X"))
+}
+
+/// The scheme, without its colon, and the rest; no scheme if there is none or it is the letter of a drive.
+fn split_scheme(text: &str) -> (&str, &str) {
+    let is_scheme = |scheme: &str| {
+        let starts = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+        starts && scheme.len() > 1 && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    text.split_once(':').filter(|(scheme, _)| is_scheme(scheme)).unwrap_or(("", text))
+}
+
+fn is_file(scheme: &str) -> bool {
+    scheme.eq_ignore_ascii_case("file")
+}
+
+/// The default port of the schemes that WHATWG calls special and that have one.
+fn default_port(scheme: &str) -> Option<&'static str> {
+    let known = [("http", ":80"), ("https", ":443"), ("ws", ":80"), ("wss", ":443"), ("ftp", ":21")];
+    known.into_iter().find(|(name, _)| scheme.eq_ignore_ascii_case(name)).map(|(_, port)| port)
+}
+
+/// Splits behind the authority.
+fn authority_of(text: &str) -> (&str, &str) {
+    text.split_at(text.find(['/', '?', '#', '\\']).unwrap_or(text.len()))
+}
+
+/// The text that begins with this scheme.
+fn under(scheme: &str, rest: &str) -> String {
+    if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}:{rest}") }
+}
+
+/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI, and tabs and line
+/// breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of characters that need none.
+fn normal(text: &str) -> String {
+    let around = text.trim_matches(|one: char| one.is_whitespace() || one.is_control());
+    let text = around.replace(['\t', '\n', '\r'], "");
+    let (scheme, rest) = split_scheme(&text);
+    let rest = decode(rest, &|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    let lower = scheme.to_ascii_lowercase();
+    let Some(after) = rest.strip_prefix("//") else { return under(&lower, &rest) };
+    let (authority, path) = authority_of(after);
+    let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    let mut host = host.to_ascii_lowercase();
+    if let Some(port) = default_port(&lower) {
+        let bare = host.strip_suffix(port).or(host.strip_suffix(':')).unwrap_or(&host);
+        host.truncate(bare.trim_end_matches('.').len());
+    }
+    let authority = user.map_or(host.clone(), |user| format!("{user}@{host}"));
+    under(&lower, &format!("//{authority}{path}"))
+}
+
+fn as_written(text: &str, _: Form) -> Option<(String, Omission)> {
+    Some((text.to_owned(), Omission::default()))
+}
+
+fn decoded(text: &str, form: Form) -> Option<(String, Omission)> {
+    // The escape of a wildcard stays one: a pattern must not take in more than was written.
+    Some((decode(text, &|byte| form == Form::Uri || !b"*?".contains(&byte)), Omission::default()))
+}
+
+/// WHATWG for special schemes, and every program on Windows.
+fn with_slashes(text: &str, _: Form) -> Option<(String, Omission)> {
+    text.contains('\\').then(|| (text.replace('\\', "/"), Omission::default()))
+}
+
+fn without_fragment(text: &str, _: Form) -> Option<(String, Omission)> {
+    Some((text.split_once('#')?.0.to_owned(), Omission::FRAGMENT))
+}
+
+fn without_query(text: &str, _: Form) -> Option<(String, Omission)> {
+    Some((text.split_once('?')?.0.to_owned(), Omission::QUERY))
+}
+
+/// Python, and servers that know parameters of segments.
+fn without_params(text: &str, _: Form) -> Option<(String, Omission)> {
+    let bare = |segment: &str| segment.split(';').next().unwrap_or_default().to_owned();
+    text.contains(';').then(|| (text.split('/').map(bare).collect::<Vec<_>>().join("/"), Omission::PARAMS))
+}
+
+fn without_user(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let (authority, path) = authority_of(rest.strip_prefix("//")?);
+    let (_, host) = authority.rsplit_once('@')?;
+    Some((under(scheme, &format!("//{host}{path}")), Omission::USER))
+}
+
+/// RFC 3986, 5.2.4: the path alone, in which an empty segment is one.
+fn without_dot_segments(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let (authority, path) = match path.strip_prefix("//") {
+        Some(after) => {
+            let (authority, path) = authority_of(after);
+            (format!("//{authority}"), path)
+        }
+        None => (String::new(), path),
+    };
+    let path = path.starts_with('/').then(|| without_dots(path))?;
+    Some((under(scheme, &format!("{authority}{path}{tail}")), Omission::default()))
+}
+
+/// What follows the scheme is a path, as for those who cut the scheme off: repeated slashes are one.
+fn as_path(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in rest.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(kept.pop()),
+            other => kept.push(other),
+        }
+    }
+    let end = if rest.ends_with('/') && !kept.is_empty() { "/" } else { "" };
+    let start = match scheme {
+        "" if rest.starts_with('/') => "/",
+        "" => "",
+        _ if is_file(scheme) => "///",
+        _ => "//",
+    };
+    Some((under(scheme, &format!("{start}{}{end}", kept.join("/"))), Omission::default()))
+}
+
+/// Python leaves the host of a `file:` URI out; WHATWG does if it is `localhost`, and reads `C|` as a drive.
+fn without_file_host(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let path = authority_of(rest.strip_prefix("//").filter(|_| is_file(scheme))?).1;
+    let path = match path.as_bytes() {
+        [b'/', drive, b'|', ..] if drive.is_ascii_alphabetic() => path.replacen('|', ":", 1),
+        _ => path.to_owned(),
+    };
+    path.starts_with('/').then(|| (format!("file://{path}"), Omission::default()))
+}
+
+/// A path without a scheme is one of the server's files.
+fn of_root(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let omits = if rest.starts_with('/') { Omission::default() } else { Omission::FOLDER };
+    scheme.is_empty().then(|| (format!("file:///{}", rest.trim_start_matches('/')), omits))
+}
+
+/// Decodes the escapes of these bytes, once. Other escapes are written in upper case.
+fn decode(text: &str, wanted: &dyn Fn(u8) -> bool) -> String {
+    let bytes = text.as_bytes();
+    let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (hex(at + 1), hex(at + 2)) {
+            (Some(high), Some(low)) if *byte == b'%' => {
+                let value = u8::try_from(high * 16 + low).unwrap_or_default();
+                if wanted(value) {
+                    out.push(value);
+                } else {
+                    out.extend(format!("%{value:02X}").into_bytes());
+                }
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
