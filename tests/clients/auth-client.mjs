@@ -50,16 +50,21 @@ function config() {
 const wanted = [];
 const opened = new Set();
 
-/** What a browser does with an address: it goes where it is sent, three times at most. */
+/** A browser and its user: it goes where it is sent, says yes to the page of the gateway, and keeps its cookie. */
 async function open(url) {
   opened.add(url);
   let at = url;
-  for (let hop = 0; hop < 4; hop += 1) {
-    const answer = await fetch(at, { redirect: 'manual' });
+  let method = 'GET';
+  let cookie = '';
+  for (let hop = 0; hop < 6; hop += 1) {
+    const answer = await fetch(at, { method, redirect: 'manual', headers: cookie ? { cookie } : {} });
     const next = answer.headers.get('location');
     console.error(`browser: ${answer.status} ${new URL(at).pathname}`);
-    if (!next) return answer.status;
-    at = new URL(next, at).href;
+    cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? cookie;
+    const asks = !next && method === 'GET' && (await answer.text()).includes('<form method="post">');
+    if (!next && !asks) return answer.status;
+    method = asks ? 'POST' : 'GET';
+    at = next ? new URL(next, at).href : at;
   }
   return 0;
 }

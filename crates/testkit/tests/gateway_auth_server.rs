@@ -514,7 +514,8 @@ async fn what_a_removed_user_had_ends_at_once_and_does_not_come_back() {
     let (key, other) = (key.trim().to_owned(), other.trim().to_owned());
     let bearer = |token: &str| visitor.http.clone().with("authorization", &format!("Bearer {token}"));
     let session = bearer(&access).initialize("2025-06-18", json!({})).await.unwrap();
-    let stream = session.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
+    let stream = session.clone().with("accept", "text/event-stream");
+    let stream = stream.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
     assert_eq!(stream.status(), 200);
     assert_eq!((visitor.greet(&key).await.status, visitor.greet(&other).await.status), (200, 200));
 

@@ -477,7 +477,7 @@ async fn a_p5_a_person_is_asked_before_an_account_is_lent_to_the_holder_of_an_ap
     let client = client.initialize("2025-06-18", json!({})).await.unwrap();
     let mut url = None;
     for id in 2..200 {
-        let answer = client.request(id, "tools/call", json!({"name": "work", "arguments": {}})).await.unwrap();
+        let answer = client.request(id, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
         url = answer["error"]["data"]["url"].as_str().map(str::to_owned);
         if url.is_some() {
             break;
@@ -485,6 +485,6 @@ async fn a_p5_a_person_is_asked_before_an_account_is_lent_to_the_holder_of_an_ap
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     stays_in_its_browser(&url.unwrap(), "key:ci").await;
-    let answer = client.request(500, "tools/call", json!({"name": "work", "arguments": {}})).await.unwrap();
+    let answer = client.request(500, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
     assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
 }
