@@ -22,7 +22,7 @@ use signalbox_relay::Relay;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
-    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, Settings,
+    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
@@ -428,6 +428,7 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
         strict: settings.strict.then_some(settings.limits),
         failing: backend.failing.clone(),
         lifetime: backend.lifetime,
+        questions: backend.questions,
         source: source(backend),
         allows: Box::new(move |tool| tools.allows(tool)),
     }
@@ -468,6 +469,7 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
         strict: settings.strict.then_some(settings.limits),
         failing: FailureRules::default(),
         lifetime: Lifetime::default(),
+        questions: QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     }

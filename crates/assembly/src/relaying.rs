@@ -55,6 +55,7 @@ pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
             ..FailureRules::default()
         },
         lifetime: Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     };

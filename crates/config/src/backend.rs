@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
 use signalbox_oauth::AuthSpec;
-use signalbox_runtime::{FailureRules, Lifetime, Start};
+use signalbox_runtime::{FailureRules, Lifetime, QuestionTime, Start};
 use signalbox_transport::tls::BackTlsSpec;
 
 use super::addresses::Addresses;
@@ -54,6 +54,8 @@ pub struct BackendConfig {
     pub failing: FailureRules,
     /// From when to when its process runs.
     pub lifetime: Lifetime,
+    /// When it may ask clients for sampling and elicitation.
+    pub questions: QuestionTime,
     /// Which era of MCP it speaks.
     pub era: Era,
 }
@@ -220,6 +222,10 @@ pub(super) fn check(
                 _ => Start::Eager,
             },
             idle_stop: table.seconds("idle_stop")?,
+        },
+        questions: match table.choice("questions")?.as_str() {
+            "anytime" => QuestionTime::Anytime,
+            _ => QuestionTime::DuringCalls,
         },
         addresses: super::addresses::addresses(table)?,
         era: match table.choice("era")?.as_str() {

@@ -443,6 +443,11 @@ const OWN: &[ConfigKey] = &[
         count(5, 0, 1_000_000),
         "How often its process is restarted before it counts as failed and waits for a reload; 0 never gives up. After a minute of running the count starts over.",
     ),
+    key(
+        "backends.NAME.questions",
+        one_of(&["during_calls", "anytime"], "during_calls"),
+        "When it may ask a client for sampling and elicitation: while a call or a task of that client runs there, or `anytime`. Servers of 2026-07-28 can only ask in answer to a call. Roots may be asked for at any time. See docs/messages.md.",
+    ),
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
     key(
         "gateway.rule_files",

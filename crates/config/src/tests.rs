@@ -181,6 +181,7 @@ fn a_command_backend() {
         addresses: Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         era: Era::Old,
         tape: None,
     };

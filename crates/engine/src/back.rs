@@ -23,7 +23,8 @@
 //!   by its time-out, which progress and open questions to the client push back ([`BackMachine::tick`]).
 //! - All edits of a call are applied at once when it leaves, and every other byte is the client's.
 //! - A call of an old client at a new backend is kept as it came, because the backend may want it again with more input.
-//! - A server of the new era may ask nothing on the connection: a request other than `ping` is refused.
+//! - A server may request nothing but `ping` and questions to the client; one of the new era nothing but `ping`. The
+//!   machine refuses everything else.
 //!
 //! The machine must never send by itself: it returns an [`Outbound`] or pushes [`BackCommand::Transmit`], and whoever drives
 //! it writes that to the link. It must not retry either: only its driver knows whether anything reached the backend.
@@ -45,6 +46,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::front::Authorized;
 use crate::operation_metrics::{OperationTimer, error_type};
 use crate::profile::{ClientProfile, ServerProfile};
+use crate::question_origin::{self, UnaskableQuestion};
 use bytes::Bytes;
 use handshake::{ConnectionState, Handshake, HandshakeRequest};
 use questions::Questions;
@@ -52,6 +54,9 @@ use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// Maximum length of a method that is quoted in a refusal.
+const MAX_NAME: usize = 200;
 
 /// Why a request was sent on the connection.
 #[derive(Clone, Debug)]
@@ -348,6 +353,11 @@ impl<O: Clone> BackMachine<O> {
         if modern {
             let no = Fault::new(FaultKind::MethodNotFound, "a server of this revision sends no requests");
             out.push(BackCommand::Own(message));
+            return out.push(BackCommand::Transmit(self.refuse(&id, &no)));
+        }
+        if let Some(name) = message.method().filter(|name| !question_origin::is_question(name)) {
+            let no = UnaskableQuestion::Method(name.chars().take(MAX_NAME).collect()).refusal();
+            out.push(BackCommand::Stray { what: "question", why: "not_a_question", message });
             return out.push(BackCommand::Transmit(self.refuse(&id, &no)));
         }
         self.question_opened(&message, about, now);

@@ -39,7 +39,7 @@ pub mod digest;
 pub mod errors;
 pub mod hosted;
 pub mod listing;
-mod object;
+pub(crate) mod object;
 pub mod questions;
 pub mod report;
 mod task_state;

@@ -194,7 +194,7 @@ impl FrontMachine {
             Event::Unfinished { exchange, message, reach, call, backend } => {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }
-            Event::Reply { exchange, result, park } => self.show_questions(exchange, &result, park, ctx, out),
+            Event::Reply { exchange, result, park } => self.show_signed(exchange, &result, park, ctx, out),
             Event::Wake { exchange, round } => self.woken(exchange, round, ctx, out),
             Event::Consulted { exchange, answer } => self.consulted(exchange, &answer, ctx, out),
             Event::StillHeld { exchange, text } => self.still_held(exchange, &text, ctx, out),

@@ -43,6 +43,7 @@ pub mod operations;
 pub mod pacing;
 pub mod percentiles;
 pub mod profile;
+pub mod question_origin;
 pub mod rate;
 pub mod read_cache;
 pub mod record;

@@ -223,7 +223,7 @@ impl Subjects {
 }
 
 impl MethodTest {
-    fn holds(&self, method: &str) -> bool {
+    pub fn holds(&self, method: &str) -> bool {
         match self {
             Self::In(list) => list.iter().any(|one| **one == *method),
             Self::Matches(regex) => regex.is_match(method.as_bytes()),

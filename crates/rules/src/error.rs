@@ -149,6 +149,15 @@ pub enum Problem {
         /// What to do.
         remedy: &'static str,
     },
+    /// A question of a backend in a rule that looks at no questions.
+    #[error(
+        "`{method}` is a question of a backend, and a rule sees questions only with `phase = \"question\"` beside it; \
+         this rule would never match one"
+    )]
+    UnseenQuestion {
+        /// The method.
+        method: &'static str,
+    },
     /// Two keys that cannot be combined.
     #[error("{0}")]
     Beside(&'static str),

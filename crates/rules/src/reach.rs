@@ -5,6 +5,8 @@ use crate::condition::{Condition, Leaf, MethodTest};
 use crate::facts::Root;
 use crate::phases::Phases;
 use crate::template::Hole;
+use signalbox_engine::question_origin::is_question;
+use signalbox_wire::method;
 use std::collections::BTreeSet;
 
 /// The methods that a rule can match.
@@ -78,6 +80,25 @@ fn by_default(when: &Condition, then: &[Action], methods: &Methods) -> Phases {
         }
         Methods::Any if leaves.iter().any(prefix) => Phases::NOTIFICATIONS,
         _ => Phases::REQUEST,
+    }
+}
+
+/// The question of a backend that a rule names although it looks at no questions, if there is one.
+pub(crate) fn unseen_question(when: &Condition, phases: Phases) -> Option<&'static str> {
+    if phases.meets(Phases::QUESTION.or(Phases::ANSWER)) { None } else { named_question(when) }
+}
+
+/// What is excluded need not be seen, so nothing under `not` counts.
+fn named_question(when: &Condition) -> Option<&'static str> {
+    match when {
+        Condition::And(all) | Condition::Or(all) => all.iter().find_map(named_question),
+        Condition::Leaf(Leaf::Method(test), _) => {
+            let matched = || method::all().filter(|name| test.holds(name));
+            let question = matched().find(|name| is_question(name));
+            // A pattern that other methods match too means these.
+            question.filter(|_| matches!(test, MethodTest::In(_)) || matched().all(is_question))
+        }
+        Condition::Not(_) | Condition::Leaf(..) => None,
     }
 }
 

@@ -4,7 +4,7 @@ use crate::error::{Problem, RuleError, RulePlace};
 use crate::limits;
 use crate::node::RuleNode;
 use crate::phases::Phases;
-use crate::reach::{Methods, reach, reads_request};
+use crate::reach::{Methods, reach, reads_request, unseen_question};
 use crate::read_action::action;
 use crate::read_condition::condition;
 use signalbox_engine::chain::Ruling;
@@ -56,6 +56,10 @@ impl Rule {
         let patterns = bounded(node, &when)?;
         let then = actions(&table.need("then")?)?;
         let (phases, methods) = reach(&when, &then);
+        if let Some(method) = unseen_question(&when, phases) {
+            let place = table.get("when").unwrap_or_else(|| table.node().clone());
+            return Err(place.fail(Problem::UnseenQuestion { method }));
+        }
         misplaced(&table.need("then")?, &then, phases)?;
         let canonical = canonical(node, &then)?;
         Ok(Self {

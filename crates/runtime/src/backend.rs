@@ -79,7 +79,7 @@ pub use health::HealthStatus;
 pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
 use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt;
-pub use spec::{BackendSpec, FailureRules, Lifetime, Start};
+pub use spec::{BackendSpec, FailureRules, Lifetime, QuestionTime, Start};
 pub use state::{Home, Support};
 pub(crate) use subscriptions::Followed;
 pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};

@@ -41,7 +41,7 @@ mod unwritten;
 mod visibility;
 pub mod webhooks;
 
-pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, Start};
+pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, QuestionTime, Start};
 pub use backend_credentials::{BackendCredentials, Credential, Refusal};
 pub use backends::Backends;
 pub use batch::Batch;

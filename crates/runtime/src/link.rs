@@ -203,6 +203,7 @@ pub(crate) mod nowhere {
             strict: None,
             failing: FailureRules::default(),
             lifetime: Lifetime::default(),
+            questions: crate::backend::QuestionTime::default(),
             source: 0,
             allows: Box::new(|_| true),
         };

@@ -20,6 +20,9 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// 2025-11-25: the task a message belongs to.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
+/// Ours: the backend that asks a question.
+pub const BACKEND: &str = "io.signalbox/backend";
+
 /// W3C trace context: the parent span.
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace context: vendor data.

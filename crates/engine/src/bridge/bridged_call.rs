@@ -12,6 +12,7 @@
 use super::{capabilities, questions};
 use crate::back::Draft;
 use crate::fault::{Fault, FaultKind};
+use crate::question_origin;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, codes, json};
 use std::collections::VecDeque;
@@ -143,6 +144,9 @@ impl<H: Clone> BridgedCall<H> {
         if !capabilities::allows(&self.capabilities, method, params) {
             out.push(refusal(&id, codes::METHOD_NOT_FOUND, "the client declared no capability for this request"));
             return self.undeclared(method, params, out);
+        }
+        if let Err(no) = question_origin::check(method, params) {
+            return out.push(BridgedCallCommand::Upstream(Draft::word("", no.reply(&id))));
         }
         if self.rounds >= MAX_ROUNDS || self.questions.len() >= MAX_QUESTIONS {
             return out.push(refusal(&id, codes::INTERNAL_ERROR, "this call has asked too often"));

@@ -10,6 +10,7 @@ use super::tasks::{self, Payload, TaskState, TaskStatus};
 use super::{answer, capabilities, questions};
 use crate::back::Draft;
 use crate::fault::{Fault, FaultKind};
+use crate::question_origin;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, Span, builder, codes, json, meta, method};
 
@@ -171,6 +172,9 @@ impl<H: Clone> Hosted<H> {
         if !capabilities::allows(&self.capabilities, method, params) {
             let text = "the client declared no capability for this request";
             return out.push(refusal(&id, codes::METHOD_NOT_FOUND, text));
+        }
+        if let Err(no) = question_origin::check(method, params) {
+            return out.push(HostedCommand::Upstream(Draft::word("", no.reply(&id))));
         }
         if json::member(params, "task").is_some() {
             let text = "a task that the client would host cannot be carried to revision 2026-07-28";

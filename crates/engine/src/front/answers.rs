@@ -40,6 +40,9 @@ impl FrontMachine {
             Some(span) => edits.replace(span, exchange.client_id.token()),
             None => edits.insert(1, id_member(exchange)),
         }
+        if let Err(fault) = sign_questions(exchange, kind, message, &mut edits, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
         // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
@@ -116,6 +119,28 @@ impl FrontMachine {
             None => Some(Command::TaskHome { state: Box::new(state), backend: Arc::clone(backend) }),
         }
     }
+}
+
+/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the
+/// URLs that an error of 2025-11-25 sends the user to first.
+fn sign_questions(
+    exchange: &Exchange,
+    kind: Option<&[u8]>,
+    message: &Envelope,
+    edits: &mut Edits,
+    ctx: &Context<'_>,
+) -> Result<(), Fault> {
+    let is_error = message.kind() == Kind::Error;
+    if !exchange.asks && !is_error && kind != Some(b"\"task\"") && exchange.method != method::TASKS_GET {
+        return Ok(());
+    }
+    let backend = exchange.backend.as_deref().unwrap_or_default();
+    let asker = ctx.asker(backend);
+    let signed = match message.result_span() {
+        Some(result) if !is_error => asker.sign_within(message.bytes(), result, edits),
+        _ => asker.sign_error(message, edits),
+    };
+    signed.map_err(|no| no.garbage(backend))
 }
 
 /// True if the answer to a call reports a task, which a client of the old era asks for and one of the new era may be

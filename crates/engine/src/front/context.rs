@@ -8,6 +8,7 @@ use crate::dialect::DialectPorts;
 use crate::fault::{ErrorDetail, Fault};
 use crate::keys::Numbers;
 use crate::operations::Operations;
+use crate::question_origin::Asker;
 use crate::read_cache::Generation;
 use crate::task_calls::TaskCalls;
 use crate::trace;
@@ -73,6 +74,11 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
+    /// The backend as clients see it when it asks them something.
+    pub(super) fn asker<'b>(&self, backend: &'b str) -> Asker<'b> {
+        Asker { backend, several: self.catalog.backends().len() > 1 }
+    }
+
     /// True unless the entry that the route leads to is as good as unknown to the caller.
     pub(super) fn sees(&self, kind: ListKind, route: &Route) -> bool {
         self.catalog.is_listed_for(kind, route, self.principal)

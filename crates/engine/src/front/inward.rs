@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::log_level::LogLevel;
+use crate::question_origin::{Asker, UnaskableQuestion};
 use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
 use std::sync::Arc;
 
@@ -27,6 +28,11 @@ impl FrontMachine {
         if !ctx.sees_backend(backend) || self.is_withheld(backend, message, about, ctx) {
             return;
         }
+        let signed = match signed_notice(message, ctx.asker(backend)) {
+            Ok(signed) => signed,
+            Err(_) => return out.push(Command::Dropped("unaskable_question")),
+        };
+        let message = signed.as_ref().unwrap_or(message);
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();
@@ -180,6 +186,21 @@ impl FrontMachine {
             open.max_by_key(|exchange| exchange.id).map(|exchange| exchange.stream)
         })
     }
+}
+
+/// A notification whose sender would otherwise be mistaken: a log message in the gateway's name, or a task with
+/// questions. `None` for one that stays as it is.
+fn signed_notice(message: &Envelope, asker: Asker<'_>) -> Result<Option<Envelope>, UnaskableQuestion> {
+    let mut edits = Edits::new();
+    match (message.method(), message.params_span()) {
+        (Some(method::MESSAGE), _) => asker.rename_logger(message, &mut edits),
+        (Some(method::TASKS_CHANGED), Some(params)) => asker.sign_within(message.bytes(), params, &mut edits)?,
+        _ => return Ok(None),
+    }
+    if edits.is_empty() {
+        return Ok(None);
+    }
+    Envelope::parse(edits.apply(message.bytes())).map(Some).map_err(|_| UnaskableQuestion::Shape)
 }
 
 /// The span of a member of `params` in the whole message.

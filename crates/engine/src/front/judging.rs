@@ -25,7 +25,7 @@ use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, RawId, builder, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, method};
 use std::sync::Arc;
 
 /// Who is asked about a message.
@@ -373,8 +373,29 @@ impl FrontMachine {
         }
     }
 
-    /// Shows a client of the new era the questions of an old backend. If they may not be shown, or the client is
-    /// gone, the parked call is abandoned, because nobody will come back for it.
+    /// Shows a client of the new era the questions of an old backend, under its name.
+    pub(super) fn show_signed(
+        &mut self,
+        id: ExchangeId,
+        result: &Bytes,
+        park: Option<u128>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
+        let backend = backend.as_deref().unwrap_or_default();
+        let mut edits = Edits::new();
+        match ctx.asker(backend).sign_within(result, Span::new(0, result.len()), &mut edits) {
+            Ok(()) => self.show_questions(id, &edits.apply(result), park, ctx, out),
+            Err(no) => {
+                self.fail(id, &no.garbage(backend), ctx, out);
+                out.extend(park.map(|park| Command::GiveUp { park }));
+            }
+        }
+    }
+
+    /// Shows a client of the new era questions of an old backend or of the gateway. If they may not be shown, or the
+    /// client is gone, the parked call is abandoned, because nobody will come back for it.
     pub(super) fn show_questions(
         &mut self,
         id: ExchangeId,

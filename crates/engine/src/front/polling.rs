@@ -278,7 +278,10 @@ impl FrontMachine {
                 let judged = self.judge_midway(id, Phase::Response, message, ctx, out);
                 let Some(judged) = judged else { return Ok(()) };
                 match Payload::read(judged.result().unwrap_or_default()) {
-                    Payload::Questions(object) => self.ask_for_task(id, read_requests(object), ctx, out),
+                    Payload::Questions(object) => {
+                        let requests = self.signed_requests(id, object, ctx)?;
+                        self.ask_for_task(id, read_requests(&requests), ctx, out)
+                    }
                     _ => self.ask_for_task(id, Vec::new(), ctx, out),
                 }
             }

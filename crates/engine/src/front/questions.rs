@@ -79,9 +79,16 @@ impl FrontMachine {
             out.push(Command::Dropped("undeclared_question"));
             return out.push(refuse(&fault));
         }
+        let message = match ctx.asker(backend).sign_request(message) {
+            Ok(message) => message,
+            Err(no) => {
+                out.push(Command::Dropped("unaskable_question"));
+                return out.push(refuse(&no.refusal()));
+            }
+        };
         let message = if ctx.chain.looks_at(Phase::ServerAsks) {
             let about = (about, Some(&**backend));
-            match self.consult_at_once(Phase::ServerAsks, about, message, ctx, out) {
+            match self.consult_at_once(Phase::ServerAsks, about, &message, ctx, out) {
                 InstantVerdict::Goes(message) => message,
                 InstantVerdict::Answered(result) => {
                     return out.push(answer(peer, about.0, builder::response(&id, &result)));
@@ -93,7 +100,7 @@ impl FrontMachine {
                 InstantVerdict::Refused(fault) => return out.push(refuse(&fault)),
             }
         } else {
-            message.clone()
+            message
         };
         let Some(stream) = self.way_to_client(about) else {
             out.push(Command::Dropped("no_stream"));

@@ -87,7 +87,10 @@ impl FrontMachine {
         }
         let result = message.result().unwrap_or_default();
         let state = json::member(result, "requestState").map(|span| Bytes::copy_from_slice(span.of(result)));
-        let wanted = json::member(result, "inputRequests").map_or_else(Vec::new, |span| read_requests(span.of(result)));
+        let wanted = match json::member(result, "inputRequests") {
+            Some(span) => read_requests(&self.signed_requests(id, span.of(result), ctx)?),
+            None => Vec::new(),
+        };
         if wanted.is_empty() && state.is_none() {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }

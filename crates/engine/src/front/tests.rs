@@ -172,7 +172,9 @@ fn a_backends_question_travels_to_the_client_and_back() {
     let asked = dialogue.event(Event::Asked { backend: Arc::from("a"), peer: PeerId(7), message: ask, about: None });
     assert_eq!(
         asked,
-        [r#"- {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":1}}}"#]
+        [
+            r#"- {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":1,"io.signalbox/backend":"a"}}}"#
+        ]
     );
     assert_eq!(
         dialogue

@@ -278,3 +278,28 @@ fn rules_that_cannot_be_meant_are_warned_of() {
         ]
     );
 }
+
+/// Issue 31, point 9.
+#[test]
+fn a_rule_on_a_question_names_its_phase() {
+    for when in [
+        r#"method = "elicitation/create""#,
+        r#"method = "sampling/createMessage", backend = "a""#,
+        r#"method = ["tools/call", "roots/list"]"#,
+        r#"method = { starts_with = "elicitation/" }"#,
+        r#"or = [{ tool = "a" }, { method = "elicitation/create" }]"#,
+        r#"phase = "request", method = "elicitation/create""#,
+    ] {
+        let said = wrong_rule(when, "\"allow\"");
+        assert!(said.contains("rules[0].when: ") && said.contains("`phase = \"question\"`"), "{when}: {said}");
+    }
+    for when in [
+        r#"phase = "question", method = "elicitation/create""#,
+        r#"phase = ["request", "question"], method = ["tools/call", "elicitation/create"]"#,
+        r#"not = { method = "elicitation/create" }"#,
+        r#"method = { ends_with = "list" }"#,
+    ] {
+        let rule = format!("[[rules]]\nid = \"r\"\nwhen = {{ {when} }}\nthen = \"allow\"\n");
+        RuleSet::parse("rules.toml", &rule).unwrap();
+    }
+}

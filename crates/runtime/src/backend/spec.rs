@@ -22,10 +22,23 @@ pub struct BackendSpec {
     pub failing: FailureRules,
     /// When its process runs.
     pub lifetime: Lifetime,
+    /// When it may ask clients for sampling and elicitation.
+    pub questions: QuestionTime,
     /// A digest of the program and everything else that its lists depend on. Saved lists with another digest are not its own.
     pub source: u64,
     /// Whether a tool of this name is offered to clients.
     pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
+}
+
+/// When a backend of the old era may ask a client for sampling and elicitation. One of the new era can only ask in answer
+/// to a call, and roots may be asked for at any time.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum QuestionTime {
+    /// While a call or a task of that client runs there.
+    #[default]
+    DuringCalls,
+    /// Whenever the client's session is open.
+    Anytime,
 }
 
 /// What is done when a backend fails.

@@ -25,6 +25,9 @@ pub const MAX_WATCHES_EACH: usize = 1_000;
 /// Most listen requests that follow resources of one backend.
 pub const MAX_FOLLOWS: usize = 10_000;
 
+/// Maximum number of parts of a URI that are looked at to find the resource it belongs to.
+const MAX_PARTS: usize = 64;
+
 /// Resources and tasks of a backend, under the names that it knows them by.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Followed {
@@ -97,6 +100,13 @@ impl Follow {
     }
 }
 
+/// A resource and those that it is a part of, as far as its URI tells.
+fn wholes(uri: &str) -> impl Iterator<Item = &str> {
+    let ends = uri.match_indices(['/', '?', '#']).take(MAX_PARTS);
+    let before = ends.flat_map(|(at, end)| [uri.get(..at), uri.get(..at + end.len())]).flatten();
+    std::iter::once(uri).chain(before)
+}
+
 /// Why a resource cannot be watched.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TooManyWatches {
@@ -154,6 +164,14 @@ impl Subscriptions {
     /// True if this session watches this resource.
     pub fn is_watched_by(&self, uri: &str, session: SessionKey) -> bool {
         self.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&session))
+    }
+
+    /// True if this session follows this resource, or one that contains it: a server may tell of a part of what its
+    /// client subscribed to.
+    pub fn is_followed_by(&self, uri: &str, session: SessionKey) -> bool {
+        let own = self.follows.range((session, ExchangeId(0))..).take_while(|((key, _), _)| *key == session);
+        let listened: Vec<&Follow> = own.map(|(_, follow)| follow).collect();
+        wholes(uri).any(|whole| self.is_watched_by(whole, session) || listened.iter().any(|one| one.names(whole)))
     }
 
     /// True if this session watches any resource.

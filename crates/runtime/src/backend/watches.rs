@@ -51,6 +51,11 @@ impl Backend {
         Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
     }
 
+    /// True if this session follows this resource.
+    pub(crate) fn is_followed_by(&self, session: SessionKey, uri: &str) -> bool {
+        self.lock().subscriptions.is_followed_by(uri, session)
+    }
+
     /// The sessions of a principal that share a connection and follow this resource.
     pub(crate) fn watchers(&self, uri: &str, principal: &Principal) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {

@@ -72,6 +72,11 @@ impl LiveTasks {
         self.lock().values().any(|until| *until > now)
     }
 
+    /// True if the backend works on this one.
+    pub(super) fn has(&self, task: &str, now: Instant) -> bool {
+        self.lock().get(task).is_some_and(|until| *until > now)
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Instant>> {
         self.until.lock().unpoisoned()
     }

@@ -1,11 +1,12 @@
 //! Notifications and questions of a backend, and who gets them.
 
 use super::Peer;
+use crate::backend::{Backend, QuestionTime};
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, bridge, question_origin};
 use signalbox_wire::{Envelope, RawId, json, method};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +69,9 @@ impl Peer {
         if name == method::TASKS_STATUS && self.owner().is_none() {
             return self.task_changed(&backend, &message);
         }
+        if name == method::RESOURCES_UPDATED && !self.is_followed(&backend, about.as_ref(), &message) {
+            return backend.count_stray("resource_update");
+        }
         match about {
             Some(Origin::BridgedCall(_)) if name == method::CANCELLED => return self.question_withdrawn(&message),
             Some(Origin::BridgedCall(call)) => return call.notified(message),
@@ -104,6 +108,14 @@ impl Peer {
         for (session, exchange) in listeners {
             session.handle(self.notice(&backend.name, message.clone(), exchange));
         }
+    }
+
+    /// False for a change of a resource that its session does not follow. Of one for nobody in particular, the followers
+    /// are looked for later.
+    fn is_followed(&self, backend: &Backend, about: Option<&Origin>, message: &Envelope) -> bool {
+        let session = about.and_then(Origin::exchange).map(|(session, _)| session);
+        let Some(session) = session.as_ref().or(self.owner()) else { return true };
+        uri_of(message).is_some_and(|uri| backend.is_followed_by(session.key, &uri))
     }
 
     pub(super) fn notice(&self, backend: &Arc<str>, message: Envelope, about: Option<ExchangeId>) -> Event {
@@ -149,12 +161,12 @@ impl Peer {
         }
         let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
         match (self.owner(), message.id()) {
-            (Some(owner), _) => {
+            (Some(owner), _) if self.may_ask(owner, &message) => {
                 let backend = Arc::clone(&self.name);
                 owner.handle(Event::Asked { backend, peer: self.id, message, about: exchange });
             }
-            (None, Some(id)) => {
-                // Nobody can be asked: no client declared the capability, or no call is in flight that could carry the question.
+            (_, Some(id)) => {
+                // No client declared the capability, or no call is in flight that could carry the question.
                 if let Some(backend) = self.backend.upgrade() {
                     backend.count_stray("question");
                 }
@@ -166,8 +178,17 @@ impl Peer {
                 let refusal = inner.machine.refuse(&id, &Fault::new(FaultKind::MethodNotFound, text));
                 let _ = self.transmit_for(&mut inner, refusal, &party);
             }
-            (None, None) => {}
+            (_, None) => {}
         }
+    }
+
+    /// True if the session may be asked this now: it waits for a call or a task of its own, so that its user knows why.
+    fn may_ask(&self, owner: &Session, message: &Envelope) -> bool {
+        let Some(backend) = self.backend.upgrade() else { return false };
+        !question_origin::needs_call(message.method().unwrap_or_default())
+            || backend.spec().questions == QuestionTime::Anytime
+            || self.has_calls()
+            || self.asks_about_task(owner, message)
     }
 
     /// Fails the call of a client of the new era that did not declare the capability for a question, and names that.

@@ -4,6 +4,7 @@ use super::Peer;
 use crate::backend::Backend;
 use crate::hosted_task::HostedTask;
 use crate::origin::Origin;
+use crate::session::Session;
 use signalbox_engine::bridge;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::correlation::MAX_CALL;
@@ -115,10 +116,20 @@ impl Peer {
         if let Some(Origin::Hosted(task, _)) = about {
             return Some(Arc::clone(task));
         }
-        let params = message.params()?;
-        let span = json::path(params, &[meta::META, meta::RELATED_TASK, "taskId"])?;
-        let id = json::string(span.of(params))?;
         let gateway = self.backend.upgrade()?.gateway()?;
-        gateway.tasks.at(self.id, &self.principal, &id)
+        gateway.tasks.at(self.id, &self.principal, &related_task(message)?)
     }
+
+    /// True if a question belongs to a task that the backend gave this session and still works on.
+    pub(super) fn asks_about_task(&self, owner: &Session, message: &Envelope) -> bool {
+        let works_on = |task: &str| self.tasks.has(task, crate::clock::now()) && owner.owns_task(&self.name, task);
+        related_task(message).is_some_and(|task| works_on(&task))
+    }
+}
+
+/// The task that a question names.
+fn related_task(message: &Envelope) -> Option<std::borrow::Cow<'_, str>> {
+    let params = message.params()?;
+    let span = json::path(params, &[meta::META, meta::RELATED_TASK, "taskId"])?;
+    json::string(span.of(params))
 }

@@ -48,6 +48,7 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         strict: None,
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     };

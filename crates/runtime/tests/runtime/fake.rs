@@ -123,6 +123,13 @@ impl Fake {
         events.received(text(&json!({"jsonrpc": "2.0", "method": method, "params": params})), None, None);
     }
 
+    /// Sends a request on a connection that belongs to no call.
+    pub fn ask(&self, link: usize, id: u64, method: &str, params: &Value) {
+        let events = Arc::clone(&self.lock().wires[link - 1].events);
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        events.received(text(&request), None, None);
+    }
+
     /// Says that it does not know the general stream of a connection.
     pub fn doubt(&self, link: usize) {
         let events = Arc::clone(&self.lock().wires[link - 1].events);

@@ -29,6 +29,7 @@ mod lists;
 mod locks;
 mod losses;
 mod parking;
+mod questions;
 mod reads;
 mod replacing;
 mod restarts;
@@ -39,7 +40,7 @@ use fake::Fake;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, FactSink, Principal};
 use signalbox_runtime::status::BackendStatus;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,7 @@ struct Setup {
     settings: Settings,
     failing: FailureRules,
     lifetime: Lifetime,
+    questions: QuestionTime,
     source: u64,
     catalog_file: Option<PathBuf>,
     facts: Vec<Arc<dyn FactSink>>,
@@ -66,6 +68,7 @@ impl Default for Setup {
             settings: Settings::default(),
             failing: FailureRules::default(),
             lifetime: Lifetime::default(),
+            questions: QuestionTime::default(),
             source: 0,
             catalog_file: None,
             facts: Vec::new(),
@@ -88,6 +91,7 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         strict: None,
         failing: setup.failing,
         lifetime: setup.lifetime,
+        questions: setup.questions,
         source: setup.source,
         allows: Box::new(|_| true),
     };
@@ -125,6 +129,7 @@ fn spec(lifetime: Lifetime, allows: impl Fn(&str) -> bool + Send + Sync + 'stati
         strict: None,
         failing: FailureRules::default(),
         lifetime,
+        questions: QuestionTime::default(),
         source: 0,
         allows: Box::new(allows),
     }

@@ -152,6 +152,7 @@ fn backend(name: &str, shape: Shape, modern: bool) -> (Arc<Backend>, Driven) {
             ..FailureRules::default()
         },
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     };

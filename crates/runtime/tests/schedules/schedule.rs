@@ -81,6 +81,7 @@ fn backend(name: &str, dice: &mut Dice) -> (Arc<Backend>, Driven) {
         strict: None,
         failing: FailureRules { max_queue: dice.pick(&[2, 64]), ..FailureRules::default() },
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     };

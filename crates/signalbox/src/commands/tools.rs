@@ -187,6 +187,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         addresses: signalbox_config::Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         era: Era::Auto,
     }];
     Ok(config)

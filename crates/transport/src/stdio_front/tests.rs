@@ -62,6 +62,7 @@ fn gateway(settings: Settings, facts: Vec<Arc<dyn FactSink>>) -> Arc<Gateway> {
         strict: Some(settings.limits),
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
+        questions: signalbox_runtime::QuestionTime::default(),
         source: 0,
         allows: Box::new(|_| true),
     };

@@ -75,7 +75,7 @@ fn accepts(text: &str) -> String {
 fn t26_what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
     let mut dialogue = Dialogue::guarded();
     let asked = dialogue.wants(&asks(FORM));
-    assert!(asked[0].contains(r#""message":"word""#), "{asked:?}");
+    assert!(asked[0].contains(r#""message":"[a] word""#), "{asked:?}");
     let called = dialogue.says(&accepts("a WORD"));
     assert!(called[0].starts_with("a> ") && called[0].contains(r#""a":"a word""#), "{called:?}");
 
@@ -100,7 +100,7 @@ fn t26_what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
 fn t26_what_a_task_asks_and_an_old_client_answers_is_judged() {
     let mut dialogue = Dialogue::guarded_task();
     let asked = dialogue.answers(&task_asks(FORM));
-    assert!(asked[0].contains(r#""message":"word""#), "{asked:?}");
+    assert!(asked[0].contains(r#""message":"[a] word""#), "{asked:?}");
     let told = dialogue.says(&accepts("a WORD"));
     assert!(told[0].contains("tasks/update") && told[0].contains(r#""a":"a word""#), "{told:?}");
 
@@ -333,7 +333,7 @@ fn modern_answer(result: &str) -> Vec<String> {
 #[test]
 fn questions_are_judged_where_they_travel_in_an_answer_and_what_is_none_ends_the_call() {
     let asked = modern_answer(r#""inputRequests":{"k":{"method":"elicitation/create","params":{"message":"x"}}}"#);
-    assert!(asked[0].contains(r#""message":"x""#), "{asked:?}");
+    assert!(asked[0].contains(r#""message":"[a] x""#), "{asked:?}");
     let refused =
         modern_answer(r#""inputRequests":{"k":{"method":"elicitation/create","params":{"message":"REFUSE"}}}"#);
     assert!(refused.len() == 1 && refused[0].contains(r#""reason":"refused""#), "{refused:?}");

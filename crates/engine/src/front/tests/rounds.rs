@@ -30,8 +30,8 @@ fn an_old_client_is_asked_by_requests_and_the_call_is_made_again_with_its_answer
     assert_eq!(
         asked,
         [
-            r#"- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{}}}"#,
-            r#"- {"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}"#
+            r#"- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"form","message":"[a] ?","requestedSchema":{},"_meta":{"io.signalbox/backend":"a"}}}"#,
+            r#"- {"jsonrpc":"2.0","id":2,"method":"roots/list","params":{"_meta":{"io.signalbox/backend":"a"}}}"#
         ]
     );
     assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}"#).is_empty());
@@ -43,7 +43,10 @@ fn an_old_client_is_asked_by_requests_and_the_call_is_made_again_with_its_answer
     );
     let again =
         dialogue.wants(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list","params":{}}}}"#);
-    assert_eq!(again, [r#"- {"jsonrpc":"2.0","id":3,"method":"roots/list","params":{}}"#]);
+    assert_eq!(
+        again,
+        [r#"- {"jsonrpc":"2.0","id":3,"method":"roots/list","params":{"_meta":{"io.signalbox/backend":"a"}}}"#]
+    );
     assert_eq!(
         dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"roots":[]}}"#),
         [

@@ -88,7 +88,7 @@ fn a_task_that_asks_has_the_client_asked_and_is_told_its_answers() {
     assert_eq!(
         dialogue.answers(&asks),
         [
-            r#"- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{}}}"#
+            r#"- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"form","message":"[a] ?","requestedSchema":{},"_meta":{"io.signalbox/backend":"a"}}}"#
         ]
     );
     assert_eq!(

@@ -1,0 +1,360 @@
+//! Which questions of a backend reach a client, and how the client sees who asks.
+//!
+//! The client sees one server, the gateway, so a question must not look like the gateway's own. [`Asker::sign`] names
+//! the backend in `_meta`, and before the text for the user where several backends are configured. It must never be
+//! applied to questions of the gateway itself (consent, sign-in).
+
+use crate::bridge::object::{Object, is_object};
+use crate::fault::{Fault, FaultKind};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, RawId, Span, builder, codes, json, meta, method};
+
+/// The name of the gateway, which no logger of a backend may use.
+const GATEWAY: &str = "signalbox";
+/// Maximum length of a backend's text quoted in a message.
+const MAX_QUOTED: usize = 80;
+
+/// Whether a server asks its client by this method. Every other request of a backend is refused.
+#[must_use]
+pub fn is_question(method: &str) -> bool {
+    matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST)
+}
+
+/// Whether a question needs a running call of the client. Servers of the old era ask for roots right after the
+/// handshake.
+#[must_use]
+pub fn needs_call(method: &str) -> bool {
+    method != method::ROOTS_LIST
+}
+
+/// A question that no client may be asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UnaskableQuestion {
+    /// The method asks a client nothing.
+    #[error("`{0}` is not a question that a server may ask a client")]
+    Method(String),
+    /// The user would be sent to something else than a web page.
+    #[error("a user is only sent to http and https URLs, not to `{0}`")]
+    Url(String),
+    /// The question has no `url` although its mode is `url`.
+    #[error("an elicitation by URL needs the string `url`")]
+    NoUrl,
+    /// Readers of JSON would disagree on what is asked.
+    #[error("the question names `{0}` twice")]
+    Twice(&'static str),
+    /// The question is not of the form that the protocol wants.
+    #[error("the question is not an object with a method and params")]
+    Shape,
+}
+
+impl UnaskableQuestion {
+    /// The refusal that a backend gets whose request this is.
+    #[must_use]
+    pub fn refusal(&self) -> Fault {
+        let kind = match self {
+            Self::Method(_) => FaultKind::MethodNotFound,
+            _ => FaultKind::InvalidParams,
+        };
+        Fault::new(kind, self.to_string())
+    }
+
+    /// The fault with which a call ends whose answer holds this question.
+    #[must_use]
+    pub fn garbage(&self, backend: &str) -> Fault {
+        let text = format!("backend `{backend}` asks what no client may be asked: {self}");
+        Fault::new(FaultKind::BackendGarbage, text).with_str("backend", backend)
+    }
+
+    /// The refusal as the bytes of an answer.
+    pub(crate) fn reply(&self, id: &RawId) -> Bytes {
+        let code = match self {
+            Self::Method(_) => codes::METHOD_NOT_FOUND,
+            _ => codes::INVALID_PARAMS,
+        };
+        builder::error(Some(id), code, &self.to_string(), None)
+    }
+}
+
+/// Checks what no client may be asked, whoever asks.
+///
+/// # Errors
+/// Why the client may not be asked this.
+pub fn check(method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
+    if !is_question(method) {
+        return Err(UnaskableQuestion::Method(quoted(method)));
+    }
+    if method == method::ELICITATION_CREATE { check_url(params) } else { Ok(()) }
+}
+
+/// Every `url` is looked at, in whatever mode: a client may prefer the last of several.
+fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
+    let mut found = false;
+    for member in json::members(params).filter(|member| json::key_eq(member.key.of(params), "url")) {
+        let url = json::string(member.value.of(params)).ok_or(UnaskableQuestion::NoUrl)?;
+        if !is_web_address(&url) {
+            return Err(UnaskableQuestion::Url(quoted(&url)));
+        }
+        found = true;
+    }
+    if crate::bridge::capabilities::by_url(params) && !found { Err(UnaskableQuestion::NoUrl) } else { Ok(()) }
+}
+
+/// Browsers skip control characters and blanks in a URL, so none may stand before, in or after the scheme.
+fn is_web_address(url: &str) -> bool {
+    let scheme = |scheme: &str| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    let host = url.split_once("://").map_or("", |(_, rest)| rest);
+    (scheme("http://") || scheme("https://"))
+        && !host.is_empty()
+        && !host.starts_with(['/', '\\', '?', '#'])
+        && !url.chars().any(|one| one.is_control() || one.is_whitespace())
+}
+
+fn quoted(text: &str) -> String {
+    text.chars().take(MAX_QUOTED).flat_map(char::escape_debug).collect()
+}
+
+/// The backend that asks.
+#[derive(Copy, Clone, Debug)]
+pub struct Asker<'a> {
+    /// Its name.
+    pub backend: &'a str,
+    /// True if other backends are configured too, so that the user has to be told which one asks.
+    pub several: bool,
+}
+
+impl Asker<'_> {
+    /// The params of a question as the client gets them: with the backend's name, and without a wish for the context
+    /// of other servers.
+    ///
+    /// # Errors
+    /// Why the client may not be asked this.
+    pub fn sign(&self, method: &str, params: &[u8]) -> Result<Bytes, UnaskableQuestion> {
+        check(method, params)?;
+        let base = match params {
+            b"" | b"null" => Bytes::from_static(b"{}"),
+            _ if is_object(params) => Bytes::copy_from_slice(params),
+            _ => return Err(UnaskableQuestion::Shape),
+        };
+        let mut edits = Edits::new();
+        let mut own_meta = None;
+        for member in json::members(&base) {
+            let (key, value) = (member.key.of(&base), member.value.of(&base));
+            if json::key_eq(key, meta::META) {
+                if own_meta.replace(member.value).is_some() {
+                    return Err(UnaskableQuestion::Twice(meta::META));
+                }
+            } else if self.several && method == method::ELICITATION_CREATE && json::key_eq(key, "message") {
+                let text = json::string(value).unwrap_or_default();
+                edits.replace(member.value, json::quote(&format!("[{}] {text}", self.backend)));
+            } else if method == method::SAMPLING_CREATE_MESSAGE
+                && json::key_eq(key, "includeContext")
+                && json::key_eq(value, "allServers")
+            {
+                edits.replace(member.value, "\"thisServer\"");
+            }
+        }
+        self.name_in_meta(&base, own_meta, &mut edits)?;
+        Ok(edits.apply(&base))
+    }
+
+    fn name_in_meta(&self, base: &Bytes, own: Option<Span>, edits: &mut Edits) -> Result<(), UnaskableQuestion> {
+        let name = json::quote(self.backend);
+        match own.filter(|own| is_object(own.of(base))) {
+            Some(own) => {
+                let object = own.of(base);
+                let named = json::members(object).filter(|one| json::key_eq(one.key.of(object), meta::BACKEND));
+                if named.count() > 1 {
+                    return Err(UnaskableQuestion::Twice(meta::BACKEND));
+                }
+                edits.set_member(base, own, meta::BACKEND, name.as_bytes());
+            }
+            None => {
+                let object = Object::new().raw(meta::BACKEND, name).finish();
+                match own {
+                    Some(own) => edits.replace(own, object),
+                    None => edits.set_member(base, Span::new(0, base.len()), meta::META, &object),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A backend's request as the client gets it.
+    ///
+    /// # Errors
+    /// Why the client may not be asked this.
+    pub fn sign_request(&self, message: &Envelope) -> Result<Envelope, UnaskableQuestion> {
+        let name = message.method().unwrap_or_default();
+        let params = self.sign(name, message.params().unwrap_or(b"{}"))?;
+        let mut edits = Edits::new();
+        match message.params_span() {
+            Some(span) => edits.replace(span, params),
+            None => edits.set_member(message.bytes(), Span::new(0, message.bytes().len()), "params", &params),
+        }
+        Envelope::parse(edits.apply(message.bytes())).map_err(|_| UnaskableQuestion::Shape)
+    }
+
+    /// An `inputRequests` object as the client gets it.
+    ///
+    /// # Errors
+    /// Why the client may not be asked one of its questions.
+    pub fn sign_all(&self, requests: &[u8]) -> Result<Bytes, UnaskableQuestion> {
+        let base = Bytes::copy_from_slice(requests);
+        let mut edits = Edits::new();
+        for member in json::members(&base) {
+            let request = member.value.of(&base);
+            let only = |key: &'static str| {
+                let mut all = json::members(request).filter(|one| json::key_eq(one.key.of(request), key));
+                match (all.next(), all.next()) {
+                    (one, None) => Ok(one.map(|one| one.value)),
+                    _ => Err(UnaskableQuestion::Twice(key)),
+                }
+            };
+            let name = only("method")?.and_then(|span| json::string(span.of(request)));
+            let params = only("params")?;
+            let name = name.ok_or(UnaskableQuestion::Shape)?;
+            let signed = self.sign(&name, params.map_or(&b"{}"[..], |span| span.of(request)))?;
+            match params {
+                Some(span) => edits.replace(span.shift(member.value.start), signed),
+                None => edits.set_member(&base, member.value, "params", &signed),
+            }
+        }
+        Ok(edits.apply(&base))
+    }
+
+    /// Signs every `inputRequests` of an object that lies at `whole` in `base`.
+    ///
+    /// # Errors
+    /// Why the client may not be asked one of its questions.
+    pub(crate) fn sign_within(&self, base: &[u8], whole: Span, edits: &mut Edits) -> Result<(), UnaskableQuestion> {
+        let object = whole.of(base);
+        for member in json::members(object).filter(|one| json::key_eq(one.key.of(object), "inputRequests")) {
+            edits.replace(member.value.shift(whole.start), self.sign_all(member.value.of(object))?);
+        }
+        Ok(())
+    }
+
+    /// Signs the elicitations of the error by which a server of 2025-11-25 sends the user to a URL first.
+    ///
+    /// # Errors
+    /// Why the client may not be asked one of them.
+    pub(crate) fn sign_error(&self, message: &Envelope, edits: &mut Edits) -> Result<(), UnaskableQuestion> {
+        let Some(error) = message.error_span() else { return Ok(()) };
+        let object = error.of(message.bytes());
+        let is_code = |span: Span| span.of(object) == codes::URL_ELICITATION_REQUIRED.to_string().as_bytes();
+        if !json::member(object, "code").is_some_and(is_code) {
+            return Ok(());
+        }
+        let Some(list) = json::path(object, &["data", "elicitations"]) else { return Ok(()) };
+        for one in json::elements(list.of(object)) {
+            let one = one.shift(error.start + list.start);
+            edits.replace(one, self.sign(method::ELICITATION_CREATE, one.of(message.bytes()))?);
+        }
+        Ok(())
+    }
+
+    /// Renames the logger of a log message that claims to be the gateway's own.
+    pub(crate) fn rename_logger(&self, message: &Envelope, edits: &mut Edits) {
+        let (Some(whole), Some(params)) = (message.params_span(), message.params()) else { return };
+        for member in json::members(params).filter(|one| json::key_eq(one.key.of(params), "logger")) {
+            let Some(logger) = json::string(member.value.of(params)) else { continue };
+            if logger.to_lowercase().contains(GATEWAY) {
+                edits.replace(member.value.shift(whole.start), json::quote(&format!("{}/{logger}", self.backend)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ELICIT: &str = method::ELICITATION_CREATE;
+    const SAMPLE: &str = method::SAMPLING_CREATE_MESSAGE;
+
+    fn signed(several: bool, method: &str, params: &str) -> Result<String, UnaskableQuestion> {
+        let asker = Asker { backend: "files", several };
+        asker.sign(method, params.as_bytes()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Issue 31, point 9.
+    #[test]
+    fn a_question_names_its_backend_and_keeps_the_rest() {
+        assert_eq!(
+            signed(false, ELICIT, r#"{"message":"?","requestedSchema":{}}"#).unwrap(),
+            r#"{"message":"?","requestedSchema":{},"_meta":{"io.signalbox/backend":"files"}}"#
+        );
+        assert_eq!(
+            signed(true, ELICIT, r#"{"message":"a \"b\"","_meta":{"x":1}}"#).unwrap(),
+            r#"{"message":"[files] a \"b\"","_meta":{"x":1,"io.signalbox/backend":"files"}}"#
+        );
+        assert_eq!(
+            signed(true, ELICIT, r#"{"_meta":{"io.signalbox/backend":"signalbox"}}"#).unwrap(),
+            r#"{"_meta":{"io.signalbox/backend":"files"}}"#
+        );
+        assert_eq!(signed(true, "roots/list", "").unwrap(), r#"{"_meta":{"io.signalbox/backend":"files"}}"#);
+        assert_eq!(
+            signed(false, ELICIT, r#"{"_meta":{"io.signalbox/backend":"a","io.signalbox/backend":"b"}}"#),
+            Err(UnaskableQuestion::Twice(meta::BACKEND))
+        );
+    }
+
+    /// Issue 31, point 9.
+    #[test]
+    fn the_context_of_other_servers_is_not_asked_for() {
+        for (wish, asked) in [("allServers", "thisServer"), ("thisServer", "thisServer"), ("none", "none")] {
+            let params = signed(true, SAMPLE, &format!(r#"{{"includeContext":"{wish}"}}"#)).unwrap();
+            assert!(params.starts_with(&format!(r#"{{"includeContext":"{asked}""#)), "{params}");
+        }
+        let escaped = signed(true, SAMPLE, r#"{"includeContext":"\u0061llServers"}"#).unwrap();
+        assert!(escaped.contains("thisServer"), "{escaped}");
+    }
+
+    /// Issue 31, point 9.
+    #[test]
+    fn a_user_is_sent_to_web_pages_only() {
+        let rows = [
+            ("https://a/", true),
+            ("HTTP://a", true),
+            ("http:///x", false),
+            ("https://", false),
+            ("javascript:alert(1)", false),
+            (" https://a/", false),
+            ("\thttps://a/", false),
+            ("java\nscript:alert(1)", false),
+            ("data:text/html,x", false),
+            ("file:///etc/passwd", false),
+            ("https:a", false),
+            ("vscode://x", false),
+            ("", false),
+        ];
+        for (url, allowed) in rows {
+            for mode in ["url", "form"] {
+                let params = format!(r#"{{"mode":"{mode}","message":"?","url":{}}}"#, json::quote(url));
+                assert_eq!(signed(false, ELICIT, &params).is_ok(), allowed, "{params}");
+            }
+        }
+        assert_eq!(signed(false, ELICIT, r#"{"mode":"url"}"#), Err(UnaskableQuestion::NoUrl));
+        assert!(signed(false, ELICIT, r#"{"url":"https://a","url":"javascript:0"}"#).is_err());
+    }
+
+    /// Issue 31, point 9.
+    #[test]
+    fn only_questions_are_asked_in_either_form() {
+        let asker = Asker { backend: "files", several: false };
+        for name in ["tools/call", "initialize", "foo/bar", "ping", "notifications/message", ""] {
+            assert!(matches!(asker.sign(name, b"{}"), Err(UnaskableQuestion::Method(_))), "{name}");
+            let entry = format!(r#"{{"q":{{"method":"{name}"}}}}"#);
+            assert!(asker.sign_all(entry.as_bytes()).is_err(), "{name}");
+        }
+        let signed =
+            asker.sign_all(br#"{"a":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{}}}"#);
+        assert_eq!(
+            signed.unwrap(),
+            r#"{"a":{"method":"roots/list","params":{"_meta":{"io.signalbox/backend":"files"}}},"b":{"method":"elicitation/create","params":{"_meta":{"io.signalbox/backend":"files"}}}}"#
+        );
+        for odd in [r#"{"a":{}}"#, r#"{"a":1}"#, r#"{"a":{"method":"roots/list","method":"foo"}}"#] {
+            assert!(asker.sign_all(odd.as_bytes()).is_err(), "{odd}");
+        }
+    }
+}
