@@ -53,6 +53,8 @@ pub struct Exchange {
     pub method: MethodName,
     /// The exposed name or URI the request is about.
     pub subject: Option<Box<str>>,
+    /// The name or URI in the client's request, if interceptors made a request for another entry of it.
+    pub asked_name: Option<Box<str>>,
     /// The backend's own name for it.
     pub own_name: Option<Box<str>>,
     /// True for a completion about a resource, whose subject is a URI.

@@ -378,6 +378,7 @@ impl FrontMachine {
             log_level: None,
             method,
             subject: None,
+            asked_name: None,
             own_name: None,
             completes_resource: false,
             backend: None,

@@ -1,8 +1,12 @@
 //! Recognises requests of the new era that are rounds of the same call (S-16).
 //!
 //! A backend that wants input answers a call with a `requestState`, and the client sends the call again with it. The
-//! gateway remembers which state it gave to whom, so the next round is recognised as part of its call, and a forged
-//! state is not.
+//! gateway remembers which state it gave to whom and for what, so the next round is recognised as part of its call.
+//! Each state counts as the next round once: limits, budgets and rules see a second use as a new call. A state that was
+//! given to other callers only is refused.
+//!
+//! The state itself is the backend's and opaque, so nothing is known of one that was forgotten, or given out by an
+//! earlier process: it counts as a new call too.
 
 use crate::caller::Principal;
 use crate::keys::ExchangeId;
@@ -11,10 +15,16 @@ use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
-/// Maximum number of states remembered; the oldest are dropped beyond it.
+/// Maximum number of states remembered. Beyond it, the caller with the most states loses its oldest.
 pub const MAX_OPERATIONS: usize = 4096;
 /// Maximum number of bytes of the remembered states.
 pub const MAX_OPERATION_BYTES: usize = 4 << 20;
+/// Maximum number of states remembered for one caller.
+pub const MAX_OPERATIONS_EACH: usize = 1024;
+/// Maximum number of bytes of one caller's states.
+pub const MAX_OPERATION_BYTES_EACH: usize = 1 << 20;
+/// Maximum number of calls of one caller that wait with the same state, which some backends give to every call.
+pub const MAX_SAME_STATE: usize = 64;
 
 /// A round of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -27,12 +37,56 @@ pub struct OperationRound {
     pub consulted: bool,
 }
 
-type Key = (Principal, Bytes);
+/// What a state that a client brings is to the gateway.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum StateOrigin {
+    /// It ended this round, and has not come back before.
+    Fresh(OperationRound),
+    /// This caller was given it, and brought it before or brings it for another request.
+    Spent,
+    /// Only other callers were given it.
+    Foreign,
+    /// Nothing is known of it.
+    Unknown,
+}
+
+/// The request that a state belongs to: its method and its tool, prompt or resource, as the client names them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StateSubject<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// The name or URI.
+    pub name: &'a str,
+}
+
+/// A call that waits for its next round.
+#[derive(Debug)]
+struct WaitingRound {
+    round: OperationRound,
+    method: Box<str>,
+    name: Box<str>,
+}
+
+impl WaitingRound {
+    fn is_of(&self, subject: StateSubject<'_>) -> bool {
+        *self.method == *subject.method && *self.name == *subject.name
+    }
+}
+
+/// The states of one caller. One that has come back stays, without a round.
+#[derive(Default, Debug)]
+struct CallerStates {
+    waiting: HashMap<Bytes, VecDeque<WaitingRound>>,
+    order: VecDeque<Bytes>,
+    bytes: usize,
+}
 
 #[derive(Default, Debug)]
 struct Inner {
-    places: HashMap<Key, OperationRound>,
-    order: VecDeque<Key>,
+    callers: HashMap<Principal, CallerStates>,
+    /// How many callers were given each state.
+    holders: HashMap<Bytes, usize>,
+    states: usize,
     bytes: usize,
 }
 
@@ -42,32 +96,40 @@ pub struct Operations(Mutex<Inner>);
 
 impl Operations {
     /// Remembers that this state was given to this principal at the end of a round.
-    pub fn note(&self, principal: &Principal, state: &[u8], place: OperationRound) {
-        if state.len() > MAX_OPERATION_BYTES / 16 {
+    pub fn note(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>, round: OperationRound) {
+        if state.len() > MAX_OPERATION_BYTES_EACH / 16 {
             return;
         }
-        let key = (principal.clone(), Bytes::copy_from_slice(state));
+        let waiting = WaitingRound { round, method: subject.method.into(), name: subject.name.into() };
         let mut inner = self.lock();
-        if inner.places.insert(key.clone(), place).is_some() {
+        let own = inner.callers.entry(principal.clone()).or_default();
+        if let Some(all) = own.waiting.get_mut(state) {
+            all.push_back(waiting);
+            if all.len() > MAX_SAME_STATE {
+                all.pop_front();
+            }
             return;
         }
+        let state = Bytes::copy_from_slice(state);
+        own.waiting.insert(state.clone(), VecDeque::from([waiting]));
+        own.order.push_back(state.clone());
+        own.bytes += state.len();
+        inner.states += 1;
         inner.bytes += state.len();
-        inner.order.push_back(key);
-        while inner.order.len() > MAX_OPERATIONS || inner.bytes > MAX_OPERATION_BYTES {
-            let Some(oldest) = inner.order.pop_front() else { break };
-            inner.places.remove(&oldest);
-            inner.bytes -= oldest.1.len();
-        }
+        *inner.holders.entry(state).or_default() += 1;
+        inner.make_room(principal);
     }
 
-    /// The round that ended with this state, if this principal was given it.
+    /// Says what a state is to its bringer. A fresh one is spent by this.
     #[must_use]
-    pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<OperationRound> {
-        let inner = self.lock();
-        if inner.places.is_empty() {
-            return None;
+    pub fn take(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>) -> StateOrigin {
+        let mut inner = self.lock();
+        if let Some(waiting) = inner.callers.get_mut(principal).and_then(|own| own.waiting.get_mut(state)) {
+            let place = waiting.iter().position(|one| one.is_of(subject));
+            let taken = place.and_then(|place| waiting.remove(place));
+            return taken.map_or(StateOrigin::Spent, |taken| StateOrigin::Fresh(taken.round));
         }
-        inner.places.get(&(principal.clone(), Bytes::copy_from_slice(state))).copied()
+        if inner.holders.contains_key(state) { StateOrigin::Foreign } else { StateOrigin::Unknown }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -75,38 +137,103 @@ impl Operations {
     }
 }
 
+impl Inner {
+    /// Forgets states until every bound holds: first of the caller who was given one, then of the greediest.
+    fn make_room(&mut self, principal: &Principal) {
+        let crowded =
+            |own: &CallerStates| own.order.len() > MAX_OPERATIONS_EACH || own.bytes > MAX_OPERATION_BYTES_EACH;
+        while self.callers.get(principal).is_some_and(crowded) {
+            self.forget_oldest(principal);
+        }
+        while self.states > MAX_OPERATIONS || self.bytes > MAX_OPERATION_BYTES {
+            let many = self.states > MAX_OPERATIONS;
+            let held = |own: &CallerStates| if many { own.order.len() } else { own.bytes };
+            let greediest =
+                self.callers.iter().max_by_key(|(_, own)| held(own)).map(|(principal, _)| principal.clone());
+            let Some(greediest) = greediest else { return };
+            self.forget_oldest(&greediest);
+        }
+    }
+
+    fn forget_oldest(&mut self, principal: &Principal) {
+        let Some(own) = self.callers.get_mut(principal) else { return };
+        if let Some(state) = own.order.pop_front() {
+            own.waiting.remove(&state);
+            own.bytes -= state.len();
+            self.states -= 1;
+            self.bytes -= state.len();
+            if let Some(holders) = self.holders.get_mut(&state) {
+                *holders -= 1;
+                if *holders == 0 {
+                    self.holders.remove(&state);
+                }
+            }
+        }
+        if own.order.is_empty() {
+            self.callers.remove(principal);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const TOOL: StateSubject<'static> = StateSubject { method: "tools/call", name: "t" };
 
     fn place(operation: u64) -> OperationRound {
         OperationRound { operation: ExchangeId(operation), round: 1, consulted: false }
     }
 
+    /// Issue 31, point 8.
     #[test]
-    fn s16_a_state_is_known_to_whom_it_was_given_and_to_nobody_else() {
+    fn s16_a_state_is_the_next_round_once_and_for_nobody_else() {
         let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
-        assert_eq!(operations.find(&ann, b"\"made up\""), None);
-        operations.note(&ann, b"\"s\"", place(7));
-        assert_eq!(operations.find(&ann, b"\"s\""), Some(place(7)));
-        assert_eq!(operations.find(&bob, b"\"s\""), None);
+        assert_eq!(operations.take(&ann, b"\"made up\"", TOOL), StateOrigin::Unknown);
+        operations.note(&ann, b"\"s\"", TOOL, place(7));
+        assert_eq!(operations.take(&bob, b"\"s\"", TOOL), StateOrigin::Foreign);
+        let other = StateSubject { name: "dear", ..TOOL };
+        assert_eq!(operations.take(&ann, b"\"s\"", other), StateOrigin::Spent, "of another tool");
+        assert_eq!(operations.take(&ann, b"\"s\"", TOOL), StateOrigin::Fresh(place(7)));
+        assert_eq!(operations.take(&ann, b"\"s\"", TOOL), StateOrigin::Spent);
+        assert_eq!(operations.take(&bob, b"\"s\"", TOOL), StateOrigin::Foreign, "used is not free for others");
     }
 
     #[test]
-    fn the_oldest_states_are_forgotten_by_number_and_by_size() {
-        let (operations, ann) = (Operations::default(), Principal::named("ann"));
-        for number in 0..=MAX_OPERATIONS {
-            operations.note(&ann, number.to_string().as_bytes(), place(number as u64));
+    fn a_state_that_a_backend_gives_to_every_call_counts_once_for_each() {
+        let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
+        for (who, operation) in [(&ann, 1), (&bob, 2), (&ann, 3)] {
+            operations.note(who, b"s", TOOL, place(operation));
         }
-        assert_eq!(operations.find(&ann, b"0"), None);
-        assert!(operations.find(&ann, b"1").is_some());
+        assert_eq!(operations.take(&ann, b"s", TOOL), StateOrigin::Fresh(place(1)));
+        assert_eq!(operations.take(&ann, b"s", TOOL), StateOrigin::Fresh(place(3)));
+        assert_eq!(operations.take(&ann, b"s", TOOL), StateOrigin::Spent);
+        assert_eq!(operations.take(&bob, b"s", TOOL), StateOrigin::Fresh(place(2)));
+    }
+
+    #[test]
+    fn a_caller_with_many_states_loses_its_own() {
+        let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
+        operations.note(&bob, b"bob", TOOL, place(0));
+        for number in 0..=MAX_OPERATIONS_EACH {
+            operations.note(&ann, number.to_string().as_bytes(), TOOL, place(number as u64));
+        }
+        assert_eq!(operations.take(&ann, b"0", TOOL), StateOrigin::Unknown);
+        assert_eq!(operations.take(&ann, b"1", TOOL), StateOrigin::Fresh(place(1)));
         for number in 0..17_u8 {
-            operations.note(&ann, &vec![number; MAX_OPERATION_BYTES / 16], place(1));
+            operations.note(&ann, &vec![number; MAX_OPERATION_BYTES_EACH / 16], TOOL, place(1));
         }
-        assert_eq!(operations.find(&ann, b"1"), None);
-        assert_eq!(operations.find(&ann, &vec![0; MAX_OPERATION_BYTES / 16]), None);
-        assert!(operations.find(&ann, &vec![16; MAX_OPERATION_BYTES / 16]).is_some());
+        assert_eq!(operations.take(&ann, b"2", TOOL), StateOrigin::Unknown);
+        for number in 0..2 * MAX_OPERATIONS {
+            let who = Principal::named(&(number % 8).to_string());
+            operations.note(&who, format!("n{number}").as_bytes(), TOOL, place(1));
+        }
         let inner = operations.lock();
-        assert_eq!(inner.order.len(), inner.places.len());
+        assert!(inner.states <= MAX_OPERATIONS && inner.bytes <= MAX_OPERATION_BYTES);
+        assert_eq!(inner.states, inner.callers.values().map(|own| own.waiting.len()).sum::<usize>());
+        assert_eq!(inner.bytes, inner.callers.values().map(|own| own.bytes).sum::<usize>());
+        assert_eq!(inner.holders.len(), inner.states);
+        drop(inner);
+        assert_eq!(operations.take(&bob, b"bob", TOOL), StateOrigin::Fresh(place(0)), "others took nothing of his");
     }
 }

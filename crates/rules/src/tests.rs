@@ -182,6 +182,7 @@ impl Dialogue {
             log_level: None,
             method: self.method.clone().into(),
             subject: self.subject.as_deref().map(Box::from),
+            asked_name: None,
             own_name: None,
             completes_resource: false,
             backend: self.backend.as_deref().map(Arc::from),

@@ -236,7 +236,9 @@ impl BridgedCallDriver {
             requests.extend_from_slice(&url.to_input_request());
         }
         requests.push(b'}');
-        let Some(state) = self.ticket(&gateway, Claim::Again).seal(gateway.parks.sealer()) else { return false };
+        let ticket = self.ticket(&gateway, Claim::Again { number: self.park });
+        let Some(state) = ticket.seal(gateway.parks.sealer()) else { return false };
+        gateway.parks.refuse(self.park, &self.principal, gateway.millis(), ticket.expires);
         session.handle(Event::Reply { exchange, result: input_required(&requests, &state), park: None });
         true
     }

@@ -10,7 +10,7 @@ use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most calls that may be parked.
@@ -22,11 +22,25 @@ pub const MAX_PARKED_BYTES: usize = 256 << 20;
 /// Most of these for one principal.
 pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
+/// Most calls that were refused until their users visit a URL, and may be made once more.
+pub const MAX_REFUSED: usize = 10_000;
+/// Most of them for one principal.
+pub const MAX_REFUSED_EACH: usize = 1_000;
+
 /// The parked calls of a gateway.
 pub struct ParkedCalls {
     sealer: ProcessSealer,
     parked: Mutex<HashMap<u128, Arc<BridgedCallDriver>>>,
+    refused: Mutex<VecDeque<RefusedCall>>,
     bytes_each: usize,
+}
+
+/// A call that was refused until its user visits a URL, and may be made once more.
+struct RefusedCall {
+    number: u128,
+    principal: Principal,
+    /// Until when, in milliseconds since the process began.
+    expires: u64,
 }
 
 impl ParkedCalls {
@@ -35,7 +49,7 @@ impl ParkedCalls {
     /// # Errors
     /// A fault if the system gives no randomness.
     pub fn new(bytes_each: usize) -> Result<Self, Fault> {
-        Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default(), bytes_each })
+        Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default(), refused: Mutex::default(), bytes_each })
     }
 
     /// The sealer of its tickets.
@@ -91,6 +105,29 @@ impl ParkedCalls {
         self.lock().remove(&park)
     }
 
+    /// Notes that a call was refused until its user visits a URL. Beyond the bounds the oldest are forgotten, and cannot be
+    /// made again: those of the same principal first.
+    pub fn refuse(&self, number: u128, principal: &Principal, now: u64, expires: u64) {
+        let mut refused = self.refused.lock().unpoisoned();
+        refused.retain(|one| one.expires >= now);
+        if refused.iter().filter(|one| one.principal == *principal).count() >= MAX_REFUSED_EACH
+            && let Some(oldest) = refused.iter().position(|one| one.principal == *principal)
+        {
+            refused.remove(oldest);
+        }
+        if refused.len() >= MAX_REFUSED {
+            refused.pop_front();
+        }
+        refused.push_back(RefusedCall { number, principal: principal.clone(), expires });
+    }
+
+    /// True if the refused call of this number has not been made again; after this it has.
+    pub fn redeem(&self, number: u128) -> bool {
+        let mut refused = self.refused.lock().unpoisoned();
+        let place = refused.iter().position(|one| one.number == number);
+        place.and_then(|place| refused.remove(place)).is_some()
+    }
+
     /// Gives up the calls whose clients did not come back in time.
     pub fn tick(&self) {
         let parked: Vec<Arc<BridgedCallDriver>> = self.lock().values().cloned().collect();
@@ -114,6 +151,9 @@ impl ParkedCalls {
     }
 }
 
+const GIVEN_BEFORE: &str =
+    "no call waits for this input: it was given before, or the call is over; it is not run a second time";
+
 impl Gateway {
     /// Handles a further round of a call to an old backend: continues the parked call, or runs a refused one as a new call.
     pub(crate) fn come_back(
@@ -124,11 +164,12 @@ impl Gateway {
         call: Authorized,
     ) {
         let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.claim {
-            Claim::Again if declines(&call) => {
+            Claim::Again { .. } if declines(&call) => {
                 let text = "the user did not go where the backend sends every caller first; the call was not run";
                 Err(Fault::new(FaultKind::InvalidParams, text))
             }
-            Claim::Again => Ok(true),
+            Claim::Again { number } if self.parks.redeem(number) => Ok(true),
+            Claim::Again { .. } => Err(Fault::new(FaultKind::InvalidParams, GIVEN_BEFORE)),
             Claim::Parked { park, round } => self.unpark(session, exchange, &call, park, round).map(|()| false),
         });
         match verdict {
@@ -183,9 +224,7 @@ impl Gateway {
         round: u32,
     ) -> Result<(), Fault> {
         let Some(parked) = self.parks.take(park) else {
-            let text =
-                "no call waits for this input: it was given before, or the call is over; it is not run a second time";
-            return Err(Fault::new(FaultKind::InvalidParams, text));
+            return Err(Fault::new(FaultKind::InvalidParams, GIVEN_BEFORE));
         };
         let resumed = parked.resumed((Arc::clone(session), exchange), round, &call.responses());
         if resumed.is_err() && !self.parks.insert(&parked) {

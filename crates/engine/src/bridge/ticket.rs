@@ -20,8 +20,11 @@ pub enum Claim {
         /// The round that is to be answered.
         round: u32,
     },
-    /// The backend refused the call until the user visits a URL; it is then run as if it were new.
-    Again,
+    /// The backend refused the call until the user visits a URL; it is then run as if it were new, once.
+    Again {
+        /// Which refusal.
+        number: u128,
+    },
 }
 
 /// The contents of a ticket.
@@ -55,7 +58,7 @@ impl Ticket {
         let mut plain = Vec::with_capacity(96);
         let (kind, park, round) = match self.claim {
             Claim::Parked { park, round } => (0_u8, park, round),
-            Claim::Again => (1, 0, 0),
+            Claim::Again { number } => (1, number, 0),
         };
         plain.push(kind);
         plain.extend_from_slice(&park.to_be_bytes());
@@ -80,9 +83,10 @@ impl Ticket {
         let (park, rest) = rest.split_first_chunk::<16>()?;
         let (round, rest) = rest.split_first_chunk::<4>()?;
         let (expires, rest) = rest.split_first_chunk::<8>()?;
+        let number = u128::from_be_bytes(*park);
         let claim = match kind {
-            0 => Claim::Parked { park: u128::from_be_bytes(*park), round: u32::from_be_bytes(*round) },
-            _ => Claim::Again,
+            0 => Claim::Parked { park: number, round: u32::from_be_bytes(*round) },
+            _ => Claim::Again { number },
         };
         Some(Self {
             claim,
@@ -118,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_ticket_comes_back_as_it_left_and_in_no_other_way() {
-        for claim in [Claim::Parked { park: 5 << 100, round: 3 }, Claim::Again] {
+        for claim in [Claim::Parked { park: 5 << 100, round: 3 }, Claim::Again { number: 7 }] {
             let ticket = Ticket { claim, principal: Principal::local("me"), expires: 77, digest: [9; 32] };
             let text = ticket.seal(&Sum).unwrap();
             assert_eq!(Ticket::open(&text, &Sum), Some(ticket));
@@ -129,7 +133,7 @@ mod tests {
             }
         }
         let endless = Principal::named(&"n".repeat(MAX_TICKET));
-        let ticket = Ticket { claim: Claim::Again, principal: endless, expires: 77, digest: [9; 32] };
+        let ticket = Ticket { claim: Claim::Again { number: 7 }, principal: endless, expires: 77, digest: [9; 32] };
         assert_eq!(ticket.seal(&Sum), None, "what could not be opened again is not given out");
         for text in ["", "sbx1.", "sbx1.0", "sbx1.zz", "x", &format!("sbx1.{}", "0".repeat(4096))] {
             assert_eq!(Ticket::open(text, &Sum), None);

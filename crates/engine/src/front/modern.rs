@@ -83,7 +83,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        self.place_round(id, &message, params, ctx);
+        if let Err(fault) = self.place_round(id, &message, params, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         let Some(message) = self.judge_responses(id, message, ctx, out) else { return };
         let params = Params::read(&message);
         self.route(id, message, &params, client, ctx, out);

@@ -7,7 +7,7 @@ use crate::chain::{Phase, Verdict};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use crate::operations::OperationRound;
+use crate::operations::{OperationRound, StateOrigin, StateSubject};
 use signalbox_wire::{Edits, Envelope, RawId, Span, builder, json};
 
 /// True for a result that asks the client for more.
@@ -16,14 +16,34 @@ pub(super) fn asks_for_input(message: &Envelope) -> bool {
 }
 
 impl FrontMachine {
-    /// Finds the call that a request continues.
-    pub(super) fn place_round(&mut self, id: ExchangeId, message: &Envelope, params: &Params, ctx: &Context<'_>) {
-        let Some(state) = params.state.map(|span| span.of(message.bytes())) else { return };
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
-        if let Some(place) = ctx.operations.find(exchange.caller.principal(), state) {
-            exchange.operation = place.operation;
-            exchange.round = place.round.saturating_add(1);
-            exchange.consulted = place.consulted;
+    /// Finds the call that a request continues. One that repeats a state is a call of its own.
+    ///
+    /// # Errors
+    /// A fault if the state was given to another caller.
+    pub(super) fn place_round(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        params: &Params,
+        ctx: &Context<'_>,
+    ) -> Result<(), Fault> {
+        let Some(state) = params.state.map(|span| span.of(message.bytes())) else { return Ok(()) };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return Ok(()) };
+        let named = params.name.or(params.uri).and_then(|span| json::string(span.of(message.bytes())));
+        let name = named.as_deref().unwrap_or_default();
+        let subject = StateSubject { method: message.method().unwrap_or_default(), name };
+        match ctx.operations.take(exchange.caller.principal(), state, subject) {
+            StateOrigin::Fresh(place) => {
+                exchange.operation = place.operation;
+                exchange.round = place.round.saturating_add(1);
+                exchange.consulted = place.consulted;
+                Ok(())
+            }
+            StateOrigin::Spent | StateOrigin::Unknown => Ok(()),
+            StateOrigin::Foreign => {
+                let text = "params.requestState was not given to this caller";
+                Err(Fault::new(FaultKind::InvalidParams, text))
+            }
         }
     }
 
@@ -34,7 +54,9 @@ impl FrontMachine {
         if let Some(state) = message.result_member("requestState").filter(|_| asks_for_input(&message)) {
             let (operation, round, consulted) = (exchange.operation, exchange.round, exchange.consulted);
             let place = OperationRound { operation, round, consulted };
-            ctx.operations.note(exchange.caller.principal(), state.of(message.bytes()), place);
+            let name = exchange.asked_name.as_deref().or(exchange.subject.as_deref()).unwrap_or_default();
+            let subject = StateSubject { method: &exchange.method, name };
+            ctx.operations.note(exchange.caller.principal(), state.of(message.bytes()), subject, place);
         }
     }
 

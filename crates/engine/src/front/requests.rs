@@ -277,6 +277,9 @@ impl FrontMachine {
         let own_name = token.is_some().then_some(&route.name);
         let stays = exchange.backend.as_ref() == Some(&route.backend) && exchange.own_name.as_ref() == own_name;
         if !stays {
+            if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.asked_name.is_none()) {
+                exchange.asked_name = exchange.subject.take();
+            }
             self.place(id, message, params, found);
         }
         !stays

@@ -171,6 +171,7 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
         log_level: None,
         method: open.method.as_deref().unwrap_or_default().to_owned().into(),
         subject: open.subject.as_deref().map(Box::from),
+        asked_name: None,
         own_name: own_name(open, backend.as_deref()),
         completes_resource: completes_resource(open),
         backend,

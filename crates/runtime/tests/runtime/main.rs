@@ -31,6 +31,7 @@ mod losses;
 mod parking;
 mod questions;
 mod reads;
+mod repeated_states;
 mod replacing;
 mod restarts;
 mod sessions;

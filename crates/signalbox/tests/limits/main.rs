@@ -15,7 +15,9 @@ use signalbox_config::{Config, Located, Overrides};
 use signalbox_control::metrics;
 use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
-use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
+use signalbox_engine::operations::{
+    MAX_OPERATION_BYTES, MAX_OPERATION_BYTES_EACH, MAX_OPERATIONS, MAX_OPERATIONS_EACH,
+};
 use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
@@ -263,17 +265,24 @@ fn resting() -> Vec<Most> {
     ]
 }
 
+fn states() -> Vec<Most> {
+    vec![
+        Count(MAX_OPERATIONS, "states"),
+        Count(MAX_OPERATIONS_EACH, "of one caller"),
+        Bytes(MAX_OPERATION_BYTES),
+        Bytes(MAX_OPERATION_BYTES_EACH),
+    ]
+}
+
 fn of_calls() -> Vec<Row> {
     let settings = Settings::default();
     vec![
-        row(
-            "calls of 2026-07-28 whose rounds are known as one",
-            vec![Count(MAX_OPERATIONS, "calls"), Bytes(MAX_OPERATION_BYTES)],
-            None,
-        )
-        .answer("the oldest is forgotten, and its next round counts as a call of its own")
-        .metric(BY_OUTCOME)
-        .shown(&["the_oldest_states_are_forgotten_by_number_and_by_size"]),
+        row("states of calls of 2026-07-28 whose rounds are known as one", states(), None)
+            .answer(
+                "the oldest of the caller with the most is forgotten, and its next round counts as a call of its own",
+            )
+            .metric(BY_OUTCOME)
+            .shown(&["a_caller_with_many_states_loses_its_own"]),
         row(
             "tasks whose call is remembered, so that rules judge their results",
             vec![Count(MAX_TASK_CALLS, "tasks"), Bytes(MAX_TASK_ID)],

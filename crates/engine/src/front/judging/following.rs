@@ -42,6 +42,7 @@ impl FrontMachine {
         let alone = Exchange {
             method: method::RESOURCES_SUBSCRIBE.into(),
             subject: Some(uri.into()),
+            asked_name: None,
             own_name: Some(route.name.clone()),
             backend: Some(Arc::clone(&route.backend)),
             ..exchange.clone()
