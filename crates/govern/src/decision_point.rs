@@ -105,7 +105,7 @@ impl DecisionPoint {
         ]);
         let used = Use { call: exchange.operation, exchange: exchange.id, round: case.round };
         if let Some(resumed) = resumed {
-            return self.answered(rules, (used, bound), resumed.answer, case.now);
+            return self.answered(rules, (used, bound), resumed.answer, case);
         }
         if self.approvals.covers(used, bound) {
             return Judgement::pass();
@@ -114,8 +114,16 @@ impl DecisionPoint {
         if let Some((allowed, reason, _)) = known.filter(|(.., until)| *until > case.now) {
             return if allowed { Judgement::pass() } else { denied(&reason, "kept") };
         }
-        if !case.can_wait || !self.approvals.ask(used.call, bound, case.now, rules.timeout * 2) {
+        if !case.can_wait {
             return self.down(rules, "it cannot be asked in the middle of a call");
+        }
+        let asked = self.approvals.ask(used.call, case.caller.principal(), bound, case.now, rules.timeout * 2);
+        if let Err(full) = asked {
+            // Never passed: a caller must not get around the decision by asking for many.
+            let text = format!("the decision point cannot be asked now: {full}");
+            let rulings = Ruling::of("deny", text.clone()).into();
+            let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
+            return Judgement { verdict, rulings, effects: Vec::new() };
         }
         let body = Bytes::from(question(case, entry, arguments, rules.api).to_string());
         let question = HoldQuestion::Webhook { url: Arc::clone(&rules.url), body, within: rules.timeout };
@@ -127,8 +135,9 @@ impl DecisionPoint {
         rules: &PointRules,
         (used, bound): (Use, Bound),
         answer: &HoldAnswer,
-        now: Instant,
+        case: &Case<'_>,
     ) -> Judgement {
+        let now = case.now;
         let said = match answer {
             HoldAnswer::Webhook { status: 200, body } => decision(body, rules.api).ok_or("its answer has no decision"),
             HoldAnswer::Webhook { .. } => Err("it answered with an error"),
@@ -142,8 +151,10 @@ impl DecisionPoint {
                 let judgement = self.down(rules, why);
                 if matches!(judgement.verdict, Verdict::Pass) {
                     // The walk looks at the request once more when it ends.
-                    self.approvals.ask(used.call, bound, now, rules.timeout);
-                    self.approvals.grant(used, bound, now);
+                    let asked = self.approvals.ask(used.call, case.caller.principal(), bound, now, rules.timeout);
+                    if asked.is_ok() {
+                        self.approvals.grant(used, bound, now);
+                    }
                 }
                 return judgement;
             }

@@ -287,14 +287,16 @@ impl<'a> Walk<'a> {
                 self.input("webhook", "expired".to_owned());
                 self.hook_failed(rule, hook, "it did not answer in time")
             }
+            (HoldAnswer::Failed(why), Action::Hold { .. }) => {
+                // Never released: a caller must not get past a person by having many messages held.
+                self.input("person", format!("failed {why}"));
+                self.refuse(rule, FaultKind::Overloaded, format!("rule `{}` holds this for a person: {why}", rule.id))
+            }
             (HoldAnswer::GoOn { by: None }, Action::Fault(failing)) if failing.kind == FailKind::Timeout => {
                 let message = format!("rule `{}` injects a failure: no answer in {:?}", rule.id, failing.after);
                 self.refuse(rule, FaultKind::TimedOut, message)
             }
-            (
-                HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. },
-                Action::Hold { within, release, .. },
-            ) => {
+            (HoldAnswer::Expired | HoldAnswer::Webhook { .. }, Action::Hold { within, release, .. }) => {
                 self.input("person", "expired".to_owned());
                 if *release {
                     self.note("released", format!("nobody answered in {within:?}"));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::chain::{Consent, HoldAnswer, HoldQuestion};
 use signalbox_engine::command::Held;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Event, ExchangeId, SessionKey};
+use signalbox_engine::{Event, ExchangeId, Principal, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -13,6 +13,8 @@ use tokio::sync::oneshot;
 
 /// Most messages that may wait for a person at a time.
 pub const MAX_HELD: usize = 1_000;
+/// Most of them for one caller.
+pub const MAX_HELD_EACH: usize = MAX_HELD / 4;
 /// How often a client that asked for progress is told that its call waits.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 /// How long a web address may take to hear of a held call.
@@ -86,6 +88,25 @@ struct HeldTable {
     ended: bool,
 }
 
+/// Why no further message is held.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+enum HoldsFull {
+    #[error("{} messages of yours wait for a person already, which is the limit for one caller", MAX_HELD_EACH)]
+    OfCaller,
+    #[error("{} messages of all callers wait for a person already, which is the limit of the gateway", MAX_HELD)]
+    OfGateway,
+}
+
+impl HeldTable {
+    fn check_room(&self, caller: &Principal) -> Result<(), HoldsFull> {
+        let own = self.by_id.values().filter(|one| one.shown.held.caller.principal() == caller);
+        if own.count() >= MAX_HELD_EACH {
+            return Err(HoldsFull::OfCaller);
+        }
+        if self.by_id.len() >= MAX_HELD { Err(HoldsFull::OfGateway) } else { Ok(()) }
+    }
+}
+
 impl Holds {
     /// Has web addresses told of calls that need consent. Only the first one counts.
     pub fn notify_by(&self, notices: Arc<dyn HoldNotices>) {
@@ -156,9 +177,7 @@ impl Holds {
         if inner.ended {
             return Err(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
-        if inner.by_id.len() >= MAX_HELD {
-            return Err(HoldAnswer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
-        }
+        inner.check_room(held.caller.principal()).map_err(|full| HoldAnswer::Failed(full.to_string()))?;
         inner.next += 1;
         let id = inner.next;
         let shown = HeldMessage {

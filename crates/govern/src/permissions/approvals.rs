@@ -1,14 +1,16 @@
 //! What people agreed to: one call each, bound to what it was when they were asked.
 
 use aws_lc_rs::digest::{SHA256, digest};
-use signalbox_engine::ExchangeId;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{ExchangeId, Principal};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Most calls about which somebody is being asked or has agreed.
 pub const MAX_APPROVALS: usize = 10_000;
+/// Most calls of one caller about which somebody is being asked.
+pub const MAX_APPROVALS_EACH: usize = MAX_APPROVALS / 4;
 /// How long an approval is remembered for further rounds of its call.
 const KEPT: Duration = Duration::from_secs(3600);
 
@@ -55,8 +57,23 @@ pub enum Granted {
     Used,
 }
 
-#[derive(Copy, Clone, Debug)]
+/// Why nobody can be asked about one more call.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ApprovalsFull {
+    /// The caller has too many calls that wait.
+    #[error("{} calls of yours wait for a decision already, which is the limit for one caller", MAX_APPROVALS_EACH)]
+    OfCaller,
+    /// All callers together have too many.
+    #[error(
+        "{} calls of all callers wait for a decision or have one, which is the limit of the gateway",
+        MAX_APPROVALS
+    )]
+    OfGateway,
+}
+
+#[derive(Clone, Debug)]
 struct Approval {
+    caller: Principal,
     bound: Bound,
     /// The last message that it covered; `None` while nobody has agreed.
     covered: Option<(u32, ExchangeId)>,
@@ -69,17 +86,34 @@ struct Approval {
 pub struct Approvals(Mutex<KeyMap<ExchangeId, Approval>>);
 
 impl Approvals {
-    /// Somebody is asked about a call, and has this long. False if there is no room for more.
-    pub fn ask(&self, call: ExchangeId, bound: Bound, now: Instant, within: Duration) -> bool {
+    /// Registers that somebody is asked about a call, with a deadline.
+    ///
+    /// # Errors
+    /// The bound that is met.
+    pub fn ask(
+        &self,
+        call: ExchangeId,
+        caller: &Principal,
+        bound: Bound,
+        now: Instant,
+        within: Duration,
+    ) -> Result<(), ApprovalsFull> {
         let mut all = self.0.lock().unpoisoned();
         if all.len() >= MAX_APPROVALS {
             all.retain(|_, approval| approval.until > now);
         }
-        if all.len() >= MAX_APPROVALS && !all.contains_key(&call) {
-            return false;
+        let is_new = !all.contains_key(&call);
+        if is_new && all.len() >= MAX_APPROVALS_EACH {
+            let waits = |one: &&Approval| one.caller == *caller && one.covered.is_none() && one.until > now;
+            if all.values().filter(waits).count() >= MAX_APPROVALS_EACH {
+                return Err(ApprovalsFull::OfCaller);
+            }
         }
-        all.insert(call, Approval { bound, covered: None, until: now + within });
-        true
+        if is_new && all.len() >= MAX_APPROVALS {
+            return Err(ApprovalsFull::OfGateway);
+        }
+        all.insert(call, Approval { caller: caller.clone(), bound, covered: None, until: now + within });
+        Ok(())
     }
 
     /// Somebody agreed to this message.
@@ -127,6 +161,10 @@ mod tests {
 
     const WITHIN: Duration = Duration::from_secs(60);
 
+    fn asks(approvals: &Approvals, call: u64, bound: Bound, now: Instant) -> bool {
+        approvals.ask(ExchangeId(call), &Principal::named("ann"), bound, now, WITHIN).is_ok()
+    }
+
     fn first(call: u64) -> Use {
         Use { call: ExchangeId(call), exchange: ExchangeId(call), round: 1 }
     }
@@ -138,7 +176,7 @@ mod tests {
         let (bound, other) = (Bound::to(&[b"ab", b"c"]), Bound::to(&[b"a", b"bc"]));
         assert_ne!(bound, other, "parts do not run into each other");
         assert_eq!(approvals.grant(first(1), bound, now), Granted::Changed, "nobody was asked");
-        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN) && !approvals.covers(first(1), bound));
+        assert!(asks(&approvals, 1, bound, now) && !approvals.covers(first(1), bound));
         assert_eq!(approvals.grant(first(1), other, now), Granted::Changed);
         assert_eq!(approvals.grant(first(1), bound, now), Granted::Yes);
         assert!(approvals.covers(first(1), bound) && !approvals.covers(first(1), other));
@@ -152,7 +190,7 @@ mod tests {
     fn t34_an_approval_is_used_once() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
         let message = |exchange, round| Use { call: ExchangeId(1), exchange: ExchangeId(exchange), round };
-        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN));
+        assert!(asks(&approvals, 1, bound, now));
         assert_eq!(approvals.grant(message(2, 2), bound, now), Granted::Yes);
         assert!(approvals.covers(message(2, 2), bound), "the same message is looked at again");
         assert_eq!(approvals.grant(message(3, 2), bound, now), Granted::Used);
@@ -163,7 +201,7 @@ mod tests {
     #[test]
     fn t34_an_approval_that_comes_too_late_does_not_count() {
         let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
-        assert!(approvals.ask(ExchangeId(1), bound, now, WITHIN));
+        assert!(asks(&approvals, 1, bound, now));
         assert_eq!(approvals.grant(first(1), bound, now + WITHIN * 2), Granted::Expired);
         assert!(!approvals.covers(first(1), bound));
     }
@@ -171,9 +209,27 @@ mod tests {
     #[test]
     fn old_approvals_make_room() {
         let (approvals, start, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
-        assert!((0..MAX_APPROVALS as u64).all(|call| approvals.ask(ExchangeId(call), bound, start, WITHIN)));
-        assert!(!approvals.ask(ExchangeId(u64::MAX), bound, start, WITHIN));
-        assert!(approvals.ask(ExchangeId(1), bound, start, WITHIN), "the same call is asked about anew");
-        assert!(approvals.ask(ExchangeId(u64::MAX), bound, start + WITHIN, WITHIN));
+        let ask = |call: u64, now| {
+            let caller = Principal::named(&(call % 8).to_string());
+            approvals.ask(ExchangeId(call), &caller, bound, now, WITHIN)
+        };
+        assert!((0..MAX_APPROVALS as u64).all(|call| ask(call, start).is_ok()));
+        assert_eq!(ask(u64::MAX, start), Err(ApprovalsFull::OfGateway));
+        assert!(ask(1, start).is_ok(), "the same call is asked about anew");
+        assert!(ask(u64::MAX, start + WITHIN).is_ok());
+    }
+
+    /// Issue 31, point 14.
+    #[test]
+    fn a_caller_who_fills_its_share_leaves_the_rest_to_others() {
+        let (approvals, now, bound) = (Approvals::default(), Instant::now(), Bound::to(&[]));
+        let (ann, bob) = (Principal::named("ann"), Principal::named("bob"));
+        let ask = |call: usize, caller| approvals.ask(ExchangeId(call as u64), caller, bound, now, WITHIN);
+        assert!((0..MAX_APPROVALS_EACH).all(|call| ask(call, &ann).is_ok()));
+        assert_eq!(ask(MAX_APPROVALS_EACH, &ann), Err(ApprovalsFull::OfCaller));
+        assert!(ask(MAX_APPROVALS_EACH, &bob).is_ok());
+        let decided = Use { call: ExchangeId(0), exchange: ExchangeId(0), round: 1 };
+        assert_eq!(approvals.grant(decided, bound, now), Granted::Yes);
+        assert!(ask(MAX_APPROVALS_EACH + 1, &ann).is_ok(), "one was decided");
     }
 }

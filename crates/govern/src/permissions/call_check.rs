@@ -85,8 +85,12 @@ impl CallCheck {
             return Judgement::pass();
         }
         let Some(answer) = answer else {
-            if !case.can_wait || !approvals.ask(used.call, bound, case.now, set.ask_timeout) {
+            if !case.can_wait {
                 return denied(&grounds.into(), nobody_to_ask());
+            }
+            let asked = approvals.ask(used.call, case.caller.principal(), bound, case.now, set.ask_timeout);
+            if let Err(full) = asked {
+                return denied(&grounds.into(), too_many(&full));
             }
             let (reason, policy) = (grounds.reason.as_str().into(), grounds.policy.clone());
             let consent = Consent { reason, policy, within: set.ask_timeout, of };
@@ -134,7 +138,8 @@ fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted)
             );
             refuse(FaultKind::Denied, &text)
         }
-        HoldAnswer::Webhook { .. } | HoldAnswer::Failed(_) => Verdict::Refuse(nobody_to_ask()),
+        HoldAnswer::Failed(why) => Verdict::Refuse(too_many(why)),
+        HoldAnswer::Webhook { .. } => Verdict::Refuse(nobody_to_ask()),
     }
 }
 
@@ -155,6 +160,11 @@ fn said(answer: &HoldAnswer, verdict: &Verdict) -> (Option<String>, String) {
         _ => String::new(),
     };
     (by, detail)
+}
+
+/// The refusal of a call for whose question there is no room.
+fn too_many(why: &dyn std::fmt::Display) -> Fault {
+    Fault::new(FaultKind::Overloaded, format!("this needs somebody's consent, and nobody can be asked now: {why}"))
 }
 
 fn nobody_to_ask() -> Fault {

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use serde_json::json;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Resumed};
-use signalbox_engine::{Chain, Interceptor, Verdict};
-use signalbox_runtime::holds::MAX_HELD;
+use signalbox_engine::{Chain, Interceptor, Principal, Verdict};
+use signalbox_runtime::holds::{MAX_HELD, MAX_HELD_EACH};
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
 use signalbox_wire::Limits;
 use std::sync::Arc;
@@ -171,25 +171,36 @@ async fn an_edited_call_reaches_the_backend_as_it_was_edited() {
     assert_eq!(scene.breakpoints.list()[0].hits, 2);
 }
 
+/// Issue 31, point 14.
 #[tokio::test(start_paused = true)]
-async fn one_message_too_many_for_a_person_is_refused() {
+async fn one_message_too_many_for_a_person_is_refused_by_the_bound_that_it_met() {
     let scene = scene();
-    let client = Client::open(&scene.gateway, json!({})).await;
-    client.tools().await;
+    let named = |name: &str| Modern { principal: Principal::named(name), ..Modern::askable(&scene.gateway) };
+    let (ann, others) = (named("ann"), ["bob", "cem", "dan"].map(named));
+    named("eve").call("t1", json!({})).await;
     scene.breakpoints.set(Breakpoint::default()).unwrap();
-    let call = || client.post("tools/call", json!({"name": "t1", "arguments": {}}));
-    let streams: Vec<_> = (0..MAX_HELD).map(|_| call()).collect();
-    while scene.gateway.holds.list().len() < MAX_HELD {
-        pass(1).await;
-    }
-    let refused = answer(&call()).await.unwrap();
+    let call = |who: &Modern| who.post("t1", &json!({}));
+    let held = async |number: usize| {
+        while scene.gateway.holds.list().len() < number {
+            pass(1).await;
+        }
+    };
+    let mut streams: Vec<_> = (0..MAX_HELD_EACH).map(|_| call(&ann)).collect();
+    held(MAX_HELD_EACH).await;
+    let refused = answer(&call(&ann)).await.unwrap();
     assert_eq!(refused["error"]["data"]["reason"], "overloaded", "{refused}");
-    let held = scene.held().await;
-    scene.settle(&held, HoldAnswer::GoOn { by: by() });
-    let again = call();
-    while scene.gateway.holds.list().len() < MAX_HELD {
-        pass(1).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("of yours"), "{refused}");
+    for other in &others {
+        streams.extend((0..MAX_HELD_EACH).map(|_| call(other)));
     }
+    held(MAX_HELD).await;
+    let refused = answer(&call(&named("eve"))).await.unwrap();
+    assert_eq!(refused["error"]["data"]["reason"], "overloaded", "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("of all callers"), "{refused}");
+    let first = scene.held().await;
+    scene.settle(&first, HoldAnswer::GoOn { by: by() });
+    let again = call(&named("eve"));
+    held(MAX_HELD).await;
     drop((streams, again));
 }
 

@@ -90,10 +90,14 @@ pub(super) fn of_rules() -> Vec<Row> {
 
 pub(super) fn of_holds() -> Vec<Row> {
     vec![
-        row("messages that wait for a person", vec![Count(holds::MAX_HELD, "messages")], None)
-            .answer(OVERLOADED)
-            .metric("signalbox_held_messages")
-            .shown(&["one_message_too_many_for_a_person_is_refused"]),
+        row(
+            "messages that wait for a person",
+            vec![Count(holds::MAX_HELD, "messages"), Count(holds::MAX_HELD_EACH, "of one caller")],
+            None,
+        )
+        .answer(OVERLOADED)
+        .metric("signalbox_held_messages")
+        .shown(&["one_message_too_many_for_a_person_is_refused_by_the_bound_that_it_met"]),
         row("how long they wait", vec![Time(breakpoints::WITHIN), Time(breakpoints::LONGEST)], None)
             .answer("error `hold_expired`, or released, as the rule says")
             .metric("signalbox_holds_total")
