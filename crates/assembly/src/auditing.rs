@@ -6,17 +6,19 @@ use bytes::Bytes;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
-    AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record, StartError, ends,
-    files,
+    AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record,
+    StartError, ends, files,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
+use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::record::StoreError;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{Gateway, Post as _};
 use signalbox_seal::hex;
 use signalbox_seal::keys::files::FileError;
 use signalbox_store::audit::AuditDatabase;
+use signalbox_tape::redact::Redactor;
 use signalbox_transport::web_post::WebPost;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -33,6 +35,8 @@ const JOURNALS: &str = "journal";
 const POST_WITHIN: Duration = Duration::from_secs(10);
 /// How long the end of the process waits for sinks. What they do not have by then waits in the journal.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How long a command waits for sinks. What they do not have by then waits for the next command.
+const ALONE_WITHIN: Duration = Duration::from_secs(2);
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// Why there is no audit log.
@@ -84,6 +88,8 @@ pub struct Auditing {
     intends: bool,
     /// Whether broken glass is written down.
     notes_glass: bool,
+    /// Takes secrets out of the words of administrators.
+    redactor: Redactor,
 }
 
 impl Auditing {
@@ -96,10 +102,11 @@ impl Auditing {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let seal = SealFolder::of(&config.data_dir);
+        let redactor = redactor(&config.record.redaction)?;
         let settings = AuditSettings {
             folder: journals(&config.data_dir),
             logged: audit.logged,
-            redactor: redactor(&config.record.redaction)?,
+            redactor: redactor.clone(),
             payloads: audit.payloads,
             slow: audit.slow_call,
             fsync: audit.fsync,
@@ -115,6 +122,7 @@ impl Auditing {
             log: Arc::new(log),
             intends: audit.logged.tool_invocations,
             notes_glass: audit.logged.security_events,
+            redactor,
         }))
     }
 
@@ -141,6 +149,24 @@ impl Auditing {
         if self.notes_glass {
             self.log.note(glass.note(unix_millis()));
         }
+    }
+
+    /// Writes down an act of administration.
+    pub fn administer(&self, action: &AdminAction<'_>) {
+        self.log.note(action.note(unix_millis(), &self.redactor));
+    }
+
+    /// Writes down an act of administration of a command: in a chain of its own, which no running process has. Nothing happens
+    /// where the configuration wants no log. Blocks, and must not be called on a thread of a runtime.
+    ///
+    /// # Errors
+    /// If there can be no log.
+    pub fn write_alone(config: &Config, action: &AdminAction<'_>) -> Result<(), AuditingError> {
+        let Some(this) = Self::open(config)? else { return Ok(()) };
+        this.log.begin(AuditRun::new(unix_millis(), 0))?;
+        this.administer(action);
+        this.log.stop(ALONE_WITHIN);
+        Ok(())
     }
 
     /// How it goes.

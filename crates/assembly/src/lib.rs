@@ -1,6 +1,7 @@
 //! From a configuration to a running gateway: its interceptors, its recording, its log, its traces, and the reloads that keep it to
 //! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
 
+mod admin_files;
 pub mod anchor_book;
 mod answer_redaction;
 pub mod approval_desk;

@@ -10,6 +10,7 @@ mod watch;
 
 pub use report::{Report, Summary};
 
+use crate::admin_files::AdminFiles;
 use crate::assemble::{self, App, AssembleError};
 use crate::builtin_backend;
 use crate::logging;
@@ -18,6 +19,7 @@ use crate::signals::{Hangup, Hangups};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
+use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::loader::{Loader, News};
 use signalbox_config::{Config, ConfigError};
 use signalbox_engine::metrics::MethodMetrics;
@@ -91,6 +93,7 @@ pub struct Reloader {
     record: Record,
     /// One reload at a time.
     turn: Mutex<()>,
+    admin_files: Arc<AdminFiles>,
 }
 
 impl Reloader {
@@ -99,7 +102,9 @@ impl Reloader {
     pub fn new(app: App, loader: Loader, config: Config, listens: bool, followers: Vec<Follower>) -> Arc<Self> {
         let current = ArcSwap::from_pointee(config);
         let record = Record::new(&app.gateway);
-        Arc::new(Self { app, loader: Arc::new(loader), listens, followers, current, record, turn: Mutex::default() })
+        let admin_files = Arc::new(AdminFiles::new(&current.load().data_dir));
+        let (loader, turn) = (Arc::new(loader), Mutex::default());
+        Arc::new(Self { app, loader, listens, followers, current, record, turn, admin_files })
     }
 
     /// The configuration in force.
@@ -150,6 +155,7 @@ impl Reloader {
         }
         let mut done = self.take_over(trigger).await;
         self.record.note(&mut done);
+        self.tell_audit(trigger, &done);
         match &done {
             Ok(summary) => tracing::info!(why = trigger.as_str(), "configuration: {summary}"),
             Err(error) => {
@@ -157,6 +163,27 @@ impl Reloader {
             }
         }
         done
+    }
+
+    /// Writes down that the configuration was read because its file changed or a signal came. The API writes down what it is
+    /// told itself, with who told it.
+    fn tell_audit(&self, trigger: Trigger, done: &Result<Summary, ReloadError>) {
+        let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != Trigger::Command) else { return };
+        let files: Vec<String> = self.loader.files().iter().map(|file| file.display().to_string()).collect();
+        let (after, why) = match done {
+            Ok(summary) => (Some(summary.to_string().into()), String::new()),
+            Err(error) => (None, error.to_string()),
+        };
+        audit.administer(&AdminAction {
+            who: trigger.as_str(),
+            address: None,
+            origin: AdminOrigin::File,
+            action: "config.reload",
+            target: &files.join(", "),
+            before: None,
+            after: after.as_ref(),
+            outcome: if done.is_ok() { AdminOutcome::Done } else { AdminOutcome::Failed(&why) },
+        });
     }
 
     async fn look(&self) -> News {

@@ -13,6 +13,8 @@ pub enum EventType {
     SecurityViolation,
     /// Somebody may use everything for a while, or no longer.
     BreakGlass,
+    /// Somebody changed what others may do, or read what they said.
+    AdminAction,
     /// A call took long.
     Performance,
     /// A message was none that can be served.
@@ -25,11 +27,12 @@ pub enum EventType {
 
 impl EventType {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ToolInvocation,
         Self::Request,
         Self::SecurityViolation,
         Self::BreakGlass,
+        Self::AdminAction,
         Self::Performance,
         Self::ProtocolError,
         Self::ChainHead,
@@ -44,6 +47,7 @@ impl EventType {
             Self::Request => "request",
             Self::SecurityViolation => "security_violation",
             Self::BreakGlass => "break_glass",
+            Self::AdminAction => "admin_action",
             Self::Performance => "performance",
             Self::ProtocolError => "protocol_error",
             Self::ChainHead => "chain_head",

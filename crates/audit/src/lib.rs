@@ -23,6 +23,7 @@
 //!   them verified.
 //! - **Arguments are in records only where that is wanted**, and secrets are taken out of them before.
 
+mod admin_action;
 mod broken_glass;
 mod chain;
 pub mod ends;
@@ -45,6 +46,7 @@ mod status;
 mod verify;
 mod violation;
 
+pub use admin_action::{AdminAction, AdminOrigin, AdminOutcome};
 pub use broken_glass::BrokenGlass;
 pub use chain::ChainPlace;
 pub use event::{AuditEvent, EventType, Note, RiskLevel};

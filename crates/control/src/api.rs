@@ -1,5 +1,6 @@
 //! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
+mod administration;
 mod anchors;
 mod approve;
 mod audit;

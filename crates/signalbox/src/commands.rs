@@ -1,5 +1,6 @@
 //! Runs each command. A command is a file of its own; what several of them need is here.
 
+mod administration;
 mod api_keys;
 mod audit;
 mod backtest;

@@ -18,14 +18,15 @@ pub use problem::{Allowed, Problem};
 pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
 pub use request::{RoutedBody, RoutedRequest};
 
-use http::Method;
 use http::request::Parts;
+use http::{Method, StatusCode};
 use hyper::body::Incoming;
 use pattern::{Captured, Pattern};
 use signalbox_engine::{Caller, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -94,6 +95,7 @@ pub struct Route {
     mount: Mount,
     access: Access,
     max_body: usize,
+    audited: Option<&'static str>,
     handler: Box<dyn Fn(RoutedRequest) -> Doing + Send + Sync>,
 }
 
@@ -105,7 +107,7 @@ impl Route {
         F: Future<Output = Answered> + Send + 'static,
     {
         let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
-        Self { method, path, mount, access: Access::Caller, max_body: MAX_BODY, handler }
+        Self { method, path, mount, access: Access::Caller, max_body: MAX_BODY, audited: None, handler }
     }
 
     /// For these callers only.
@@ -118,6 +120,17 @@ impl Route {
     #[must_use]
     pub fn max_body(self, max_body: usize) -> Self {
         Self { max_body, ..self }
+    }
+
+    /// Whoever uses it is told to the observer, under this name.
+    #[must_use]
+    pub fn audited(self, action: &'static str) -> Self {
+        Self { audited: Some(action), ..self }
+    }
+
+    /// True if not every caller may use it, or its use is audited.
+    fn is_observed(&self) -> bool {
+        self.audited.is_some() || matches!(self.access, Access::Role(_) | Access::EitherRole(_))
     }
 
     /// Its method.
@@ -166,10 +179,36 @@ pub enum RouteError {
     },
 }
 
+/// One use of a route that is audited, or a refusal of one that not everybody may use.
+#[derive(Debug)]
+pub struct RouteUse<'a> {
+    /// Where it came in.
+    pub door: Door,
+    /// The name of the route; its path if it has none.
+    pub action: &'static str,
+    /// Path and query, as they were sent.
+    pub target: &'a str,
+    /// Who asked.
+    pub caller: &'a Caller,
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// The body of the answer, if it is there as a whole.
+    pub body: Option<&'a [u8]>,
+    /// What was said instead of an answer.
+    pub problem: Option<&'a str>,
+}
+
+/// Hears who uses the routes of administration.
+pub trait RouteObserver: Send + Sync {
+    /// Somebody used a route, or was refused. Must not block.
+    fn used(&self, used: &RouteUse<'_>);
+}
+
 /// All routes. Where several fit, the first of the list is meant.
 #[derive(Default)]
 pub struct Router {
     routes: Vec<(Pattern, Route)>,
+    observer: Option<Arc<dyn RouteObserver>>,
 }
 
 impl Router {
@@ -191,7 +230,13 @@ impl Router {
             }
             routes.push((pattern, route));
         }
-        Ok(Self { routes })
+        Ok(Self { routes, observer: None })
+    }
+
+    /// The same, with somebody who hears of what is audited.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn RouteObserver>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     /// The routes, in their order.
@@ -231,13 +276,62 @@ impl Router {
     ) -> Answered {
         let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
         let (route, captured) = self.find(door, &method, uri.path())?;
-        if door == Door::Listener {
-            admit(route.access, &caller)?;
-        }
-        let body = RoutedBody::new(incoming, route.max_body, within)?;
-        let request = RoutedRequest::new(method, &uri, headers, &captured, caller, body)?;
-        unfailing(route, request).await
+        let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
+            return serve(door, route, (method, &uri, headers, &captured, incoming), caller, within).await;
+        };
+        let asked = caller.clone();
+        let answered = serve(door, route, (method, &uri, headers, &captured, incoming), caller, within).await;
+        observe(observer, door, route, &uri, &asked, &answered);
+        answered
     }
+}
+
+/// The parts of a request for a route.
+type Asked<'a> = (Method, &'a http::Uri, http::HeaderMap, &'a Captured<'a>, Incoming);
+
+async fn serve(
+    door: Door,
+    route: &Route,
+    (method, uri, headers, captured, incoming): Asked<'_>,
+    caller: Caller,
+    within: Duration,
+) -> Answered {
+    if door == Door::Listener {
+        admit(route.access, &caller)?;
+    }
+    let body = RoutedBody::new(incoming, route.max_body, within)?;
+    let request = RoutedRequest::new(method, uri, headers, captured, caller, body)?;
+    unfailing(route, request).await
+}
+
+/// Tells an observer what came of a request. What is only read by those who may is not told, unless the route is audited.
+fn observe(
+    observer: &dyn RouteObserver,
+    door: Door,
+    route: &Route,
+    uri: &http::Uri,
+    caller: &Caller,
+    answered: &Answered,
+) {
+    let problem = answered.as_ref().err().map(ToString::to_string);
+    let (status, body) = match answered {
+        Ok(RoutedAnswer { status, content: AnswerBody::Whole(bytes), .. }) => (*status, Some(&bytes[..])),
+        Ok(RoutedAnswer { status, .. }) => (*status, None),
+        Err(problem) => (problem.status(), None),
+    };
+    let refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if route.audited.is_none() && !refused {
+        return;
+    }
+    observer.used(&RouteUse {
+        door,
+        action: route.audited.unwrap_or(route.path),
+        target: uri.path_and_query().map_or("/", |target| target.as_str()),
+        caller,
+        status,
+        body,
+        problem: problem.as_deref(),
+    });
 }
 
 fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {

@@ -91,6 +91,16 @@ async fn follow_govern_files(reloader: &Reloader, config: &Arc<Config>) {
         let (govern, gateway, config) = (app.govern.clone(), Arc::clone(&app.gateway), Arc::clone(config));
         let _ = tokio::task::spawn_blocking(move || govern.follow_files(&config, &gateway)).await;
     }
+    tell_of_admin_files(reloader, config).await;
+}
+
+/// Has the audit log told who changed keys, users, grants and switches.
+async fn tell_of_admin_files(reloader: &Reloader, config: &Arc<Config>) {
+    let Some(audit) = reloader.app().audit.clone().filter(|_| reloader.admin_files.have_news(&config.data_dir)) else {
+        return;
+    };
+    let (files, config) = (Arc::clone(&reloader.admin_files), Arc::clone(config));
+    let _ = tokio::task::spawn_blocking(move || files.tell(&config.data_dir, &audit)).await;
 }
 
 #[cfg(test)]

@@ -357,3 +357,18 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
         }
     }
 }
+
+/// Issue 31, point 16: who approved a call is in its records.
+#[test]
+fn the_person_who_decided_is_in_the_decisions() {
+    let mut maker = maker(ALL, false);
+    let ruling = Ruling { inputs: vec![("person", "key:bob".to_owned())], ..Ruling::of("released", String::new()) };
+    let released =
+        Decision { rulings: vec![("permissions", ruling.into())], ..(*decision(1, "x", "pass", None)).clone() };
+    let mut details = String::new();
+    maker.intent(Intent { decisions: vec![Arc::new(released)], ..intent(1) }, 1, &mut |event| {
+        details = event.details.to_owned();
+    });
+    let details: Value = serde_json::from_str(&details).unwrap();
+    assert_eq!(details["decisions"][0]["inputs"]["person"], "key:bob", "{details}");
+}

@@ -14,10 +14,12 @@ use super::routes::{ADMIN, APPROVER};
 use super::sign_in::SignInPages;
 use super::{grants, holds};
 use http::header::AUTHORIZATION;
+use serde_json::json;
 use signalbox_assembly::approval_desk::{APPROVE, ShownCall};
+use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_authorization::pages::{escaped, page};
-use signalbox_engine::Proof;
 use signalbox_engine::chain::HoldAnswer;
+use signalbox_engine::{Caller, Proof};
 use signalbox_oauth::form;
 use signalbox_runtime::HeldMessage;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
@@ -59,13 +61,19 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> A
     // A browser sends cookies and certificates with every form, whoever made it; a token in the header it does not.
     let bearer = request.headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes().starts_with(b"Bearer "));
     let in_header = bearer.then(|| request.caller.principal().as_str().to_owned());
+    let caller = request.caller.clone();
     let text = body(request, FORM).await?;
     let Some(pairs) = form::read(&text) else { return Err(super::bad("the form cannot be read")) };
     let given = |name: &str| pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
     let links = &pages.served.app().govern.approvals.links;
     let proved = |who: &&String| in_header.as_ref() == Some(*who) || links.is_form_token(held.id, who, given("token"));
-    let Some(who) = deciders.iter().find(proved) else { return Ok(answer(403, "Not you", &told(NOBODY))) };
+    let tell = |who: Option<&str>, outcome| tell(&pages, (&caller, who), &held, given("answer"), outcome);
+    let Some(who) = deciders.iter().find(proved) else {
+        tell(None, AdminOutcome::Denied(NOBODY));
+        return Ok(answer(403, "Not you", &told(NOBODY)));
+    };
     if !holds::may_decide(&pages.served, who, &held) {
+        tell(Some(who), AdminOutcome::Denied(holds::OWN_CALL));
         return Ok(answer(403, "Not you", &told(holds::OWN_CALL)));
     }
     let by = Some(who.clone());
@@ -83,11 +91,37 @@ pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> A
             if let Some(grant) = grant {
                 grants::put(&pages.served, grant)?;
             }
+            tell(Some(who), AdminOutcome::Done);
             tracing::info!(hold = held.id, by = who, "decided about a call by its link: {word}");
             Ok(answer(200, "Done", &told(word)))
         }
         Err(_) => Ok(gone()),
     }
+}
+
+/// Writes down who decided, or tried to. A browser proves by its sign-in who it is, and not by the caller of the request.
+fn tell(
+    pages: &SignInPages,
+    (caller, who): (&Caller, Option<&str>),
+    held: &HeldMessage,
+    decided: &str,
+    outcome: AdminOutcome<'_>,
+) {
+    let action = match decided {
+        "refuse" => "hold.refuse",
+        _ => "hold.release",
+    };
+    let call = &held.held;
+    let after = json!({
+        "method": call.method,
+        "subject": call.subject,
+        "backend": call.backend.as_deref(),
+        "principal": call.caller.principal().as_str(),
+        "by": who,
+        "answer": decided,
+    });
+    let target = format!("{APPROVE}: hold {}", held.id);
+    pages.served.administer_as(who, caller, AdminOrigin::Api, (action, &target), Some(&after), outcome);
 }
 
 /// The call that a link is about, while it waits.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use signalbox_engine::Proof;
 use signalbox_engine::chain::{self, HoldAnswer};
 use signalbox_runtime::{HeldMessage, HoldError};
+use signalbox_seal::{hex, sha256};
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
 use std::sync::Arc;
@@ -102,12 +103,31 @@ async fn settle(
         Some(lasting) => Some(grants::of_hold(&held, &lasting, by.as_deref().unwrap_or_default())?),
         None => None,
     };
-    let answer = answer(by, &held, decided)?;
+    let answer = answer(by.clone(), &held, decided)?;
+    let changed = match &answer {
+        HoldAnswer::Edited { message, .. } => json!({"before": digest(&held.held.message), "after": digest(message)}),
+        HoldAnswer::Result { result, .. } => json!({"after": digest(result)}),
+        _ => Value::Null,
+    };
     served.app().gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
     if let Some(grant) = grant {
         grants::put(served, grant)?;
     }
-    Ok(ok(&json!({"id": held.id, "done": what, "method": held.held.method, "subject": held.held.subject})))
+    Ok(ok(&json!({
+        "id": held.id,
+        "done": what,
+        "method": held.held.method,
+        "subject": held.held.subject,
+        "backend": held.held.backend.as_deref(),
+        "principal": held.held.caller.principal().as_str(),
+        "by": by,
+        "changed": changed,
+    })))
+}
+
+/// Size and hash of a message, by which it is known again where it is not kept.
+fn digest(message: &[u8]) -> Value {
+    json!({"bytes": message.len(), "sha256": hex(&sha256(message))})
 }
 
 /// Why somebody cannot decide.

@@ -1,5 +1,6 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
+use super::administration::Administration;
 use super::process::Credentials;
 use super::sign_in::SignInPages;
 use super::{
@@ -73,7 +74,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>
     all.extend(authentication.and_then(|authentication| authentication.resource()).into_iter().flat_map(resource_list));
     all.extend(server.into_iter().flat_map(authorization_list));
     all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
-    Router::new(all).map(Arc::new)
+    Router::new(all).map(|router| Arc::new(router.observed_by(Arc::new(Administration(Arc::clone(served))))))
 }
 
 /// The router of a process that replays a tape under control.
@@ -101,7 +102,7 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
     ];
     // Auditors need not be administrators: the handlers look at the roles themselves.
     all.extend([
-        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller),
+        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller).audited("audit.read"),
         to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(Access::Caller),
     ]);
     all.extend(guarded);
@@ -177,23 +178,23 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
 
         to.route(Method::GET, STATUS, Both, process::status),
         to.route(Method::GET, VERSION, Both, process::version),
-        to.route(Method::POST, RELOAD, Both, process::reload),
-        to.route(Method::GET, LIVE, Both, process::live),
+        to.route(Method::POST, RELOAD, Both, process::reload).audited("config.reload"),
+        to.route(Method::GET, LIVE, Both, process::live).audited("live.read"),
 
         to.route(Method::GET, SWITCHES, Both, switches::list),
-        to.route(Method::POST, SWITCHES, Both, switches::set),
-        to.route(Method::POST, LIFT_SWITCH, Both, switches::lift),
+        to.route(Method::POST, SWITCHES, Both, switches::set).audited("switch.set"),
+        to.route(Method::POST, LIFT_SWITCH, Both, switches::lift).audited("switch.lift"),
 
         to.route(Method::GET, BREAKPOINTS, Both, breakpoints::list),
-        to.route(Method::POST, BREAKPOINTS, Both, breakpoints::set),
-        to.route(Method::DELETE, BREAKPOINTS, Both, breakpoints::clear_all),
-        to.route(Method::DELETE, "/api/v1/breakpoints/{id}", Both, breakpoints::clear),
+        to.route(Method::POST, BREAKPOINTS, Both, breakpoints::set).audited("breakpoint.set"),
+        to.route(Method::DELETE, BREAKPOINTS, Both, breakpoints::clear_all).audited("breakpoint.clear"),
+        to.route(Method::DELETE, "/api/v1/breakpoints/{id}", Both, breakpoints::clear).audited("breakpoint.clear"),
 
         to.route(Method::GET, SESSIONS, Both, sessions::list),
         to.route(Method::GET, "/api/v1/sessions/{id}", Both, sessions::show),
-        to.route(Method::DELETE, "/api/v1/sessions/{id}", Both, sessions::end),
+        to.route(Method::DELETE, "/api/v1/sessions/{id}", Both, sessions::end).audited("session.end"),
 
-        to.route(Method::POST, KEEP, Both, process::keep),
+        to.route(Method::POST, KEEP, Both, process::keep).audited("tape.keep"),
 
         to.route(Method::GET, TOOLS, Both, process::tools),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
@@ -207,15 +208,15 @@ fn hold_list(served: &Arc<Served>) -> Vec<Route> {
     let to = Bind(served);
     vec![
         to.route(Method::GET, GRANTS, Both, grants::list),
-        to.route(Method::POST, GRANTS, Both, grants::add),
-        to.route(Method::DELETE, "/api/v1/grants/{id}", Both, grants::revoke),
+        to.route(Method::POST, GRANTS, Both, grants::add).audited("grant.add"),
+        to.route(Method::DELETE, "/api/v1/grants/{id}", Both, grants::revoke).audited("grant.revoke"),
 
         to.route(Method::GET, HOLDS, Both, holds::list),
-        to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show),
-        to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/edit", Both, holds::edit).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/answer", Both, holds::answer).max_body(MAX_MESSAGE),
-        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Both, holds::refuse).max_body(MAX_MESSAGE),
+        to.route(Method::GET, "/api/v1/holds/{id}", Both, holds::show).audited("hold.read"),
+        to.route(Method::POST, "/api/v1/holds/{id}/release", Both, holds::release).max_body(MAX_MESSAGE).audited("hold.release"),
+        to.route(Method::POST, "/api/v1/holds/{id}/edit", Both, holds::edit).max_body(MAX_MESSAGE).audited("hold.edit"),
+        to.route(Method::POST, "/api/v1/holds/{id}/answer", Both, holds::answer).max_body(MAX_MESSAGE).audited("hold.answer"),
+        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Both, holds::refuse).max_body(MAX_MESSAGE).audited("hold.refuse"),
     ]
 }
 

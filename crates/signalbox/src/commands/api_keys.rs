@@ -1,7 +1,7 @@
 //! `signalbox keys`: API keys of callers.
 
 use crate::cli::{ApiKeysCommand, Global, NewApiKeyArgs};
-use crate::commands::{credentials, data_dir, quietly};
+use crate::commands::{administration, credentials, data_dir, quietly};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -38,6 +38,8 @@ fn new(global: &Global, file: &KeyFile, args: NewApiKeyArgs) -> Result<ExitCode,
         expires: args.expires.map(|time| now.saturating_add(lifetime(time))),
     };
     let (id, secret) = file.change(|keys| keys.add(new, &random, now))?;
+    let made = file.load()?.iter().find(|(other, _)| *other == id).map(|(id, key)| row(id, key, now));
+    administration::note(global, ("key.new", &id), None, made);
     if global.json {
         output::result(&format!("{}\n", json!({ "id": id, "key": secret.reveal() })))?;
     } else {
@@ -77,6 +79,9 @@ fn revoke(global: &Global, file: &KeyFile, key: &str) -> Result<ExitCode, Failur
         credentials::announce(global).await;
         Ok(ExitCode::SUCCESS)
     })?;
+    for id in &revoked {
+        administration::note(global, ("key.revoke", id), None, Some(json!({"asked": key})));
+    }
     if global.json {
         output::result(&format!("{}\n", json!({ "revoked": revoked })))?;
     } else if revoked.is_empty() {

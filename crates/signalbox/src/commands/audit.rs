@@ -1,6 +1,6 @@
 //! `signalbox audit`: what the audit log has, and whether it is whole.
 
-use super::load;
+use super::{administration, load};
 use crate::cli::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs, Global};
 use crate::failure::Failure;
 use crate::output;
@@ -23,6 +23,16 @@ const UNPROVED: u8 = 4;
 
 pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Failure> {
     let config = load(global, Overrides::default())?.config;
+    let reads = |query: &AuditQueryArgs, word: &str| {
+        if query.payloads {
+            administration::note(global, ("audit.read", word), None, Some(json!({"payloads": true})));
+        }
+    };
+    match &command {
+        AuditCommand::Search(args) => reads(&args.query, "audit search"),
+        AuditCommand::Export(args) => reads(&args.query, "audit export"),
+        AuditCommand::Verify(_) => {}
+    }
     match command {
         AuditCommand::Search(args) => search(global, &config, &args),
         AuditCommand::Verify(args) => verify(global, &config, &args),
@@ -83,10 +93,11 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
     let mut rows = Vec::new();
     for record in &found {
         let what = record.kind();
-        let phase = record.detail("phase").or(record.detail("violation")).unwrap_or_default();
+        let phase =
+            record.detail("phase").or(record.detail("violation")).or(record.detail("action")).unwrap_or_default();
         let how = record.detail("status").or(record.detail("decision")).or(record.detail("reason")).unwrap_or_default();
         let at = timestamp::rfc3339_millis(record.at);
-        let about = record.detail("tool").or(record.detail("method")).unwrap_or_default();
+        let about = record.detail("tool").or(record.detail("method")).or(record.detail("target")).unwrap_or_default();
         let mut cells = vec![
             at.as_str(),
             what,

@@ -3,7 +3,7 @@
 use super::processes;
 use super::switch::governing;
 use crate::cli::{BreakGlassArgs, Global, GrantCommand};
-use crate::commands::data_dir;
+use crate::commands::{administration, data_dir};
 use crate::failure::Failure;
 use crate::output;
 use http::Method;
@@ -103,10 +103,13 @@ async fn revoke(global: &Global, id: &str) -> Result<ExitCode, Failure> {
     let processes = governing(global).await?;
     let mut found = false;
     if processes.is_empty() {
+        let mut revoked = None;
         GrantFile::of(&data_dir(global)?).change(|all| {
-            found = all.revoke(id, unix_millis()).is_some();
+            revoked = all.revoke(id, unix_millis());
             Ok(())
         })?;
+        found = revoked.is_some();
+        administration::note(global, ("grant.revoke", id), revoked.map(|grant| json!(grant)), None);
     }
     for process in &processes {
         found |= process.send(Method::DELETE, &format!("{GRANTS}/{id}"), None).await?["revoked"] == true;

@@ -2,7 +2,7 @@
 
 use super::processes::{self, Process};
 use crate::cli::{Global, SwitchArgs, SwitchCommand, Which};
-use crate::commands::data_dir;
+use crate::commands::{administration, data_dir};
 use crate::failure::Failure;
 use crate::output;
 use http::Method;
@@ -75,7 +75,8 @@ async fn set(global: &Global, args: &SwitchArgs, off: Off) -> Result<ExitCode, F
         process.send(Method::POST, SWITCHES, Some(json!(switch).to_string())).await?;
     }
     if processes.is_empty() {
-        SwitchFile::of(&data_dir(global)?).change(|all| all.set(switch))?;
+        SwitchFile::of(&data_dir(global)?).change(|all| all.set(switch.clone()))?;
+        administration::note(global, ("switch.set", &switch.pattern), None, Some(json!(switch)));
     }
     output::say(format!("`{}` is {}", table::harmless(&args.pattern), off.word()));
     Ok(ExitCode::SUCCESS)
@@ -93,6 +94,8 @@ async fn lift(global: &Global, args: &SwitchArgs) -> Result<ExitCode, Failure> {
             found = all.lift(&args.pattern, args.principal);
             Ok(())
         })?;
+        let after = json!({"principal": args.principal, "lifted": found});
+        administration::note(global, ("switch.lift", &args.pattern), None, Some(after));
     }
     if !found {
         return Err(Failure::Usage(format!(

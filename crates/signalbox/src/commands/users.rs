@@ -1,7 +1,7 @@
 //! `signalbox users`: people who can sign in at the gateway's own authorization server.
 
 use crate::cli::{Global, UsersCommand};
-use crate::commands::{credentials, data_dir, quietly};
+use crate::commands::{administration, credentials, data_dir, quietly};
 use crate::failure::Failure;
 use crate::output;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -49,6 +49,8 @@ async fn add(global: &Global, files: &AccountFiles, name: &str, replace: bool) -
     getrandom::fill(&mut salt).map_err(|error| Failure::Usage(format!("the system gives no randomness: {error}")))?;
     files.users.change(|users| users.set(name, &password, &salt, unix_millis()))?;
     credentials::announce(global).await;
+    let action = if replace { "user.password" } else { "user.add" };
+    administration::note(global, (action, &principal(name)), None, None);
     output::say(format!("`{name}` can sign in as {}", principal(name)));
     if replace {
         output::say("all clients that were signed in have to sign in again");
@@ -96,6 +98,8 @@ async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<Exi
     };
     files.users.change(|users| Ok(users.remove(name)))?;
     credentials::announce(global).await;
+    let after = (!revoked.is_empty()).then(|| json!({ "revoked_keys": revoked }));
+    administration::note(global, ("user.remove", &subject), None, after);
     output::say(format!("removed `{name}`; all tokens of {subject} have ended"));
     if !revoked.is_empty() {
         output::say(format!("revoked the API keys of {subject}: {}", revoked.join(", ")));

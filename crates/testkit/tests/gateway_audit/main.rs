@@ -1,6 +1,7 @@
 //! The audit log of a real gateway: what is in it, what happens when the process or a sink fails, and how tampering shows.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod administration;
 mod bad_days;
 mod glass;
 #[allow(dead_code, reason = "the suite of stores needs more of it")]

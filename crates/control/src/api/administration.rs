@@ -1,0 +1,57 @@
+//! Tells the audit log who used the API for what, and who was refused.
+
+use super::Served;
+use http::StatusCode;
+use serde_json::Value;
+use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
+use signalbox_engine::Caller;
+use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_transport::router::{Door, RouteObserver, RouteUse};
+use std::sync::Arc;
+
+/// Hears of every use of a route that is audited.
+pub(super) struct Administration(pub(super) Arc<Served>);
+
+impl RouteObserver for Administration {
+    fn used(&self, used: &RouteUse<'_>) {
+        let app = self.0.app();
+        if used.status == StatusCode::UNAUTHORIZED {
+            // Anybody can cause these: they are recorded like those of MCP, so many a second.
+            let fault = Fault::new(FaultKind::Unauthenticated, format!("{}: {}", used.action, used.target));
+            return app.gateway.refused(used.caller, Some(used.status.as_u16()), &fault, None);
+        }
+        // Who read something is written down, and not what it was.
+        let changed = used.body.filter(|_| !used.action.ends_with(".read"));
+        let after = changed.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+        let why = used.problem.unwrap_or(used.status.as_str());
+        let outcome = match used.status {
+            StatusCode::FORBIDDEN => AdminOutcome::Denied(why),
+            status if status.is_success() => AdminOutcome::Done,
+            _ => AdminOutcome::Failed(why),
+        };
+        let origin = match used.door {
+            Door::Control => AdminOrigin::Cli,
+            Door::Listener => AdminOrigin::Api,
+        };
+        self.0.administer_as(None, used.caller, origin, (used.action, used.target), after.as_ref(), outcome);
+    }
+}
+
+impl Served {
+    /// Writes down an act of administration, where an audit log is kept. `who` is named instead of the caller, if given.
+    pub(super) fn administer_as(
+        &self,
+        who: Option<&str>,
+        caller: &Caller,
+        origin: AdminOrigin,
+        (action, target): (&str, &str),
+        after: Option<&Value>,
+        outcome: AdminOutcome<'_>,
+    ) {
+        let Some(audit) = &self.app().audit else { return };
+        let identity = caller.identity();
+        let address = identity.address.map(|address| address.to_string());
+        let who = who.unwrap_or(identity.principal.as_str());
+        audit.administer(&AdminAction { who, address, origin, action, target, before: None, after, outcome });
+    }
+}

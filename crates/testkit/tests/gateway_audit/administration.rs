@@ -1,0 +1,147 @@
+//! Issue 31, point 16: whoever changes what others may do, or reads what they said, is in the audit log.
+
+use crate::{audit, config, log_of, records, search, session};
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{call, eventually, signalbox};
+use std::time::Duration;
+
+const SECURITY: &str = "[mcp.protocol.security]\nrequire_authentication = true\n\
+    [[rules]]\nid = 'ask'\nwhen = { tool = 'count' }\nthen = { hold = { reason = 'look', within = '60s' } }\n\
+    [[rules]]\nid = 'ask-too'\nwhen = { tool = 'greet' }\nthen = { hold = { reason = 'look', within = '60s' } }\n";
+
+async fn key(gateway: &GatewayProcess, args: &[&str]) -> String {
+    let all: Vec<&str> = ["keys", "new"].into_iter().chain(args.iter().copied()).collect();
+    signalbox(&gateway.data_dir(), &all).await.unwrap().trim().to_owned()
+}
+
+async fn of_action(gateway: &GatewayProcess, action: &str, origin: &str) -> Value {
+    let found = async || {
+        let all = search(gateway, &["--type", "admin_action"], 0).await;
+        let fits = |one: &Value| one["details"]["action"] == action && one["details"]["origin"] == origin;
+        all.into_iter().find(fits)
+    };
+    eventually(&format!("{action} from {origin} is in the log"), found).await.unwrap()
+}
+
+async fn held(gateway: &GatewayProcess) -> String {
+    let look = async || {
+        let all: Value =
+            serde_json::from_str(&signalbox(&gateway.data_dir(), &["hold", "list", "--json"]).await.ok()?).ok()?;
+        Some(all["holds"][0]["id"].as_u64().or(all[0]["id"].as_u64())?.to_string())
+    };
+    eventually("a call is held", look).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_16_every_act_of_administration_is_in_the_log() {
+    let text = format!("{}{SECURITY}", config("", ""));
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    gateway.ready().await.unwrap();
+    let data = gateway.data_dir();
+    let file = gateway.config_file().display().to_string();
+    let ada = key(&gateway, &["ada"]).await;
+    let boss = key(&gateway, &["boss", "--role", "admin", "-c", &file]).await;
+    let client = |key: &str| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let begin = async || client(&boss).clone().initialize(crate::VERSION, json!({})).await.ok();
+    let worker = eventually("the keys are known", begin).await.unwrap();
+    let new = of_action(&gateway, "key.new", "cli").await;
+    assert!(!new.to_string().contains(&boss) && new["details"]["after"]["name"] == "boss", "{new}");
+    of_action(&gateway, "key.added", "file").await;
+
+    // The API: what is done, and what is refused.
+    let switch = json!({"pattern": "one/big", "off": "killed", "reason": "too big"}).to_string();
+    let set = |client: HttpClient| {
+        let body = Bytes::from(switch.clone());
+        async move {
+            client
+                .with("content-type", "application/json")
+                .send(Method::POST, "/api/v1/switches", body)
+                .await
+                .unwrap()
+                .status
+        }
+    };
+    assert_eq!((set(client(&boss)).await, set(client(&ada)).await), (200, 403));
+    assert_eq!(HttpClient::new(gateway.address()).get("/api/v1/status").await.unwrap().status, 401);
+    let killed = of_action(&gateway, "switch.set", "api").await;
+    assert_eq!(
+        (&killed["user_context"]["principal"], &killed["details"]["after"]["pattern"]),
+        (&json!("key:boss"), &json!("one/big"))
+    );
+    of_action(&gateway, "switch.added", "file").await;
+    let denied = search(&gateway, &["--type", "admin_action", "--status", "denied"], 1).await;
+    assert_eq!(
+        (&denied[0]["user_context"]["principal"], &denied[0]["risk_level"]),
+        (&json!("key:ada"), &json!("high"))
+    );
+
+    // The command line, by way of the gateway.
+    signalbox(&data, &["switch", "lift", "one/big"]).await.unwrap();
+    of_action(&gateway, "switch.lift", "cli").await;
+    signalbox(&data, &["grant", "add", "one/greet", "--to", "key:ada", "--for", "5m", "--because", "a test"])
+        .await
+        .unwrap();
+    let granted = of_action(&gateway, "grant.add", "cli").await;
+    assert_eq!(granted["details"]["after"]["to"], "key:ada", "{granted}");
+    signalbox(&data, &["grant", "revoke", granted["details"]["after"]["id"].as_str().unwrap()]).await.unwrap();
+    of_action(&gateway, "grant.revoke", "cli").await;
+    signalbox(&data, &["reload"]).await.unwrap();
+    of_action(&gateway, "config.reload", "cli").await;
+
+    // Held calls: who released and who edited one.
+    for (what, tool, action) in [("release", "count", "hold.release"), ("edit", "greet", "hold.edit")] {
+        let (caller, body) = (worker.clone(), call(7, tool, &json!({"name": "Ada"})).to_string());
+        let calling = tokio::spawn(async move { caller.post(&body).await });
+        let id = held(&gateway).await;
+        let params = json!({"name": tool, "arguments": {"name": "Bob"}}).to_string();
+        let mut args = vec!["hold", what, &id];
+        if what == "edit" {
+            args.extend(["--params", &params]);
+        }
+        signalbox(&data, &args).await.unwrap();
+        calling.await.unwrap().unwrap();
+        let done = of_action(&gateway, action, "cli").await;
+        assert!(done["details"]["after"]["by"].is_string(), "{done}");
+        if what == "edit" {
+            let changed = &done["details"]["after"]["changed"];
+            assert_ne!(changed["before"]["sha256"], changed["after"]["sha256"], "{done}");
+        }
+    }
+    let intents = search(&gateway, &["--type", "tool_invocation", "--tool", "count"], 1).await;
+    assert!(intents.iter().any(|one| one["details"]["decisions"].to_string().contains("\"person\"")), "{intents:#?}");
+    assert!(client(&boss).get("/api/v1/audit?limit=1").await.unwrap().status == 200);
+    of_action(&gateway, "audit.read", "api").await;
+    signalbox(&data, &["keys", "revoke", "ada", "-c", &file]).await.unwrap();
+    of_action(&gateway, "key.revoke", "cli").await;
+    of_action(&gateway, "key.changed", "file").await;
+    std::fs::write(gateway.config_file(), format!("{text}\n# another\n")).unwrap();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    of_action(&gateway, "config.reload", "file").await;
+    let folder = gateway.terminate().await.unwrap();
+    let (good, said) = audit(folder.path(), &["verify"]);
+    assert!(good, "{said}");
+}
+
+/// A command writes to the journal by itself where no gateway runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_16_commands_are_audited_while_no_gateway_runs() {
+    let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
+    session(&gateway).await;
+    let folder = gateway.terminate().await.unwrap();
+    let (data, file) = (folder.path().join("data"), folder.path().join("signalbox.toml").display().to_string());
+    signalbox(&data, &["keys", "new", "ada", "-c", &file]).await.unwrap();
+    signalbox(&data, &["switch", "kill", "one/greet", "-c", &file]).await.unwrap();
+    signalbox(&data, &["switch", "lift", "one/greet", "-c", &file]).await.unwrap();
+    signalbox(&data, &["audit", "search", "--payloads", "-c", &file]).await.unwrap();
+    let all = records(&log_of(folder.path()));
+    for action in ["key.new", "switch.set", "switch.lift", "audit.read"] {
+        let found = all.iter().find(|record| record["details"]["action"] == action);
+        assert!(found.is_some_and(|one| one["details"]["origin"] == "cli"), "{action}: {all:#?}");
+    }
+    let (good, said) = audit(folder.path(), &["verify"]);
+    assert!(good, "{said}");
+}
