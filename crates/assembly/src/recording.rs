@@ -238,9 +238,16 @@ impl Recording {
         }
     }
 
-    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is there.
+    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is there, and has
+    /// the gateway hand over its facts when they are put in order.
     /// Needs a runtime.
     pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
+        let buffers = Arc::downgrade(gateway);
+        self.recorder.settle_with(move || {
+            if let Some(gateway) = buffers.upgrade() {
+                gateway.settle();
+            }
+        });
         backends_seen::follow(gateway, self);
     }
 

@@ -116,6 +116,48 @@ pub enum Fact {
     Refused(Arc<RefusedFact>),
 }
 
+impl Fact {
+    /// When it happened.
+    #[must_use]
+    pub fn at(&self) -> Instant {
+        match self {
+            Self::Message(fact) => fact.at,
+            Self::Lost(fact) => fact.at,
+            Self::Decision(fact) => fact.at,
+            Self::Session(fact) => fact.at,
+            Self::SessionEnded { at, .. } => *at,
+            Self::Finished(fact) => fact.at,
+            Self::Refused(fact) => fact.at,
+        }
+    }
+
+    /// Its session; [`SessionKey::GATEWAY`] if it belongs to none.
+    #[must_use]
+    pub fn session(&self) -> SessionKey {
+        match self {
+            Self::Message(fact) => fact.session,
+            Self::Lost(fact) => fact.session,
+            Self::Decision(fact) => fact.session,
+            Self::Session(fact) => fact.session,
+            Self::SessionEnded { session, .. } => *session,
+            Self::Finished(fact) => fact.session,
+            Self::Refused(fact) => fact.session,
+        }
+    }
+
+    /// Its exchange, if it belongs to one.
+    #[must_use]
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Message(fact) => fact.exchange,
+            Self::Lost(fact) => fact.exchange,
+            Self::Decision(fact) => fact.exchange,
+            Self::Finished(fact) => Some(fact.exchange),
+            Self::Session(_) | Self::SessionEnded { .. } | Self::Refused(_) => None,
+        }
+    }
+}
+
 /// A message that passed a point.
 #[derive(Clone, Debug)]
 pub struct MessageFact {

@@ -26,6 +26,7 @@
 //! - **What is missing is said.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with the number
 //!   of facts as soon as it can be written. Only what comes after [`Recorder::stop`] is ignored without a count.
 //! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted bytes.
+//! - **Entries stand in the order in which things happened**, and bear the time of that: see `fact_order`.
 //! - **Entries are numbered when they are sure to be on the tape**, so that sampling leaves no holes in the numbers.
 //! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason ([`NotRecorded`]).
 //!   If the store fails, whoever waits at a barrier is told at once and not after the retries.
@@ -43,6 +44,7 @@ mod clients;
 mod clock;
 mod counters;
 mod exchanges;
+mod fact_order;
 mod filter;
 mod maker;
 pub(crate) mod message;
@@ -77,6 +79,7 @@ use signalbox_engine::lock::LockResultExt;
 use crate::redact::Redactor;
 use crate::seal::Chain;
 use counters::Counters;
+use fact_order::FactOrder;
 use maker::Maker;
 use queue::Queue;
 use recorder_input::RecorderInput;
@@ -114,8 +117,16 @@ impl Recorder {
         let queue = Arc::new(Queue::new(&settings, Arc::clone(&counters)));
         let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters));
         let chain = settings.seal.clone().map(Chain::new);
-        let writing =
-            Writing { queue: Arc::clone(&queue), counters: Arc::clone(&counters), settings, maker, tape, chain };
+        let writing = Writing {
+            queue: Arc::clone(&queue),
+            counters: Arc::clone(&counters),
+            settings,
+            maker,
+            tape,
+            chain,
+            order: FactOrder::default(),
+            settled: None,
+        };
         let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
     }
@@ -132,7 +143,12 @@ impl Recorder {
 
     /// From now on records only the outline of messages to and from these backends, and of what their callers are sent.
     pub fn withhold(&self, backends: Vec<Arc<str>>) {
-        self.queue.tell(RecorderInput::Withhold(backends));
+        self.queue.tell(RecorderInput::Withhold(Instant::now(), backends));
+    }
+
+    /// Has `settle` called before facts are put in order: it hands over what threads have noted and not told yet.
+    pub fn settle_with(&self, settle: impl Fn() + Send + Sync + 'static) {
+        self.queue.settle_with(Box::new(settle));
     }
 
     /// A barrier that resolves when every fact so far is on disk.
@@ -164,7 +180,8 @@ impl Recorder {
         self.queue.close(within);
         // Held until the thread has ended, so that nobody who stops it as well believes that all is written.
         let mut thread = self.thread.lock().unpoisoned();
-        if let Some(thread) = thread.take() {
+        // What settles facts may drop the last owner of the recorder on its own thread, which cannot wait for itself.
+        if let Some(thread) = thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
             let _ = thread.join();
         }
     }

@@ -35,10 +35,14 @@ impl Clock {
 
     /// The time of something that happened at `at`.
     pub(crate) fn at(&mut self, at: Instant) -> u64 {
-        let since = at.saturating_duration_since(self.anchor.instant).as_nanos();
-        let unix = self.anchor.unix.saturating_add(u64::try_from(since).unwrap_or(u64::MAX));
-        self.last = self.last.max(unix);
+        self.last = self.last.max(self.time_of(at));
         self.last
+    }
+
+    /// This moment in nanoseconds since 1970, which need not be after the latest entry.
+    pub(crate) fn time_of(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.anchor.instant).as_nanos();
+        self.anchor.unix.saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
     }
 
     /// The time of the latest entry.

@@ -85,7 +85,7 @@ impl Maker {
             RecorderInput::Fact(fact) => self.fact(fact, out),
             RecorderInput::Backend(at, seen) => self.backend(at, *seen, out),
             RecorderInput::Rules(at, rules) => self.rules(at, *rules, out),
-            RecorderInput::Withhold(backends) => self.withheld.set(backends),
+            RecorderInput::Withhold(_, backends) => self.withheld.set(backends),
         }
         self.forget();
         self.sampling_buffer.release(self.clock.last(), out);
@@ -132,7 +132,8 @@ impl Maker {
 
     /// Decides what is overdue, and forgets exchanges without an end.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<Entry>) {
-        let now = self.clock.at(now);
+        // No entry is made here, so the clock must not run ahead of facts that are still to come.
+        let now = self.clock.time_of(now);
         if now.saturating_sub(self.swept) >= SWEEP_EVERY.min(self.orphan_after.as_nanos() as u64) {
             self.swept = now;
             self.exchanges.sweep(now, self.orphan_after, &mut self.forgotten);

@@ -13,8 +13,9 @@ use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, Kind};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most answers that wait for the disk at once.
@@ -24,9 +25,12 @@ const FACT_WEIGHT: usize = 256;
 /// About what a ruling weighs besides what it was told; its conditions are words of its rule.
 const RULING_WEIGHT: usize = 128;
 
-#[derive(Debug)]
+/// Hands over what threads have noted and not told yet.
+type Settle = Box<dyn Fn() + Send + Sync>;
+
 pub(crate) struct Queue {
     state: Mutex<State>,
+    settle: OnceLock<Settle>,
     filled: Condvar,
     /// True from half of the bounds on.
     crowded: AtomicBool,
@@ -68,6 +72,12 @@ pub(crate) struct Taken {
     pub(crate) closed: bool,
 }
 
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("state", &self.state).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
 impl Queue {
     pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
         let limits = Limits {
@@ -76,7 +86,24 @@ impl Queue {
             on_full: settings.on_full,
             batch: settings.batch.max(1),
         };
-        Self { state: Mutex::default(), filled: Condvar::new(), crowded: AtomicBool::new(false), limits, counters }
+        let (state, settle, filled) = (Mutex::default(), OnceLock::new(), Condvar::new());
+        Self { state, settle, filled, crowded: AtomicBool::new(false), limits, counters }
+    }
+
+    /// Sets what hands over the facts that threads have not told yet. Only the first counts.
+    pub(crate) fn settle_with(&self, settle: Settle) {
+        let _ = self.settle.set(settle);
+    }
+
+    /// Has all threads tell what they have, and adds it. Returns false if there is nothing that could.
+    pub(crate) fn settle(&self, facts: &mut Vec<RecorderInput>) -> bool {
+        let Some(settle) = self.settle.get() else { return false };
+        settle();
+        let mut state = self.lock();
+        facts.append(&mut state.facts);
+        state.bytes = 0;
+        self.look_for_room(&state);
+        true
     }
 
     /// Takes each fact, or counts it as lost if there is no room.

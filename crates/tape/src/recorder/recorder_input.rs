@@ -15,17 +15,33 @@ pub(crate) enum RecorderInput {
     /// The rules that decide.
     Rules(Instant, Box<RulesEntry>),
     /// The backends of whose messages only the outline is recorded from now on.
-    Withhold(Vec<Arc<str>>),
+    Withhold(Instant, Vec<Arc<str>>),
 }
 
 impl RecorderInput {
+    /// When it happened.
+    pub(crate) fn at(&self) -> Instant {
+        match self {
+            Self::Fact(fact) => fact.at(),
+            Self::Backend(at, _) | Self::Rules(at, _) | Self::Withhold(at, _) => *at,
+        }
+    }
+
+    /// Bytes of its message, if it is a fact about one.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Fact(Fact::Message(message)) => message.bytes.len(),
+            _ => 0,
+        }
+    }
+
     /// About what it weighs, if it is not a fact.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Fact(_) => 0,
             Self::Backend(_, seen) => seen.parts.iter().map(|(_, bytes)| bytes.len()).sum(),
             Self::Rules(_, rules) => rules.text.len(),
-            Self::Withhold(names) => names.iter().map(|name| name.len()).sum(),
+            Self::Withhold(_, names) => names.iter().map(|name| name.len()).sum(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod facts;
 mod memory;
+mod order;
 mod sealing;
 mod version_2;
 

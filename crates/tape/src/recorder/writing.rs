@@ -2,8 +2,10 @@
 
 use super::barrier::{NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
+use super::fact_order::FactOrder;
 use super::maker::Maker;
 use super::queue::Queue;
+use super::recorder_input::RecorderInput;
 use super::settings::RecorderSettings;
 use crate::seal::{Chain, Draft};
 use signalbox_engine::record::{Body, Content, Entry, Gap, StoreError, TapeWriter};
@@ -15,6 +17,9 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// After this many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
 const TRIES_TOGETHER: u32 = 5;
+
+/// How often threads are asked for facts that they have not told yet, so that those that have come can be put in order.
+const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
 /// Yields to other threads after this many facts: they serve calls, and the queue bridges the pause.
 const AT_ONCE: usize = 32;
@@ -42,6 +47,9 @@ pub(crate) struct Writing {
     pub(crate) tape: Box<dyn TapeWriter>,
     /// Seals the tape.
     pub(crate) chain: Option<Chain>,
+    pub(crate) order: FactOrder,
+    /// When all threads told last what they had.
+    pub(crate) settled: Option<Instant>,
 }
 
 impl Writing {
@@ -56,10 +64,13 @@ impl Writing {
         self.idle();
         loop {
             let taken = self.queue.take(&mut facts, wait, self.settings.gather);
-            let quiet = facts.is_empty();
+            let urgent = taken.closed || taken.trigger || !taken.barriers.is_empty();
+            let upto = self.in_order(&mut facts, urgent);
+            let quiet = !self.order.is_waiting();
             let lost = !taken.lost.is_empty();
             let mut written = true;
-            for (number, fact) in facts.drain(..).enumerate() {
+            let ready: Vec<RecorderInput> = self.order.ready(upto).collect();
+            for (number, fact) in ready.into_iter().enumerate() {
                 if number % AT_ONCE == AT_ONCE - 1 {
                     std::thread::yield_now();
                 }
@@ -85,16 +96,28 @@ impl Writing {
             if taken.closed && quiet {
                 break;
             }
-            wait = self.settings.idle_every;
+            wait = if self.order.is_waiting() { SETTLE_EVERY } else { self.settings.idle_every };
             if quiet || idled.elapsed() >= self.settings.idle_every {
                 idled = Instant::now();
                 if self.idle() {
                     // More is left, but facts come first.
-                    wait = Duration::from_millis(1);
+                    wait = wait.min(Duration::from_millis(1));
                 }
             }
         }
         self.end(out);
+    }
+
+    /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up to which
+    /// nothing more will come. None if nothing is waited for.
+    fn in_order(&mut self, facts: &mut Vec<RecorderInput>, urgent: bool) -> Option<Instant> {
+        let waiting = !facts.is_empty() || self.order.is_waiting();
+        if waiting && !urgent && self.settled.is_none_or(|settled| settled.elapsed() >= SETTLE_EVERY) {
+            let now = Instant::now();
+            self.settled = self.queue.settle(facts).then_some(now);
+        }
+        self.order.add(facts);
+        self.settled.filter(|_| !urgent)
     }
 
     fn idle(&mut self) -> bool {
