@@ -90,12 +90,14 @@ impl Exchanges {
         }
     }
 
-    /// The exchange has ended. It is known for a while yet, since its last image may come late.
+    /// The exchange has ended. It is known for a while yet, since its last image may come late; its messages are not, because
+    /// they would stay charged to their senders.
     pub(crate) fn end(&mut self, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
         if let Some(open) = self.open.get_mut(&id)
             && !std::mem::replace(&mut open.ended, true)
         {
             self.ended.push_back(id);
+            self.bases -= open.bases.iter_mut().filter_map(Option::take).map(|base| base.len()).sum::<usize>();
         }
         if self.ended.len() > ENDED
             && let Some(oldest) = self.ended.pop_front()

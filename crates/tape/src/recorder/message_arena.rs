@@ -26,6 +26,13 @@ impl MessageArena {
     }
 }
 
+/// The same bytes in memory of their own. A large message is charged to its sender until its last copy is gone; what outlives
+/// its call must not hold that charge.
+pub(crate) fn uncharged(bytes: &Bytes) -> Bytes {
+    // Smaller ones were copied when they came.
+    if bytes.len() > MAX_COPIED { Bytes::copy_from_slice(bytes) } else { bytes.clone() }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

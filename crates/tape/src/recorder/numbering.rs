@@ -63,9 +63,14 @@ impl Numbering {
         }
         self.last += 1;
         entry.seq = self.last;
-        if let Content::Message(message) = &mut entry.content {
-            let draft = self.place(entry.exchange, message);
-            entry.seal = draft.map(Draft::to_bytes);
+        match &mut entry.content {
+            Content::Message(message) => entry.seal = self.place(entry.exchange, message).map(Draft::to_bytes),
+            // Nothing is told as a difference from a body of an exchange that has ended.
+            Content::Finished(_) => {
+                let bases = entry.exchange.and_then(|exchange| self.bases.get_mut(&exchange));
+                bases.into_iter().flatten().for_each(|base| base.sealed = None);
+            }
+            _ => {}
         }
         out.push(entry);
     }

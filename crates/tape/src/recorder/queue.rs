@@ -5,7 +5,7 @@
 
 use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
-use super::message_arena::MessageArena;
+use super::message_arena::{MessageArena, uncharged};
 use super::recorder_input::RecorderInput;
 use super::settings::{OnFull, RecorderSettings};
 use signalbox_engine::Fact;
@@ -247,10 +247,19 @@ impl Queue {
         taken
     }
 
-    /// Sets whether the store can write. Fails the barriers of whoever waits while it cannot.
+    /// Sets whether the store can write. Fails the barriers of whoever waits while it cannot. What waits meanwhile outlives its
+    /// calls, so it gets copies of its messages.
     pub(crate) fn set_failing(&self, failing: bool) {
         let mut state = self.lock();
-        state.failing = failing;
+        let was_failing = std::mem::replace(&mut state.failing, failing);
+        if failing && !was_failing {
+            let mut facts = std::mem::take(&mut state.facts);
+            drop(state);
+            facts.iter_mut().for_each(RecorderInput::own_message);
+            state = self.lock();
+            facts.append(&mut state.facts);
+            state.facts = facts;
+        }
         let mut waiting = if failing { std::mem::take(&mut state.barriers) } else { vec![] };
         waiting.append(&mut state.outside);
         drop(state);
@@ -298,7 +307,8 @@ impl State {
     /// A copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
         let Fact::Message(message) = fact else { return fact.clone() };
-        Fact::Message(MessageFact { bytes: self.arena.keep(&message.bytes), ..message.clone() })
+        let bytes = if self.failing { uncharged(&message.bytes) } else { message.bytes.clone() };
+        Fact::Message(MessageFact { bytes: self.arena.keep(&bytes), ..message.clone() })
     }
 
     fn is_urgent(&self) -> bool {

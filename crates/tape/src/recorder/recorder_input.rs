@@ -1,5 +1,6 @@
 //! What waits to be written: facts, and descriptions of backends and rules.
 
+use super::message_arena::uncharged;
 use signalbox_engine::Fact;
 use signalbox_engine::record::{BackendSeen, RulesEntry};
 use std::sync::Arc;
@@ -32,6 +33,13 @@ impl RecorderInput {
         match self {
             Self::Fact(Fact::Message(message)) => message.bytes.len(),
             _ => 0,
+        }
+    }
+
+    /// Gives it a message that is charged to nobody.
+    pub(crate) fn own_message(&mut self) {
+        if let Self::Fact(Fact::Message(message)) = self {
+            message.bytes = uncharged(&message.bytes);
         }
     }
 

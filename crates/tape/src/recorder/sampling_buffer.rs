@@ -3,6 +3,7 @@
 use super::adaptive::Adaptive;
 use super::counters::Counters;
 use super::filter::Filter;
+use super::message_arena::uncharged;
 use super::numbering::Numbering;
 use super::priority::Priorities;
 use super::sampling::{Pick, Plan};
@@ -67,6 +68,8 @@ pub(crate) struct SamplingBuffer {
     /// True if nothing is ever held or left out.
     open_gate: bool,
     waiting: VecDeque<Entry>,
+    /// How many of them, from the end, may hold messages that are charged to their senders.
+    charged: usize,
     waiting_bytes: usize,
     cases: KeyMap<u64, Case>,
     candidates: VecDeque<u64>,
@@ -96,6 +99,7 @@ impl SamplingBuffer {
             hold: settings.hold,
             open_gate,
             waiting: VecDeque::new(),
+            charged: 0,
             waiting_bytes: 0,
             cases: KeyMap::default(),
             candidates: VecDeque::new(),
@@ -244,6 +248,7 @@ impl SamplingBuffer {
         }
         self.waiting_bytes += weight(&entry);
         self.waiting.push_back(entry);
+        self.charged += 1;
     }
 
     /// Nothing more comes of this exchange. `unended` if nobody said that it ended.
@@ -262,8 +267,15 @@ impl SamplingBuffer {
         self.clean(number);
     }
 
-    /// Lets go what can go: in order, up to the first of which nothing is known.
+    /// Lets go what can go: in order, up to the first of which nothing is known. The rest may wait long after its calls have
+    /// ended, so it gets copies of its messages, within the bounds of [`Hold`].
     pub(crate) fn release(&mut self, now: u64, out: &mut Vec<Entry>) {
+        self.let_go(now, out);
+        let charged = std::mem::take(&mut self.charged).min(self.waiting.len());
+        self.waiting.iter_mut().rev().take(charged).for_each(own_body);
+    }
+
+    fn let_go(&mut self, now: u64, out: &mut Vec<Entry>) {
         while let Some(entry) = self.waiting.front() {
             let number = self.case_of(entry);
             let kept = match number.and_then(|number| self.cases.get(&number)).map(|case| case.fate) {
@@ -368,6 +380,16 @@ impl SamplingBuffer {
         if number != self.latest && self.cases.get(&number).is_some_and(done) {
             self.cases.remove(&number);
             self.numbering.forget(number);
+        }
+    }
+}
+
+/// Gives an entry a body that is charged to nobody.
+pub(crate) fn own_body(entry: &mut Entry) {
+    if let Content::Message(message) = &mut entry.content {
+        match &mut message.body {
+            Body::Whole(bytes) | Body::Like { middle: bytes, .. } => *bytes = uncharged(bytes),
+            Body::Left => {}
         }
     }
 }

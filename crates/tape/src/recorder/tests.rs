@@ -1,5 +1,6 @@
 //! Facts come in, and the tape is looked at.
 
+mod charges;
 mod facts;
 mod memory;
 mod order;

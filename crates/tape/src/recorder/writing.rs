@@ -6,6 +6,7 @@ use super::fact_order::FactOrder;
 use super::maker::Maker;
 use super::queue::Queue;
 use super::recorder_input::RecorderInput;
+use super::sampling_buffer::own_body;
 use super::settings::RecorderSettings;
 use crate::seal::{Chain, Draft};
 use signalbox_engine::record::{Body, Content, Entry, Gap, StoreError, TapeWriter};
@@ -187,6 +188,9 @@ impl Writing {
             tries += 1;
             self.fails(&error);
             self.queue.set_failing(true);
+            if tries == 1 {
+                entries.iter_mut().for_each(own_body);
+            }
             waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
             let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
             if tries >= TRIES_TOGETHER && about_one && self.one_by_one(entries, durable) {

@@ -2,6 +2,7 @@
 
 use super::super::{Anchor, Recorder, RecorderSettings};
 use crate::Redactor;
+use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, StoreError, TapeWriter};
 use std::future::Future;
 use std::pin::pin;
@@ -108,7 +109,7 @@ impl TapeWriter for Memory {
         if state.refused.is_some() && entries.iter().any(|entry| about(entry) == state.refused) {
             return Err(StoreError::Other("cannot say this".into()));
         }
-        state.entries.extend_from_slice(entries);
+        state.entries.extend(entries.iter().map(stored));
         if durable {
             state.durable = state.entries.len();
         }
@@ -125,6 +126,17 @@ impl TapeWriter for Memory {
         (state.ended, state.closing) = (Some(at), closing.map(<[u8]>::to_vec));
         Ok(())
     }
+}
+
+/// A store has bytes of its own.
+fn stored(entry: &Entry) -> Entry {
+    let mut entry = entry.clone();
+    if let Content::Message(MessageEntry { body: Body::Whole(bytes) | Body::Like { middle: bytes, .. }, .. }) =
+        &mut entry.content
+    {
+        *bytes = Bytes::copy_from_slice(bytes);
+    }
+    entry
 }
 
 /// Waits until it holds.

@@ -7,7 +7,7 @@ use crate::seal::{Report, SealSettings, Verdict, Verifier};
 use signalbox_engine::record::{TapeInfo, TapeKind};
 use signalbox_seal::{SigningKey, TapeSeal};
 
-fn sealed(every: u64) -> (TapeInfo, RecorderSettings) {
+pub(super) fn sealed(every: u64) -> (TapeInfo, RecorderSettings) {
     let mut info = TapeInfo::new("t".to_owned(), TapeKind::Serve, "x".to_owned(), 1);
     let commit = vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]];
     let key = SigningKey::from_seed(&[1; 32]).unwrap();
