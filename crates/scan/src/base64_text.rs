@@ -1,4 +1,4 @@
-//! Text in base64, in either alphabet, decoded once.
+//! Text in base64, in either alphabet, and in hex digits, decoded once.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -31,8 +31,16 @@ const OF_BASE64: [bool; 256] = {
     table
 };
 
-/// A run of base64 that means text.
+/// How a run is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Form {
+    Base64,
+    Hex,
+}
+
+/// A run of base64 or hex digits that means text.
 pub(crate) struct Run {
+    form: Form,
     /// Where it begins.
     start: usize,
     /// Where its digits end.
@@ -44,7 +52,11 @@ pub(crate) struct Run {
 impl Run {
     /// The characters that hold the bytes `from..to`.
     pub(crate) fn place(&self, from: usize, to: usize) -> (usize, usize) {
-        (self.start + from / 3 * 4, (self.start + to.div_ceil(3) * 4).min(self.end))
+        let (from, to) = match self.form {
+            Form::Base64 => (from / 3 * 4, to.div_ceil(3) * 4),
+            Form::Hex => (from * 2, to * 2),
+        };
+        (self.start + from, (self.start + to).min(self.end))
     }
 }
 
@@ -85,11 +97,22 @@ fn read(text: &[u8], start: usize, end: usize) -> Option<Run> {
     let escaped = start.checked_sub(1).and_then(|before| text.get(before)) == Some(&b'\\');
     let start = start + usize::from(escaped);
     let digits = text.get(start..end.min(start + LONGEST))?;
-    if !is_text(&decode(digits.get(..SAMPLE)?)?) {
+    let sample = digits.get(..SAMPLE)?;
+    if unhex(sample).is_some_and(|bytes| is_text(&bytes)) {
+        return Some(Run { form: Form::Hex, start, end, bytes: unhex(digits)? });
+    }
+    if !is_text(&decode(sample)?) {
         return None;
     }
     let whole = digits.len() - usize::from(digits.len() % 4 == 1);
-    Some(Run { start, end, bytes: decode(digits.get(..whole)?)? })
+    Some(Run { form: Form::Base64, start, end, bytes: decode(digits.get(..whole)?)? })
+}
+
+/// What pairs of hex digits mean; none if there are other digits.
+fn unhex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let byte = |pair: &[u8]| u8::try_from(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?).ok();
+    digits.chunks_exact(2).map(byte).collect()
 }
 
 fn is_text(bytes: &[u8]) -> bool {
@@ -122,6 +145,16 @@ mod tests {
         assert_eq!(meant(&format!("x = {padded};")), [plain]);
         assert_eq!(meant(&format!("\"{url}\"")), [plain]);
         assert_eq!(meant(&format!("first\\n{url}\\n")), [plain], "behind an escape within a JSON string");
+    }
+
+    /// Issue 31, point 21.
+    #[test]
+    fn hex_digits_are_decoded_and_their_place_is_known() {
+        let text = "id 70617373776f72643d7a6562726120343711 end";
+        let run = runs(text.as_bytes()).next().unwrap();
+        assert!(run.bytes.starts_with(b"password=zebra 47"));
+        let (from, to) = run.place(9, 14);
+        assert_eq!(&text[from..to], "7a65627261");
     }
 
     #[test]

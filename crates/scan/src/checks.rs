@@ -68,7 +68,8 @@ const WORDS: &[&str] = &[
 ];
 
 /// Parts of names whose values are places in a list or numbers of a request, and no secrets.
-const OTHER_NAMES: &[&str] = &["page", "progress", "continuation", "cursor", "sync", "next", "count", "public"];
+const OTHER_NAMES: &[&str] =
+    &["page", "progress", "continuation", "cursor", "sync", "next", "count", "public", "websocket"];
 /// How far before a match its name may begin, in bytes.
 const LONGEST_NAME: usize = 40;
 
@@ -80,6 +81,9 @@ pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> 
         Check::Secret => is_secret(secret) && !is_other_name(text, start),
         Check::Basic => is_basic(secret),
         Check::Pairs => secret.contains(&b'=') && !is_placeholder(secret),
+        Check::Given => is_given(secret),
+        Check::Quoted => is_quoted(secret) && !is_other_name(text, start),
+        Check::Random => is_random(secret) && !is_other_name(text, start),
     }
 }
 
@@ -133,7 +137,10 @@ fn is_password(secret: &[u8]) -> bool {
     let is_word = |word: &&str| secret.eq_ignore_ascii_case(word.as_bytes());
     let is_constant = secret.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
     let is_number = secret.iter().all(|byte| byte.is_ascii_digit() || b".,_-+eE".contains(byte));
-    !is_constant && !is_number && !WORDS.iter().any(is_word) && !is_placeholder(secret)
+    let is_colour = secret.split_first().is_some_and(|(first, digits)| {
+        *first == b'#' && matches!(digits.len(), 3 | 6 | 8) && digits.iter().all(u8::is_ascii_hexdigit)
+    });
+    !is_constant && !is_number && !is_colour && !WORDS.iter().any(is_word) && !is_placeholder(secret)
 }
 
 /// Names of secrets within a value tell that it is a name itself: `new_password_2`.
@@ -145,6 +152,105 @@ fn is_secret(secret: &[u8]) -> bool {
     let both = secret.iter().any(u8::is_ascii_uppercase) && secret.iter().any(u8::is_ascii_lowercase);
     let long = secret.len() >= 20 && both && entropy(secret) >= 4.0;
     !is_name && is_password(secret) && (is_mixed(secret) || long)
+}
+
+/// Words in the place of a password that name what belongs there.
+const PLACE_NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "pass",
+    "pwd",
+    "null",
+    "none",
+    "nil",
+    "true",
+    "false",
+    "string",
+    "str",
+    "text",
+    "required",
+    "optional",
+    "undefined",
+    "number",
+    "object",
+    "any",
+    "username",
+    "user",
+    "prompt",
+];
+
+fn is_given(secret: &[u8]) -> bool {
+    let is_name = PLACE_NAMES.iter().any(|name| secret.eq_ignore_ascii_case(name.as_bytes()));
+    let is_between_percents = secret.len() > 1 && secret.starts_with(b"%") && secret.ends_with(b"%");
+    let is_variable = is_between_percents
+        || secret.starts_with(b"#{")
+        || secret.first().is_some_and(|first| b"${[(*".contains(first));
+    !is_name && !is_variable && !is_placeholder(secret)
+}
+
+/// Words that forms and manuals put behind the name of a password.
+const LABELS: &[&str] = &[
+    "hidden",
+    "visible",
+    "current",
+    "confirm",
+    "invalid",
+    "missing",
+    "incorrect",
+    "expired",
+    "updated",
+    "changed",
+    "request",
+    "response",
+    "account",
+    "username",
+    "optional",
+    "unknown",
+    "prompt",
+    "encrypted",
+    "cleartext",
+    "plaintext",
+    "protected",
+    "supported",
+    "unsupported",
+    "kennwort",
+    "passcode",
+    "forgot",
+    "reset",
+    "login",
+    "input",
+    "field",
+    "different",
+];
+
+fn is_quoted(secret: &[u8]) -> bool {
+    if is_secret(secret) {
+        return true;
+    }
+    let lower = secret.to_ascii_lowercase();
+    let is_name = NAMES.iter().chain(LABELS).any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some());
+    // Labels begin with a capital; paths, names of members and formats have punctuation of their own.
+    let is_plain = secret.iter().all(u8::is_ascii_lowercase) && secret.len() >= 8;
+    // No name is that long without a mark between its words.
+    if is_plain && secret.len() >= 16 {
+        return true;
+    }
+    let is_odd = secret.iter().any(|byte| b"!@#$%^&*+=?~".contains(byte)) && secret.iter().any(u8::is_ascii_alphabetic);
+    !is_name && is_password(secret) && (is_plain || is_odd && is_given(secret))
+}
+
+/// Least length of a value that looks random.
+const RANDOM: usize = 16;
+
+fn is_random(secret: &[u8]) -> bool {
+    let digits = secret.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
+    let pairs = secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
+    let changes = pairs.filter(|(one, other)| kind(one) != kind(other)).count();
+    // Names have their digits together: `PublicKeyX509Der`.
+    let groups = secret.split(u8::is_ascii_digit).filter(|part| !part.is_empty()).count();
+    let enough = secret.len() >= RANDOM && digits < secret.len() && changes * 4 >= secret.len();
+    enough && groups >= 4 && entropy(secret) >= 3.0 && is_secret(secret)
 }
 
 fn is_basic(secret: &[u8]) -> bool {

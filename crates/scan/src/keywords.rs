@@ -108,8 +108,7 @@ impl Entry {
 /// Whether no word goes on here: nothing of one stands before, but for the letter of an escape like `\n` or of a `%XX`.
 fn begins_word(text: &[u8], at: usize) -> bool {
     let before = |count: usize| at.checked_sub(count).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    !is_word(before(1)) || before(2) == b'\\' || before(3) == b'%' || before(6) == b'\\'
+    !before(1).is_ascii_alphanumeric() || before(2) == b'\\' || before(3) == b'%' || before(6) == b'\\'
 }
 
 /// Whether something follows that is no space, quote or bracket.

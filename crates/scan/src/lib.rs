@@ -4,8 +4,8 @@
 //! examples and counter-examples. One pass looks for the keywords of all rules at once. Only around a keyword does the pattern
 //! of its rule run, in linear time, so that clean text costs nothing but that pass.
 //!
-//! Text is found as it is, in JSON within strings, URL-encoded and in base64. Nothing is decoded more than once, and size,
-//! matches and work are bounded: where a bound is reached the scanner says that it did not see everything.
+//! Text is found as it is, in JSON within strings, URL-encoded, in base64 and in hex digits. Base64 and hex are decoded at most
+//! twice, and size, matches and work are bounded: where a bound is reached the scanner says that it did not see everything.
 
 mod base64_text;
 mod checks;

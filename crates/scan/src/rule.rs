@@ -34,13 +34,13 @@ const CACHE: usize = 256 << 10;
 /// What patterns may be written with besides regular expressions, so that all rules mean the same by it.
 const SHORTHANDS: &[(&str, &str)] = &[
     // Between a name and its value: `NAME=value`, `name: "value"`, `"name": "value"`, and the same within a JSON string.
-    ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,4}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,4}(?:\\*["'`])?"#),
+    ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,8}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,16}(?:\\*["'`])?"#),
     // The rest of a name.
     ("<name>", r"[A-Za-z0-9_.\-]{0,40}"),
-    // No letter, digit or underscore stands before this, but for the letter of an escape like `\n`.
-    ("<start>", r"(?:\b{start-half}|\\[nrt])"),
-    // No letter, digit or underscore stands behind this.
-    ("<end>", r"\b{end-half}"),
+    // No letter or digit stands before this, but for the letter of an escape like `\n`.
+    ("<start>", r"(?:\b{start-half}|_|\\[nrt])"),
+    // No letter or digit stands behind this.
+    ("<end>", r"(?:\b{end-half}|_)"),
 ];
 
 /// Rules that cannot be read.
@@ -71,6 +71,12 @@ pub enum Check {
     Basic,
     /// It has `name=value` in it.
     Pairs,
+    /// It stands where only a password can stand: any word will do that is neither a variable nor a placeholder.
+    Given,
+    /// It stands quoted behind the name of a password: a word of its own, but no label and no path.
+    Quoted,
+    /// It looks random: long, with letters and digits that change often.
+    Random,
 }
 
 /// One kind of credential.

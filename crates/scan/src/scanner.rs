@@ -103,7 +103,9 @@ impl Scanner {
             Escapes::Usual if keyword => return true,
             _ => {}
         }
-        base64_text::runs(text).any(|run| self.keywords.hits(&run.bytes).next().is_some())
+        let holds = |bytes: &[u8]| self.keywords.hits(bytes).next().is_some();
+        base64_text::runs(text)
+            .any(|run| holds(&run.bytes) || base64_text::runs(&run.bytes).any(|inner| holds(&inner.bytes)))
     }
 
     /// Every credential of a text.
@@ -122,6 +124,12 @@ impl Scanner {
         }
         for run in base64_text::runs(text) {
             self.plain(&run.bytes, &mut search, |from, to| run.place(from, to));
+            for inner in base64_text::runs(&run.bytes) {
+                self.plain(&inner.bytes, &mut search, |from, to| {
+                    let (from, to) = inner.place(from, to);
+                    run.place(from, to)
+                });
+            }
         }
         search.done()
     }

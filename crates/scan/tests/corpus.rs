@@ -306,6 +306,15 @@ fn issue_13_point_9_innocent_words_stay() {
         "const apiKey = process.env.API_KEY;",
         "https://example.test/a:b@c/d",
         "Basic understanding of how tokens are counted",
+        // Issue 31, point 21.
+        "<link rel=\"me\" class=\"xoxo-indieweb-1\">",
+        "hf_requiredCharacteristic",
+        "hf_requiredCharacteristicNamesForTheService",
+        "user = (char *) (p + 1); pwd = (char *) (p + ulen + 2);",
+        "let der_pub_key: PublicKeyX509Der = key_pair.public_key();",
+        "Token: \"#ddd0c0\"",
+        "login(username=username, password=password)",
+        "t.pass(\"tests/ui/pass/*.rs\")",
     ] {
         assert_eq!(faults("words", text.as_bytes()), Vec::<String>::new());
     }

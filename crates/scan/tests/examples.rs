@@ -153,3 +153,32 @@ fn issue_13_point_9_no_rule_finds_anything_in_a_counter_example() {
     }
     assert!(faults.is_empty(), "{} faults\n{}", faults.len(), faults.join("\n"));
 }
+
+/// Issue 31, point 21.
+#[test]
+fn credentials_in_double_base64_in_hex_and_beside_an_underscore_are_found() {
+    let mut random = made_up::Random::new("twice");
+    let token = format!("ghp_{}", random.take("abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789", 36));
+    let line = format!("deploy with {token} today");
+    let hex: String = line.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let base64 = STANDARD.encode(&line);
+    let unhex = |text: &str| -> Vec<u8> {
+        let pair = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        (0..text.len()).step_by(2).filter_map(pair).collect()
+    };
+    for text in [
+        format!("branch_{token}"),
+        format!("{token}_old"),
+        hex.clone(),
+        STANDARD.encode(&base64),
+        URL_SAFE_NO_PAD.encode(&base64),
+        STANDARD.encode(&hex),
+    ] {
+        let findings = scanner().find(text.as_bytes());
+        assert!(scanner().may_hold(text.as_bytes()) && findings.found.len() == 1, "{text}: {:?}", findings.found);
+        let found = &findings.found[0];
+        let left = format!("{}{}", &text[..found.start], &text[found.end..]);
+        assert!(!left.contains(&token), "{text}: {left}");
+        assert!(!String::from_utf8_lossy(&unhex(&left)).contains(&token[4..]), "{text}: {left}");
+    }
+}
