@@ -45,6 +45,7 @@ impl Signatures {
             nonces: nonce_files::NonceFiles::new(folder.nonce_folder(), seal.nonces_per_key),
             window: TimeWindow::around(seal.time_window),
             mode: if seal.validate_fully { Mode::Full } else { Mode::Light },
+            profiles: seal.profiles.iter().filter_map(|name| name.parse().ok()).collect(),
             seen,
         };
         Self { calls: Arc::new(calls), forwards: Arc::new(forwards), proof: Arc::new(proof) }

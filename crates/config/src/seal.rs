@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The members that are committed to by default, as the file spells them.
 const COMMIT: [&str; 2] = ["params.arguments", "result"];
 
+/// The canonical forms of signed requests; the first one is accepted by default.
+const PROFILES: [&str; 2] = ["mcp-cbor/2", "mcp-cbor/1"];
+
 /// Most places at which heads are anchored.
 const MAX_ANCHORS: usize = 8;
 
@@ -46,6 +49,8 @@ pub struct Seal {
     pub anchor: Vec<AnchorPlace>,
     /// Patterns of backends, or of backends and names, whose requests must be signed.
     pub require: Vec<String>,
+    /// The canonical forms that signed requests may be in.
+    pub profiles: Vec<String>,
     /// Whether signed requests must also name a purpose and permissions that fit.
     pub validate_fully: bool,
     /// Whether all answers are signed, and not only those to signed requests.
@@ -76,12 +81,29 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         commit,
         head_every: table.count("head_every")?,
         head_interval: table.duration("head_interval")?,
+        profiles: profiles(table)?,
         require: table.texts("require")?.into_iter().map(|text| text.value).collect(),
         validate_fully: table.choice("validate")? == "full",
         sign_answers: table.flag("sign_answers")?,
         time_window: table.duration("time_window")?,
         nonces_per_key: table.count("nonces_per_key")?,
     })
+}
+
+/// The profiles that are accepted. None at all would refuse every signature, which nobody means.
+fn profiles(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
+    if !table.has("profiles") {
+        return Ok(vec![PROFILES[0].to_owned()]);
+    }
+    let texts = table.texts("profiles")?;
+    if texts.is_empty() {
+        return Err(table.key_error("profiles", super::error::Problem::BadHiddenValue("at least one profile")));
+    }
+    let known = |text: &Text<'_>| match PROFILES.contains(&text.value.as_str()) {
+        true => Ok(text.value.clone()),
+        false => Err(bad(table, text, "`mcp-cbor/2` or `mcp-cbor/1`")),
+    };
+    texts.iter().map(known).collect()
 }
 
 /// A file, relative to the configuration file, or an address.
@@ -137,6 +159,20 @@ mod tests {
             assert!(error.contains("seal.anchor"), "{error}");
         }
         assert!(load(&format!("[seal]\nanchor = [{}]", "\"a\",".repeat(9))).is_err());
+    }
+
+    /// Issue 31, point 12.
+    #[test]
+    fn only_the_second_profile_is_accepted_unless_configured_otherwise() {
+        assert_eq!(load("").unwrap().profiles, ["mcp-cbor/2"]);
+        assert_eq!(
+            load("[seal]\nprofiles = [\"mcp-cbor/2\", \"mcp-cbor/1\"]").unwrap().profiles,
+            ["mcp-cbor/2", "mcp-cbor/1"]
+        );
+        for wrong in ["[]", "[\"mcp-cbor/3\"]", "[\"\"]"] {
+            let error = load(&format!("[seal]\nprofiles = {wrong}")).unwrap_err().to_string();
+            assert!(error.contains("seal.profiles"), "{error}");
+        }
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
         "Requests that must be signed, as patterns `BACKEND` or `BACKEND/NAME` of tools, prompts and resources; others may be. `*` and `?` are wildcards.",
     ),
     key(
+        "seal.profiles",
+        KeyKind::Texts,
+        "Canonical forms in which signed requests are accepted: `mcp-cbor/2`, `mcp-cbor/1`. By default `mcp-cbor/2` alone, because in `mcp-cbor/1` different messages can have the same signature (`1.5` and `\"1.50000000\"`).",
+    ),
+    key(
         "seal.validate",
         one_of(&["light", "full"], "light"),
         "What is asked of a signed request: time, trust, nonce and expiry, or in `full` also a purpose and permissions that fit, which only protobuf carries.",

@@ -266,10 +266,10 @@ impl Session {
     ///
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
-    pub fn receive_on_general(self: &Arc<Self>, message: &Envelope) -> Result<(), NotTaken> {
+    pub fn receive_on_general(self: &Arc<Self>, message: &Envelope, carrier: Carrier<'_>) -> Result<(), NotTaken> {
         let stream = self.general_for(message.kind() == Kind::Request)?;
         let now = self.touch();
-        self.handle_at(Event::Received { stream, message: message.clone() }, Carrier::default(), now);
+        self.handle_at(Event::Received { stream, message: message.clone() }, carrier, now);
         Ok(())
     }
 

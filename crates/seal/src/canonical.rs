@@ -25,6 +25,9 @@
 //! - In a `google.protobuf.Struct` every number is a double, so 1 and `"1.00000000"` are the same there too.
 //! - Its tags do not mean what RFC 8949 says (24: a byte string that holds CBOR; 1: seconds). A strict reader misreads both.
 //!
+//! It is also the profile in which a few bytes become many: `1e308` has 318 digits. The canonical form of a message is therefore
+//! refused beyond four times the bytes of the message and 64 KiB.
+//!
 //! Whoever can choose should take `mcp-cbor/2`.
 
 mod encode_error;

@@ -16,6 +16,10 @@ pub enum NonceVerdict {
 
 /// Remembers nonces for as long as the messages that carry them could be accepted. Moments are milliseconds since 1970.
 pub trait NonceMemory {
+    /// True if the nonce of a key is remembered. Asked before the costly part of a verification, so that a message that was
+    /// recorded on its way costs little when it comes again.
+    fn is_remembered(&self, key_id: &str, nonce: &str, now: u64) -> bool;
+
     /// Remembers the nonce of a key until a moment, unless it is there already.
     fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict;
 }
@@ -36,6 +40,11 @@ impl NonceBook {
 }
 
 impl NonceMemory for NonceBook {
+    fn is_remembered(&self, key_id: &str, nonce: &str, now: u64) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get(key_id).and_then(|of_key| of_key.get(nonce)).is_some_and(|until| *until >= now)
+    }
+
     fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let of_key = seen.entry(key_id.to_owned()).or_default();

@@ -14,7 +14,7 @@ use crate::domain::Domain;
 use crate::hop::{Hop, HopError, follow_hops};
 use crate::key_set::KeySet;
 use crate::message_error::MessageError;
-use crate::profile::Profile;
+use crate::profile::{Profile, UnknownProfile};
 use crate::proto::mcp_request::Params;
 use crate::proto::{McpRequest, McpResponse};
 use crate::signature::{BadSignature, Signature, is_supported_algorithm};
@@ -52,12 +52,17 @@ pub fn verify_signature(
     signature: &[u8],
     algorithm: &str,
 ) -> Result<bool, MessageError> {
+    let signature = check_signature(signature, algorithm)?;
+    let key = VerifyingKey::from_bytes(public_key)?;
+    Ok(key.verify_prepared(prepared, &signature).is_ok())
+}
+
+/// The signature, if it could be one of a supported algorithm.
+pub(crate) fn check_signature(signature: &[u8], algorithm: &str) -> Result<Signature, MessageError> {
     if !is_supported_algorithm(algorithm) {
         return Err(MessageError::UnsupportedAlgorithm(algorithm.chars().take(64).collect()));
     }
-    let key = VerifyingKey::from_bytes(public_key)?;
-    let signature = Signature::from_bytes(signature)?;
-    Ok(key.verify_prepared(prepared, &signature).is_ok())
+    Ok(Signature::from_bytes(signature)?)
 }
 
 /// Checks the signature of a request with the public key that the request names. Whether that key is anybody's whom the
@@ -68,6 +73,7 @@ pub fn verify_signature(
 pub fn verify_request(request: &McpRequest) -> Result<(), MessageError> {
     let signature = request.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
     let identity = request.requestor_identity.as_ref().ok_or(MessageError::MissingField("requestor_identity"))?;
+    check_signature(&signature.signature, &signature.algorithm)?;
     let prepared = prepare_request_for_signing(request)?;
     fits(verify_signature(&identity.public_key, &prepared, &signature.signature, &signature.algorithm)?)?;
     Ok(follow_names(request, &KeySet::new(), 0)?)
@@ -94,6 +100,7 @@ pub(crate) fn follow_names(request: &McpRequest, keys: &KeySet, now: i64) -> Res
 /// If there is no signature, or it does not fit.
 pub fn verify_response(response: &McpResponse, key: &VerifyingKey) -> Result<(), MessageError> {
     let signature = response.signature.as_ref().ok_or(MessageError::MissingField("signature"))?;
+    check_signature(&signature.signature, &signature.algorithm)?;
     let prepared = prepare_response_for_signing(response)?;
     fits(verify_signature(key.as_bytes(), &prepared, &signature.signature, &signature.algorithm)?)
 }
@@ -102,13 +109,18 @@ fn fits(fits: bool) -> Result<(), MessageError> {
     if fits { Ok(()) } else { Err(BadSignature::Mismatch.into()) }
 }
 
+/// The profile that a message names. A message of the document names none.
+pub(crate) fn profile_of(name: &str) -> Result<Profile, UnknownProfile> {
+    if name.is_empty() { Ok(Profile::One) } else { name.parse() }
+}
+
 /// The profile that a message names, and what stands before its CBOR.
 fn frame(profile: &str, domain: &str, expected: Domain) -> Result<(Profile, Vec<u8>), MessageError> {
     if !domain.is_empty() && domain != expected.name() {
         let found = domain.chars().take(64).collect();
         return Err(MessageError::WrongDomain { expected: expected.name(), found });
     }
-    let profile = if profile.is_empty() { Profile::One } else { profile.parse()? };
+    let profile = profile_of(profile)?;
     let prefix = match profile {
         Profile::One => Vec::new(),
         Profile::Two => expected.prefix(profile).into_bytes(),

@@ -20,6 +20,9 @@ pub enum Profile {
 pub struct UnknownProfile(pub String);
 
 impl Profile {
+    /// Both profiles.
+    pub const ALL: [Self; 2] = [Self::One, Self::Two];
+
     /// Its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -40,9 +43,6 @@ impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::One, Self::Two]
-            .into_iter()
-            .find(|profile| profile.name() == text)
-            .ok_or_else(|| UnknownProfile(text.to_owned()))
+        Self::ALL.into_iter().find(|profile| profile.name() == text).ok_or_else(|| UnknownProfile(text.to_owned()))
     }
 }

@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
-//! use signalbox_seal::{KeySet, NonceBook, Role, SigningKey, TimeWindow, TrustedKey};
+//! use signalbox_seal::{KeySet, NonceBook, Profile, Role, SigningKey, TimeWindow, TrustedKey};
 //!
 //! let key = SigningKey::generate()?;
 //! let call = br#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
@@ -26,7 +26,8 @@
 //! let mut keys = KeySet::new();
 //! keys.add(TrustedKey::new(key.verifying_key().clone(), "ada", &[Role::Client]))?;
 //! let nonces = NonceBook::new(1_000);
-//! let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+//! let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
+//! let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
 //! assert_eq!(verifier.request(&signed, 1_000_500)?.principal, "ada");
 //! assert_eq!(verifier.request(&signed, 1_000_500).unwrap_err().to_string(), "the message was seen before");
 //! # Ok::<(), Box<dyn std::error::Error>>(())

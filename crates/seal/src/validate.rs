@@ -15,8 +15,12 @@ pub use semantics::{MAX_FREQUENCY_PER_HOUR, allowed_actions};
 pub use validation_error::{SecurityError, SemanticsError, SyntaxError, ValidationError};
 
 use crate::key_set::{KeySet, Role};
+use crate::message_error::MessageError;
 use crate::nonces::{NonceMemory, NonceVerdict};
-use crate::prepare::{fields, follow_names, prepare_request_for_signing, verify_signature};
+use crate::prepare::{
+    check_signature, fields, follow_names, prepare_request_for_signing, profile_of, verify_signature,
+};
+use crate::profile::Profile;
 use crate::proto::McpRequest;
 use crate::time_window::TimeWindow;
 use signalbox_wire::hex::hex;
@@ -45,16 +49,18 @@ pub struct Validator<'a> {
     pub keys: &'a KeySet,
     /// What it saw already.
     pub nonces: &'a dyn NonceMemory,
+    /// The canonical forms that it accepts.
+    pub profiles: &'a [Profile],
     /// The largest `max_frequency_per_hour`; [`MAX_FREQUENCY_PER_HOUR`] unless somebody decided otherwise.
     pub max_frequency_per_hour: u32,
 }
 
 impl<'a> Validator<'a> {
-    /// A validator with the limits of the document.
+    /// A validator with the limits of the document, which accepts both profiles.
     #[must_use]
     pub fn new(mode: Mode, keys: &'a KeySet, nonces: &'a dyn NonceMemory) -> Self {
-        let window = TimeWindow::default();
-        Self { mode, window, keys, nonces, max_frequency_per_hour: MAX_FREQUENCY_PER_HOUR }
+        let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
+        Self { mode, window, keys, nonces, profiles, max_frequency_per_hour: MAX_FREQUENCY_PER_HOUR }
     }
 
     /// Checks a request at a moment (nanoseconds since 1970), and tells whose key signed it.
@@ -100,11 +106,20 @@ impl<'a> Validator<'a> {
 
     fn security(&self, request: &McpRequest, now: i64) -> Result<&'a str, SecurityError> {
         let signature = request.signature.as_ref().ok_or(SecurityError::Unsigned)?;
+        let profile = profile_of(&request.profile).map_err(MessageError::from)?;
+        if !self.profiles.contains(&profile) {
+            return Err(SecurityError::ProfileNotAccepted(profile));
+        }
         let seconds = now.div_euclid(NANOS_PER_SECOND);
         let key = self.keys.trusted(&signature.key_id, &[Role::Client, Role::Gateway], seconds)?;
         let identity = request.requestor_identity.as_ref().map(|identity| identity.public_key.as_ref());
         if identity.is_some_and(|public| !public.is_empty() && public != key.key.as_bytes()) {
             return Err(SecurityError::OtherIdentity);
+        }
+        // Everything above is cheap. The canonical form is not, and anybody can ask for it.
+        check_signature(&signature.signature, &signature.algorithm)?;
+        if self.nonces.is_remembered(&signature.key_id, &nonce_of(request), millis(now)) {
+            return Err(SecurityError::Replayed);
         }
         let prepared = prepare_request_for_signing(request)?;
         if !verify_signature(key.key.as_bytes(), &prepared, &signature.signature, &signature.algorithm)? {
@@ -115,21 +130,27 @@ impl<'a> Validator<'a> {
         Ok(&key.name)
     }
 
-    /// A request of the document has no nonce; its signature is one, because it is never the same for another request.
     fn remember(&self, request: &McpRequest, key_id: &str, now: i64) -> Result<(), SecurityError> {
-        let signature = request.signature.as_ref().map(|signature| signature.signature.as_ref()).unwrap_or_default();
-        let nonce = hex(if request.nonce.is_empty() { signature } else { &request.nonce });
         let made = request.timestamp.as_ref().map_or(Ok(now), |time| fields::nanos("timestamp", time))?;
         let expiry = request.request_expiry.as_ref().map(|time| fields::nanos("request_expiry", time)).transpose()?;
         let behind = i64::try_from(self.window.behind.as_nanos()).unwrap_or(i64::MAX);
         let until = made.saturating_add(behind).min(expiry.unwrap_or(i64::MAX));
-        let millis = |nanos: i64| u64::try_from(nanos / NANOS_PER_MILLI).unwrap_or(0);
-        match self.nonces.remember(key_id, &nonce, millis(now), millis(until).saturating_add(1)) {
+        match self.nonces.remember(key_id, &nonce_of(request), millis(now), millis(until).saturating_add(1)) {
             NonceVerdict::New => Ok(()),
             NonceVerdict::Replayed => Err(SecurityError::Replayed),
             NonceVerdict::Full => Err(SecurityError::TooManyNonces),
         }
     }
+}
+
+/// A request of the document has no nonce; its signature is one, because it is never the same for another request.
+fn nonce_of(request: &McpRequest) -> String {
+    let signature = request.signature.as_ref().map(|signature| signature.signature.as_ref()).unwrap_or_default();
+    hex(if request.nonce.is_empty() { signature } else { &request.nonce })
+}
+
+fn millis(nanos: i64) -> u64 {
+    u64::try_from(nanos / NANOS_PER_MILLI).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -13,8 +13,8 @@ use signalbox_seal::proto::mcp_request::Params;
 use signalbox_seal::proto::{Action, PermissionSpecification, PurposeCategory};
 use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
 use signalbox_seal::{
-    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Permission, PurposeDna, RequestorIdentity, Role,
-    SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf, message_to_json,
+    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile, PurposeDna, RequestorIdentity,
+    Role, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf, message_to_json,
     message_to_protobuf, prepare_request_for_signing, sha256,
 };
 use signalbox_tape::TapeSource;
@@ -212,7 +212,8 @@ async fn issue_16_4_signed_calls_are_accepted_as_json_and_as_protobuf() {
     assert!(greets(&answer.message().unwrap()));
     let keys = load_key_set(&gateway.data_dir().join("seal/keys.toml")).unwrap();
     let nonces = NonceBook::new(10);
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+    let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
+    let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
     let hash = sha256(request.as_bytes());
     assert_eq!(verifier.response(&answer.body, Some(&hash), now()).unwrap().principal, "gateway");
 
@@ -569,4 +570,81 @@ fn real_server() -> Option<String> {
     });
     assert!(there.is_some() || std::env::var("CI").as_deref() != Ok("true"), "the real servers are not installed");
     there
+}
+
+/// A gateway before the fixture that trusts Ada, with these settings of `[seal]`.
+async fn trusting(seal: &str) -> GatewayProcess {
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let config = format!("[seal]\n{seal}\n{}", child("one", ServedEra::Both, "").unwrap());
+    GatewayProcess::serve_in(folder, &config).await.unwrap()
+}
+
+/// Issue 31, point 12.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_profile_is_accepted_only_where_it_is_configured() {
+    let json = |id| {
+        let terms = Terms { profile: Profile::One, ..terms() };
+        sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap()
+    };
+    let protobuf = |id, profile: &str| purposeful_call(id, |request| request.profile = profile.to_owned());
+    let strict = trusting("").await;
+    let client = HttpClient::new(strict.address()).initialize(VERSION, json!({})).await.unwrap();
+    let text = String::from_utf8(json(2).to_vec()).unwrap();
+    for refused in [
+        client.post(&text).await.unwrap().message().unwrap(),
+        post_protobuf(&client, protobuf(3, "mcp-cbor/1")).await,
+        post_protobuf(&client, protobuf(4, "")).await,
+    ] {
+        assert_eq!(reason(&refused), "unsupported_profile");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("mcp-cbor/1") && message.contains("`seal.profiles`"), "{message}");
+    }
+    assert!(greets(&client.post(&signed(5, "greet", &ada())).await.unwrap().message().unwrap()));
+    let both = trusting("profiles = ['mcp-cbor/2', 'mcp-cbor/1']").await;
+    let client = HttpClient::new(both.address()).initialize(VERSION, json!({})).await.unwrap();
+    assert!(greets(&client.post(&text).await.unwrap().message().unwrap()));
+    assert!(greets(&post_protobuf(&client, protobuf(3, "mcp-cbor/1")).await));
+    assert!(greets(&post_protobuf(&client, protobuf(4, "")).await));
+    assert!(greets(&client.post(&signed(5, "greet", &ada())).await.unwrap().message().unwrap()));
+}
+
+/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before its form is made.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
+    let gateway = trusting("profiles = ['mcp-cbor/1']").await;
+    let numbers = format!("[{}]", vec!["1e308"; 90_000].join(","));
+    let forge = |id| {
+        let terms = Terms { profile: Profile::One, ..terms() };
+        let signed = sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap();
+        String::from_utf8(signed.to_vec()).unwrap().replace("\"Eve\"", &numbers)
+    };
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    assert_eq!(reason(&client.post(&forge(2)).await.unwrap().message().unwrap()), "no_canonical_form");
+    let protobuf = purposeful_call(3, |request| request.profile = "mcp-cbor/1".to_owned());
+    let Some(Message::Request(mut request)) = message_from_protobuf(protobuf.into()).unwrap().message else {
+        panic!("a call is a request")
+    };
+    let params = format!(r#"{{"name":"greet","arguments":{{"name":{numbers}}}}}"#);
+    request.params = Some(Params::ParamsJson(params.into()));
+    let forged = message_to_protobuf(&McpMessage { message: Some(Message::Request(request)) }, false);
+    assert_eq!(reason(&post_protobuf(&client, forged).await), "no_canonical_form");
+    let old = HttpClient::new(gateway.address()).initialize("2025-03-26", json!({})).await.unwrap();
+    let batch = old.post(&format!("[{}]", forge(4))).await.unwrap().message().unwrap();
+    assert_eq!(reason(batch.get(0).unwrap_or(&batch)), "too_large_for_a_batch", "{batch}");
+    let stream = TcpStream::connect(gateway.address()).await.unwrap();
+    let request = format!("ws://{}/mcp", gateway.address()).into_client_request().unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": VERSION,
+        "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    for message in [hello.to_string(), forge(5)] {
+        socket.send(Frame::text(message)).await.unwrap();
+    }
+    loop {
+        let Some(Ok(Frame::Text(text))) = socket.next().await else { panic!("the socket ended") };
+        let message: Value = serde_json::from_str(&text).unwrap();
+        if message["id"] == 5 {
+            assert_eq!(reason(&message), "no_canonical_form");
+            break;
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Arrays of messages (2025-03-26): what a client's bytes hold, for every front.
 
+use crate::large_proof::{self, LARGE};
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use bytes::Bytes;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Carrier, Fault, FaultKind};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Batch, Gateway, Session, StreamReader};
 use signalbox_wire::batch::{is_array, split};
@@ -14,8 +15,8 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// What is wrong with the bytes as a whole, and to whom it is to be said.
-pub(crate) fn receive(
-    gateway: &Gateway,
+pub(crate) async fn receive(
+    gateway: &Arc<Gateway>,
     session: &Arc<Session>,
     stream: &StreamReader,
     bytes: Bytes,
@@ -25,7 +26,13 @@ pub(crate) fn receive(
             read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Addressee::ToUnknown })?;
         session.receive_batch(stream, batch);
     } else {
-        session.receive(stream, intake::read(bytes, &gateway.settings())?);
+        let message = intake::read(bytes, &gateway.settings())?;
+        if large_proof::is_needed(&message) {
+            let proof = large_proof::prove(gateway, &session.caller, &message).await;
+            session.receive_with(stream, message, proof.carried(Carrier::default()));
+        } else {
+            session.receive(stream, message);
+        }
     }
     Ok(())
 }
@@ -81,6 +88,11 @@ pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
 
 /// What is wrong with an element only because it is one of several.
 fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unreadable> {
+    if large_proof::is_needed(&message) {
+        let text = format!("a signed message of a batch has less than {LARGE} bytes; send this one by itself");
+        let fault = Fault::new(FaultKind::Signature("too_large_for_a_batch"), text);
+        return Err(Unreadable { fault, answer: message.id().map_or(Addressee::Nobody, Addressee::To) });
+    }
     let (Kind::Request, Some(id)) = (message.kind(), message.id()) else { return Ok(message) };
     let params = message.params().unwrap_or_default();
     let fault = if json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_some() {

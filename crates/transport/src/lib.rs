@@ -14,6 +14,7 @@ pub mod http1;
 pub mod http_back;
 pub mod http_front;
 pub mod in_process;
+mod large_proof;
 mod line_writer;
 pub mod many_back;
 mod protobuf;

@@ -1,6 +1,7 @@
 //! Messages that clients carry as protobuf. They become the JSON that everything behind the fronts sees, and answers become
 //! protobuf again.
 
+use crate::large_proof::{LARGE, off_the_workers};
 use crate::proved::Proved;
 use bytes::Bytes;
 use http::HeaderValue;
@@ -8,6 +9,7 @@ use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_runtime::Gateway;
 use signalbox_seal::proto::mcp_message::Message;
 use signalbox_seal::{message_from_json, message_from_protobuf, message_to_json, message_to_protobuf};
+use std::sync::Arc;
 
 /// The content type of requests and answers over HTTP.
 pub(crate) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/vnd.signalbox.mcp+protobuf");
@@ -29,11 +31,19 @@ pub(crate) fn is_named(kind: Option<&HeaderValue>) -> bool {
     kind.as_bytes().eq_ignore_ascii_case(CONTENT_TYPE.as_bytes())
 }
 
-/// Reads a message, and checks who signed it.
+/// Reads a message, and checks who signed it; a large one on a thread that serves no connections.
 ///
 /// # Errors
 /// If it is no message.
-pub(crate) fn decode(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
+pub(crate) async fn decode(gateway: &Arc<Gateway>, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
+    if bytes.len() < LARGE {
+        return decode_here(gateway, caller, bytes);
+    }
+    let (gateway, caller) = (Arc::clone(gateway), caller.clone());
+    Box::pin(off_the_workers(move || decode_here(&gateway, &caller, bytes))).await
+}
+
+fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
     let message = message_from_protobuf(bytes.clone())
         .map_err(|error| Fault::new(FaultKind::Parse, format!("Parse error: {error}")))?;
     let json = message_to_json(&message)

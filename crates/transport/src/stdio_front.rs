@@ -191,7 +191,7 @@ impl Front {
             if let Some(room) = self.gateway.room() {
                 room.await;
             }
-            self.take(line);
+            self.take(line).await;
             while self.stream.outbox().len() >= OUTBOX_BOUND {
                 self.written.notified().await;
             }
@@ -203,9 +203,9 @@ impl Front {
         self.session.close();
     }
 
-    fn take(&self, line: Result<Bytes, NoLine>) {
+    async fn take(&self, line: Result<Bytes, NoLine>) {
         let taken = match line {
-            Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes),
+            Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes).await,
             Err(NoLine::TooLong(_)) if self.line_limit() < self.gateway.settings().limits.line => {
                 unknown_caller::count(&self.gateway, &self.session.caller);
                 Err(intake::too_long(&unknown_caller::words(self.line_limit())))

@@ -70,16 +70,17 @@ impl NonceFiles {
         Ok(OpenFiles { lock, slots })
     }
 
-    fn look(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> io::Result<NonceVerdict> {
+    /// Has `ask` look at the files while no other process changes them.
+    fn locked<T>(&self, ask: impl FnOnce(&mut BTreeMap<u64, Slot>) -> io::Result<T>) -> io::Result<T> {
         let mut open = self.open.lock().unpoisoned();
-        if open.is_none() {
-            *open = Some(self.open()?);
-        }
-        let Some(OpenFiles { lock, slots }) = &mut *open else { return Ok(NonceVerdict::Full) };
+        let OpenFiles { lock, slots } = match &mut *open {
+            Some(files) => files,
+            closed => closed.insert(self.open()?),
+        };
         flock(&*lock, FlockOperation::LockExclusive)?;
-        let verdict = self.look_locked(slots, key_id, nonce, now, until);
+        let answer = ask(slots);
         flock(&*lock, FlockOperation::Unlock)?;
-        verdict
+        answer
     }
 
     fn look_locked(
@@ -100,15 +101,10 @@ impl NonceFiles {
                 place.insert(Slot::open(&self.folder, number)?);
             }
         }
-        let mut of_key = 0;
-        for slot in slots.values_mut() {
-            slot.catch_up()?;
-            let Some(seen) = slot.seen.get(key_id) else { continue };
-            if seen.get(nonce).is_some_and(|until| *until >= now) {
-                return Ok(NonceVerdict::Replayed);
-            }
-            of_key += seen.len();
+        if is_in(slots, key_id, nonce, now)? {
+            return Ok(NonceVerdict::Replayed);
         }
+        let of_key: usize = slots.values().filter_map(|slot| slot.seen.get(key_id)).map(HashMap::len).sum();
         if of_key >= self.room {
             return Ok(NonceVerdict::Full);
         }
@@ -120,11 +116,30 @@ impl NonceFiles {
     }
 }
 
+/// Whether one of these files has the nonce, with what other processes added to them.
+fn is_in(slots: &mut BTreeMap<u64, Slot>, key_id: &str, nonce: &str, now: u64) -> io::Result<bool> {
+    for slot in slots.values_mut() {
+        slot.catch_up()?;
+        let until = slot.seen.get(key_id).and_then(|seen| seen.get(nonce));
+        if until.is_some_and(|until| *until >= now) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 impl NonceMemory for NonceFiles {
+    fn is_remembered(&self, key_id: &str, nonce: &str, now: u64) -> bool {
+        let nonce = hex(&sha256(nonce.as_bytes()));
+        // Files that cannot be read are reported by `remember`, which refuses the message.
+        self.locked(|slots| is_in(slots, key_id, &nonce, now)).unwrap_or(false)
+    }
+
     fn remember(&self, key_id: &str, nonce: &str, now: u64, until: u64) -> NonceVerdict {
         let nonce = hex(&sha256(nonce.as_bytes()));
         // What cannot be remembered cannot be refused the next time, so that it is refused now.
-        self.look(key_id, &nonce, now, until).unwrap_or_else(|error| {
+        let looked = self.locked(|slots| self.look_locked(slots, key_id, &nonce, now, until));
+        looked.unwrap_or_else(|error| {
             tracing::error!(folder = %self.folder.display(), %error, "nonces cannot be kept");
             NonceVerdict::Full
         })
@@ -190,6 +205,7 @@ mod tests {
         assert_eq!(other.remember("ada", "a", 500, SLOT + 1), Replayed, "seen by another process");
         assert_eq!(other.remember("ada", "b", 500, SLOT + 1), New);
         assert_eq!(one.remember("ada", "b", 600, 1_000), Replayed, "whatever its expiry says");
+        assert_eq!([one.is_remembered("ada", "b", 600), one.is_remembered("ada", "c", 600)], [true, false]);
         assert_eq!(one.remember("eve", "a", 500, 1_000), New, "every key has nonces of its own");
         assert_eq!(open().remember("ada", "a", 1_000, 1_000), Replayed);
         assert_eq!(open().remember("ada", "c", 1_000, 1_000), New);

@@ -10,7 +10,7 @@ use super::signature_proof::{KEY_CLAIM, SIGNATURE_CLAIM};
 use super::trusted_keys::TrustedKeys;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed};
 use signalbox_seal::signed_json::{FirstSigner, Verifier, add_hop, sign_request, signature_of};
-use signalbox_seal::{META_SIGNATURE, NonceBook, TimeWindow, subject};
+use signalbox_seal::{META_SIGNATURE, NonceBook, Profile, TimeWindow, subject};
 use signalbox_wire::Envelope;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -52,7 +52,8 @@ impl SealedForwards {
         }
         // The nonce was looked at when the message came; here it only matters whether anybody changed it since.
         let (keys, nonces) = (self.keys.now(), NonceBook::new(1));
-        let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+        let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
+        let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
         verifier.request(message.bytes(), now).is_ok()
     }
 }

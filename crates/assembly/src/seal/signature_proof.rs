@@ -7,9 +7,9 @@ use signalbox_engine::caller::Identity;
 use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
 use signalbox_seal::proto::mcp_message::Message as Carried;
-use signalbox_seal::signed_json::Verifier;
-use signalbox_seal::validate::{Mode, Validator};
-use signalbox_seal::{META_SIGNATURE, McpRequest, TimeWindow, hex, message_from_protobuf, request_to_json};
+use signalbox_seal::signed_json::{Verifier, VerifyError};
+use signalbox_seal::validate::{Mode, SecurityError, ValidationError, Validator};
+use signalbox_seal::{META_SIGNATURE, McpRequest, Profile, TimeWindow, hex, message_from_protobuf, request_to_json};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +22,9 @@ pub const SIGNATURE_CLAIM: &str = "signature";
 /// The claim of a caller that names the key that signed before a gateway changed the message.
 pub const FIRST_SIGNER_CLAIM: &str = "first_signer";
 
+/// What is said of a profile that the configuration leaves out.
+const HOW_TO_ACCEPT: &str = " (see `seal.profiles`)";
+
 /// Checks the signatures of messages.
 pub struct SignatureProof {
     /// Whom it trusts.
@@ -32,6 +35,8 @@ pub struct SignatureProof {
     pub window: TimeWindow,
     /// How much is asked of a request.
     pub mode: Mode,
+    /// The canonical forms that are accepted (`seal.profiles`).
+    pub profiles: Vec<Profile>,
     /// Set once any message was signed.
     pub seen: Arc<AtomicBool>,
 }
@@ -47,10 +52,9 @@ impl MessageProof for SignatureProof {
             return Err(refuse("validation_needs_protobuf", text));
         }
         let keys = self.keys.now();
-        let verifier = Verifier { keys: &keys, window: self.window, nonces: &self.nonces };
+        let verifier = Verifier { keys: &keys, window: self.window, nonces: &self.nonces, profiles: &self.profiles };
         let now = u64::try_from(since_1970().as_millis()).unwrap_or(u64::MAX);
-        let verified =
-            verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &error.to_string()))?;
+        let verified = verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &told(&error)))?;
         let mut claims = vec![(KEY_CLAIM.into(), verified.key_id.into())];
         claims.extend(verified.first_signer.map(|first| (FIRST_SIGNER_CLAIM.into(), first.key_id.into())));
         signer(caller, &verified.principal, claims).map(Some)
@@ -66,14 +70,28 @@ impl MessageProof for SignatureProof {
             return Err(refuse("signature_malformed", "the message is signed both as protobuf and in `_meta`"));
         }
         let keys = self.keys.now();
-        let validator = Validator { window: self.window, ..Validator::new(self.mode, &keys, &self.nonces) };
+        let validator = Validator::new(self.mode, &keys, &self.nonces);
+        let validator = Validator { window: self.window, profiles: &self.profiles, ..validator };
         let now = i64::try_from(since_1970().as_nanos()).unwrap_or(i64::MAX);
-        let principal = validator.request(&request, now).map_err(|error| refuse(error.reason(), &error.to_string()))?;
+        let principal = validator.request(&request, now).map_err(|error| match error {
+            ValidationError::Security(SecurityError::ProfileNotAccepted(_)) => {
+                refuse(error.reason(), &format!("{error}{HOW_TO_ACCEPT}"))
+            }
+            error => refuse(error.reason(), &error.to_string()),
+        })?;
         let claims = vec![
             (KEY_CLAIM.into(), signature.key_id.as_str().into()),
             (SIGNATURE_CLAIM.into(), hex(&signature.signature).into()),
         ];
         signer(caller, principal, claims).map(Some)
+    }
+}
+
+/// Why a signature in JSON is refused, and the setting that would accept it.
+fn told(error: &VerifyError) -> String {
+    match error {
+        VerifyError::ProfileNotAccepted(_) => format!("{error}{HOW_TO_ACCEPT}"),
+        _ => error.to_string(),
     }
 }
 
@@ -124,6 +142,7 @@ mod tests {
             nonces: NonceFiles::new(folder.nonce_folder(), 10),
             window: TimeWindow::around(Duration::from_secs(300)),
             mode,
+            profiles: vec![Profile::Two],
             seen: Arc::default(),
         };
         let now = u64::try_from(since_1970().as_millis()).unwrap();

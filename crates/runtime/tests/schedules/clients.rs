@@ -4,8 +4,8 @@ use crate::dice::Dice;
 use crate::driven::RESOURCE;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signalbox_engine::Caller;
 use signalbox_engine::front::Mode;
+use signalbox_engine::{Caller, Carrier};
 use signalbox_runtime::{Batch, Gateway, Session, StreamReader};
 use signalbox_wire::Envelope;
 use std::collections::BTreeMap;
@@ -178,7 +178,7 @@ impl Clients {
         let message = envelope(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         let session = Arc::clone(&self.clients[client].session);
         if self.clients[client].pipe {
-            if session.receive_on_general(&message).is_ok() {
+            if session.receive_on_general(&message, Carrier::default()).is_ok() {
                 self.note_sent(id, method, Some(client));
             }
             return;
@@ -222,7 +222,7 @@ impl Clients {
         let one = &self.clients[client];
         if one.pipe {
             // Whoever has closed its pipe cannot say anything any more.
-            let _ = one.session.receive_on_general(&envelope(message));
+            let _ = one.session.receive_on_general(&envelope(message), Carrier::default());
         } else if let Some(stream) = one.session.open_stream() {
             one.session.receive(&stream, envelope(message));
         }

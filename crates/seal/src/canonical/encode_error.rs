@@ -24,6 +24,9 @@ pub enum EncodeError {
     /// Arrays and maps are nested too deeply.
     #[error("nested more than {0} levels deep")]
     TooDeep(usize),
+    /// The numbers of a short message make its canonical form long.
+    #[error("the canonical form of a message of this size has at most {0} bytes")]
+    TooLarge(usize),
     /// A key without a value, or nothing at all, was written.
     #[error("a value is missing")]
     NoValue,

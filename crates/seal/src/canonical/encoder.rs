@@ -7,12 +7,16 @@
 use std::ops::Range;
 
 use super::encode_error::EncodeError;
-use super::float::{Shortest, shortest};
+use super::float::{Shortest, fixed_point, shortest};
 use super::read_json;
 use crate::profile::Profile;
 
 /// Deepest nesting of arrays and maps.
 pub const MAX_DEPTH: usize = 192;
+/// The canonical form of a message has at most this many times the bytes of the message, and [`SPARE`] more.
+const MAX_GROWTH: usize = 4;
+/// Canonical bytes that even the smallest message may have.
+const SPARE: usize = 64 * 1024;
 
 const UNSIGNED: u8 = 0 << 5;
 const NEGATIVE: u8 = 1 << 5;
@@ -55,6 +59,8 @@ pub struct Encoder {
     scratch: Vec<u8>,
     depth: usize,
     values: usize,
+    /// Largest output, in bytes. Only floats are held against it: nothing else is longer than the data it is made of.
+    limit: usize,
 }
 
 /// One entry of an open map, as places in the output.
@@ -79,13 +85,20 @@ impl Encoder {
     #[must_use]
     pub fn with_capacity(profile: Profile, capacity: usize) -> Self {
         let out = Vec::with_capacity(capacity);
-        Self { profile, out, entries: Vec::new(), scratch: Vec::new(), depth: 0, values: 0 }
+        Self { profile, out, entries: Vec::new(), scratch: Vec::new(), depth: 0, values: 0, limit: usize::MAX }
     }
 
     /// An encoder that appends to `out`, in front of which a frame may stand.
     #[must_use]
     pub fn after(profile: Profile, out: Vec<u8>) -> Self {
         Self { out, ..Self::new(profile) }
+    }
+
+    /// Bounds the output by the size of the message that it is made of. `mcp-cbor/1` writes `1e308` as 318 digits, so that a
+    /// short message of a sender who need not have any key would otherwise become very long bytes.
+    #[must_use]
+    pub fn made_of(self, message_bytes: usize) -> Self {
+        Self { limit: message_bytes.saturating_mul(MAX_GROWTH).saturating_add(SPARE), ..self }
     }
 
     /// The place of the value.
@@ -234,13 +247,16 @@ impl Value<'_> {
     /// Writes a float, which stays one even if its value is whole.
     ///
     /// # Errors
-    /// If it is NaN or infinite.
+    /// If it is NaN or infinite, or the output becomes too large for the message that it is [made of](Encoder::made_of).
     pub fn float(self, value: f64) -> Result<(), EncodeError> {
         if !value.is_finite() {
             return Err(EncodeError::NotFinite(value.to_string()));
         }
+        if self.encoder.out.len() >= self.encoder.limit {
+            return Err(EncodeError::TooLarge(self.encoder.limit));
+        }
         if self.encoder.profile == Profile::One {
-            self.text(&format!("{value:.8}"));
+            self.text(&fixed_point(value));
             return Ok(());
         }
         let out = &mut self.encoder.out;

@@ -12,6 +12,7 @@ use crate::proto::{
     RequestorIdentity, TrustInformation,
 };
 use crate::signed_params::{struct_subject, subject, write_params, write_struct_params, write_whole_struct};
+use prost::Message as _;
 
 /// The moments of a request, which are checked before anything is written.
 struct Times {
@@ -44,7 +45,7 @@ pub(super) fn write(request: &McpRequest) -> Result<Vec<u8>, MessageError> {
             login.and_then(|login| login.token_expiry.as_ref()),
         )?,
     };
-    let mut encoder = Encoder::after(profile, prefix);
+    let mut encoder = Encoder::after(profile, prefix).made_of(request.encoded_len());
     encoder.value().map(|map| {
         document_fields(map, request, &times)?;
         if let Some(identity) = identity {

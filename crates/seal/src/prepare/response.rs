@@ -8,6 +8,7 @@ use crate::message_error::MessageError;
 use crate::proto::mcp_response::Outcome;
 use crate::proto::{McpResponse, PermissionStatus, UsageLimitations};
 use crate::signed_params::{write_result, write_struct_result};
+use prost::Message as _;
 
 pub(super) fn write(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     let made = response.timestamp.as_ref().ok_or(MessageError::MissingField("timestamp"))?;
@@ -20,7 +21,7 @@ pub(super) fn write(response: &McpResponse) -> Result<Vec<u8>, MessageError> {
     let binary = response.response_payload.len() + response.consent_receipt.len();
     let mut prefix = prefix;
     prefix.reserve(binary + 256);
-    let mut encoder = Encoder::after(profile, prefix);
+    let mut encoder = Encoder::after(profile, prefix).made_of(response.encoded_len());
     encoder.value().map(|map| {
         map.entry("timestamp").time(made);
         time(map, "consent_expiry", consent_expiry);

@@ -15,7 +15,8 @@ pub(super) fn write(
     profile: Profile,
     signature: &MessageSignature,
 ) -> Result<Vec<u8>, EncodeError> {
-    let mut encoder = Encoder::with_capacity(profile, envelope.bytes().len());
+    let length = envelope.bytes().len();
+    let mut encoder = Encoder::with_capacity(profile, length).made_of(length);
     encoder.value().map(|map| {
         message_fields(map, envelope)?;
         signature_fields(map, signature)?;

@@ -37,7 +37,8 @@ fn text(bytes: &[u8]) -> String {
 
 fn verify_at(message: &str, keys: &KeySet, now: u64) -> Result<Verified, VerifyError> {
     let nonces = NonceBook::new(10);
-    let verifier = Verifier { keys, window: TimeWindow::around(Duration::from_secs(300)), nonces: &nonces };
+    let window = TimeWindow::around(Duration::from_secs(300));
+    let verifier = Verifier { keys, window, nonces: &nonces, profiles: &Profile::ALL };
     verifier.request(message.as_bytes(), now)
 }
 
@@ -118,7 +119,7 @@ fn each_kind_of_refusal_has_its_own_error() {
 #[test]
 fn the_same_request_is_accepted_once() {
     let (keys, nonces) = (keys(), NonceBook::new(1));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
     let message = signed(CALL);
     assert!(verifier.request(message.replace(r#""n":1"#, r#""n":3"#).as_bytes(), NOW).is_err());
     assert!(verifier.request(message.as_bytes(), NOW).is_ok(), "a forgery uses no nonce up");
@@ -174,7 +175,7 @@ fn messages_without_params_and_notifications_can_be_signed() {
 #[test]
 fn responses_are_signed_over_the_request_that_they_answer() {
     let (keys, nonces) = (keys(), NonceBook::new(100));
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
     let hash = sha256(CALL.as_bytes());
     for (number, answer) in [
         r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
@@ -190,4 +191,62 @@ fn responses_are_signed_over_the_request_that_they_answer() {
         assert_eq!(verifier.response(changed.as_bytes(), Some(&hash), NOW), Err(VerifyError::Tampered));
         assert!(verifier.response(answer.as_bytes(), Some(&hash), NOW).is_ok(), "{answer}");
     }
+}
+
+/// Issue 31, point 11.
+#[test]
+fn short_messages_with_long_numbers_have_no_canonical_form() {
+    let numbers = |count: usize| vec!["1e308"; count].join(",");
+    let call = |count| {
+        let arguments = numbers(count);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"a","arguments":{{"n":[{arguments}]}}}}}}"#
+        )
+    };
+    let sign =
+        |count| sign_request(call(count).as_bytes(), &key(1, "ada"), &Terms { profile: Profile::One, ..terms() });
+    assert!(verify(&text(&sign(100).unwrap())).is_ok(), "a few of them are signed as ever");
+    let error = sign(90_000).unwrap_err();
+    assert!(
+        matches!(error, SignError::Encode(EncodeError::TooLarge(limit)) if limit < 4 * 540_000 + 70_000),
+        "{error}"
+    );
+    let forged = signed(&call(90_000)).replace("mcp-cbor/2", "mcp-cbor/1");
+    let error = verify(&forged).unwrap_err();
+    assert!(matches!(error, VerifyError::NoCanonicalForm(EncodeError::TooLarge(_))), "{error}");
+}
+
+/// Issue 31, point 11. A message that has no canonical form tells which checks came before it was asked for.
+#[test]
+fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1}}}"#;
+    let costly = signed(call).replace(r#""n":1"#, r#""n":1e999"#);
+    assert_eq!(verify(&costly).unwrap_err().reason(), "no_canonical_form");
+    let (ada, zeros) = (costly.rsplit_once(r#""signature":""#).unwrap().0, "0".repeat(127));
+    for (message, reason) in [
+        (costly.replace(r#""keyId":"ada""#, r#""keyId":"eve""#), "unknown_key"),
+        (costly.replace("Ed25519", "RSA"), "unsupported_algorithm"),
+        (costly.replace("mcp-cbor/2", "mcp-cbor/9"), "unsupported_profile"),
+        (costly.replace("nonce-0001", "short"), "signature_malformed"),
+        (format!(r#"{ada}"signature":"{zeros}"}}}}}}}}"#), "signature_malformed"),
+    ] {
+        assert_eq!(verify(&message).unwrap_err().reason(), reason, "{message}");
+    }
+    assert_eq!(verify_at(&costly, &keys(), NOW + 2 * MINUTE).unwrap_err().reason(), "expired");
+    let (keys, nonces) = (keys(), NonceBook::new(10));
+    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &Profile::ALL };
+    verifier.request(signed(call).as_bytes(), NOW).unwrap();
+    assert_eq!(verifier.request(costly.as_bytes(), NOW).unwrap_err().reason(), "replayed");
+}
+
+/// Issue 31, point 12.
+#[test]
+fn a_profile_that_is_not_accepted_is_refused_before_anything_is_computed() {
+    let one = Terms { profile: Profile::One, ..terms() };
+    let message = sign_request(CALL.as_bytes(), &key(1, "ada"), &one).unwrap();
+    let (keys, nonces) = (keys(), NonceBook::new(10));
+    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces, profiles: &[Profile::Two] };
+    let error = verifier.request(&message, NOW).unwrap_err();
+    assert_eq!((error.reason(), &error), ("unsupported_profile", &VerifyError::ProfileNotAccepted(Profile::One)));
+    assert!(Verifier { profiles: &Profile::ALL, ..verifier }.request(&message, NOW).is_ok());
 }

@@ -28,6 +28,8 @@ pub struct Verifier<'a> {
     pub window: TimeWindow,
     /// What it saw already.
     pub nonces: &'a dyn NonceMemory,
+    /// The canonical forms that it accepts.
+    pub profiles: &'a [Profile],
 }
 
 /// What a signature that was checked proves.
@@ -114,11 +116,18 @@ impl Verifier<'_> {
         }
         let profile: Profile =
             signature.profile.parse().map_err(|_| VerifyError::UnsupportedProfile(short(&signature.profile)))?;
+        if !self.profiles.contains(&profile) {
+            return Err(VerifyError::ProfileNotAccepted(profile));
+        }
         let roles = [if domain == Domain::Request { Role::Client } else { Role::Server }, Role::Gateway];
         let key = self.keys.trusted(&signature.key_id, &roles, seconds(now))?;
         self.window.check(nanos(signature.signed_at)?, Some(nanos(signature.expires_at)?), nanos(now)?)?;
         let bytes = Signature::from_hex(&signature.signature)
             .ok_or_else(|| VerifyError::Malformed("`signature` is 128 hexadecimal digits".to_owned()))?;
+        // Everything above is cheap. The canonical form is not, and anybody can ask for it.
+        if self.nonces.is_remembered(&signature.key_id, &signature.nonce, now) {
+            return Err(VerifyError::Replayed);
+        }
         let canonical = form::write(envelope, profile, signature)?;
         key.key.verify(profile, domain, &canonical, &bytes).map_err(|_| VerifyError::Tampered)?;
         Ok((key, bytes))

@@ -3,6 +3,7 @@
 use crate::canonical::EncodeError;
 use crate::hop::HopError;
 use crate::key_set::Untrusted;
+use crate::profile::Profile;
 use crate::time_window::WrongTime;
 
 /// Why a signature in a JSON message is refused.
@@ -21,6 +22,9 @@ pub enum VerifyError {
     /// The signature is over a canonical form that is not known here.
     #[error("no canonical profile is called {0:?}")]
     UnsupportedProfile(String),
+    /// The signature is over a canonical form that the verifier does not accept.
+    #[error("signatures over `{0}` are not accepted")]
+    ProfileNotAccepted(Profile),
     /// The signature was made for something else.
     #[error("the signature is for the domain {found:?}, not for `{expected}`")]
     WrongDomain {
@@ -72,7 +76,7 @@ impl VerifyError {
             Self::Missing => "signature_missing",
             Self::Malformed(_) => "signature_malformed",
             Self::UnsupportedAlgorithm(_) => "unsupported_algorithm",
-            Self::UnsupportedProfile(_) => "unsupported_profile",
+            Self::UnsupportedProfile(_) | Self::ProfileNotAccepted(_) => "unsupported_profile",
             Self::WrongDomain { .. } => "wrong_domain",
             Self::Untrusted(_) => "key_not_trusted",
             Self::RevokedKey(_) => "revoked_key",

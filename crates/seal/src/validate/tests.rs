@@ -203,3 +203,41 @@ fn a_renamed_call_is_followed_over_hops() {
     call.hops = vec![Hop::sign(&key(2, "west"), &previous, "web__search", "search").unwrap().into()];
     assert_eq!(check(Mode::Light, call), Ok("Ada".to_owned()));
 }
+
+/// Issue 31, point 11. A request that has no canonical form tells which checks came before it was asked for.
+#[test]
+fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
+    let signed = sign(unsigned(), &key(1, "ada"));
+    let costly = |change: &dyn Fn(&mut CryptoSignature)| {
+        let mut request = signed.clone();
+        request.method = "tools/list".to_owned();
+        request.params = Some(Params::ParamsJson(Bytes::from_static(br#"{"n":1e999}"#)));
+        request.signature.iter_mut().for_each(change);
+        request
+    };
+    let reason = |change: &dyn Fn(&mut CryptoSignature)| full(costly(change)).unwrap_err().reason();
+    assert_eq!(reason(&|_| {}), "no_canonical_form");
+    assert_eq!(reason(&|signature| signature.key_id = "eve".to_owned()), "unknown_key");
+    assert_eq!(reason(&|signature| signature.algorithm = "RSA".to_owned()), "unsupported_algorithm");
+    assert_eq!(reason(&|signature| signature.signature.truncate(63)), "signature_malformed");
+    let (keys, nonces) = (keys(), NonceBook::new(10));
+    let validator = Validator::new(Mode::Full, &keys, &nonces);
+    validator.request(&signed, NOW * NANOS_PER_SECOND).unwrap();
+    let again = validator.request(&costly(&|_| {}), NOW * NANOS_PER_SECOND);
+    assert_eq!(again.unwrap_err().reason(), "replayed");
+}
+
+/// Issue 31, point 12. A request that names no profile is one of `mcp-cbor/1`.
+#[test]
+fn a_profile_that_is_not_accepted_is_refused() {
+    let (keys, nonces) = (keys(), NonceBook::new(10));
+    let both = Validator::new(Mode::Full, &keys, &nonces);
+    let strict = Validator { profiles: &[Profile::Two], ..both };
+    let named = |profile: &str| sign(McpRequest { profile: profile.to_owned(), ..unsigned() }, &key(1, "ada"));
+    let at = NOW * NANOS_PER_SECOND;
+    for profile in ["", "mcp-cbor/1"] {
+        assert_eq!(strict.request(&named(profile), at).unwrap_err().reason(), "unsupported_profile");
+        assert!(both.request(&named(profile), at).is_ok());
+    }
+    assert!(strict.request(&named("mcp-cbor/2"), at).is_ok());
+}

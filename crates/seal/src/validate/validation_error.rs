@@ -3,6 +3,7 @@
 use crate::hop::HopError;
 use crate::key_set::Untrusted;
 use crate::message_error::MessageError;
+use crate::profile::Profile;
 use crate::time_window::WrongTime;
 
 /// Why a request may not be acted on, by the stage in which that was found.
@@ -51,6 +52,7 @@ impl SecurityError {
             Self::Untrusted(Untrusted::Unknown(_)) => "unknown_key",
             Self::Untrusted(Untrusted::Revoked(_)) => "revoked_key",
             Self::Untrusted(_) => "key_not_trusted",
+            Self::ProfileNotAccepted(_) => "unsupported_profile",
             Self::OtherIdentity => "other_identity",
             Self::Tampered => "tampered",
             Self::Renamed(_) => "renamed",
@@ -144,6 +146,9 @@ pub enum SecurityError {
     /// The key is unknown, revoked, out of its time, or trusted for other things.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
+    /// The request is signed in a canonical form that the validator does not accept.
+    #[error("signatures over `{0}` are not accepted")]
+    ProfileNotAccepted(Profile),
     /// The request names another public key than the one that signed it.
     #[error("the identity in the request has another key than the signature")]
     OtherIdentity,

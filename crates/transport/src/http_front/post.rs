@@ -9,6 +9,7 @@ use super::service::{resumable, revision_in, session_named, session_of, speaks_m
 use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontShared, protobuf_post};
 use crate::batch;
+use crate::large_proof::{self, LARGE};
 use crate::protobuf;
 use crate::proved::Proved;
 use crate::read_body::{BodyError, read_body};
@@ -75,7 +76,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         },
     };
     match era_of(&heads, &message) {
-        Era::Modern => match open_modern(connection, &heads, &message, Proved(Ok(None))) {
+        Era::Modern => match open_modern(connection, &heads, &message, prove_modern(connection, &message).await) {
             Ok(opened) => {
                 let carrier = trace_of(front, &headers);
                 opened.session.receive_with(&opened.reader, message, opened.proof.carried(carrier));
@@ -175,7 +176,10 @@ async fn dialect(
 ) -> FrontAnswer {
     let front = &connection.front;
     let caller = connection.caller();
-    let proof = Proved(front.gateway.confirm(&caller, &message));
+    let proof = match large_proof::is_needed(&message) {
+        true => large_proof::prove(&front.gateway, &caller, &message).await,
+        false => Proved(front.gateway.confirm(&caller, &message)),
+    };
     let opened = front.gateway.open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http");
     let session = match opened {
         Ok(session) => session,
@@ -212,7 +216,8 @@ async fn initialize(
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
     };
     let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
-    session.receive_with(&reader, message, trace_of(front, headers));
+    let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
+    session.receive_with(&reader, message, proof.carried(trace_of(front, headers)));
     if session.client().is_none() {
         // The handshake failed, so that nobody will ever come back to this session.
         session.close();
@@ -258,13 +263,27 @@ async fn legacy(
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };
     let id = message.id();
-    session.receive_with(&reader, message, trace_of(front, &headers));
+    if message.bytes().len() < LARGE {
+        session.receive_with(&reader, message, trace_of(front, &headers));
+    } else {
+        let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
+        session.receive_with(&reader, message, proof.carried(trace_of(front, &headers)));
+    }
     if !expects_answer {
         return plain(StatusCode::ACCEPTED);
     }
     let of_call = |resumable| Resumable { call: id.clone(), ..resumable };
     let resumable = || resumable(front, &session).filter(|_| accepts.sse).map(of_call);
     answer::of_stream(connection, reader, accepts, resumable, headers).await
+}
+
+/// What a large request of the new era proves.
+async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Proved {
+    if message.bytes().len() < LARGE {
+        return Proved(Ok(None));
+    }
+    let (caller, _) = Visit::of(connection.visit().as_ref(), connection.caller());
+    large_proof::prove(&connection.front.gateway, &caller, message).await
 }
 
 /// A session for one request of the new era, the stream of its answer, and what the request proves.

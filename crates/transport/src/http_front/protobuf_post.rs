@@ -33,7 +33,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body
             return unreadable_body(front, error);
         }
     };
-    let Decoded { json, proof } = match protobuf::decode(&front.gateway, &connection.caller(), bytes) {
+    let Decoded { json, proof } = match protobuf::decode(&front.gateway, &connection.caller(), bytes).await {
         Ok(decoded) => decoded,
         Err(fault) => return refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, &fault),
     };

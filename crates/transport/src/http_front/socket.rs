@@ -164,7 +164,7 @@ impl Socket {
                     if let Some(room) = self.gateway.room() {
                         room.await;
                     }
-                    self.take(bytes, connection.is_stopped());
+                    self.take(bytes, connection.is_stopped()).await;
                 }
                 SocketEvent::Written => {}
                 SocketEvent::Finished if self.session.is_ended() => {
@@ -218,13 +218,13 @@ impl Socket {
         }
     }
 
-    fn take(&self, bytes: Bytes, stopped: bool) {
+    async fn take(&self, bytes: Bytes, stopped: bool) {
         let taken = if self.protobuf {
-            self.take_protobuf(bytes, stopped)
+            self.take_protobuf(bytes, stopped).await
         } else if stopped {
             self.take_at_the_end(bytes)
         } else {
-            batch::receive(&self.gateway, &self.session, &self.stream, bytes)
+            batch::receive(&self.gateway, &self.session, &self.stream, bytes).await
         };
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);
@@ -235,9 +235,9 @@ impl Socket {
         }
     }
 
-    fn take_protobuf(&self, bytes: Bytes, stopped: bool) -> Result<(), Unreadable> {
+    async fn take_protobuf(&self, bytes: Bytes, stopped: bool) -> Result<(), Unreadable> {
         let unreadable = |fault| Unreadable { fault, answer: Addressee::ToUnknown };
-        let decoded = protobuf::decode(&self.gateway, &self.session.caller, bytes).map_err(unreadable)?;
+        let decoded = protobuf::decode(&self.gateway, &self.session.caller, bytes).await.map_err(unreadable)?;
         if stopped {
             return self.take_at_the_end(decoded.json);
         }

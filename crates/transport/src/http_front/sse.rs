@@ -9,6 +9,7 @@ use super::service::not_allowed;
 use super::sse_body::SseBody;
 use super::{FrontAnswer, FrontShared, whole};
 use crate::batch;
+use crate::large_proof;
 use crate::read_body::read_body;
 use crate::unknown_caller;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind, Limit};
+use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::session::NotTaken;
 use signalbox_runtime::{Gateway, Session};
@@ -103,9 +104,10 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
 async fn take(front: &FrontShared, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
+    let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
     let deadline = Instant::now() + BEHIND_WAIT;
     loop {
-        match session.receive_on_general(&message) {
+        match session.receive_on_general(&message, proof.carried(Carrier::default())) {
             Ok(()) => return accepted(),
             Err(NotTaken::Gone) => return unknown_session(),
             Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,

@@ -66,7 +66,8 @@ fn message(
     let keys = trusted(folder, args, &signature.key_id)?;
     let nonces = NonceBook::new(1);
     // A file may be checked long after it was signed; it still expires at the moment that its signature names.
-    let verifier = Verifier { keys: &keys, window: TimeWindow::default(), nonces: &nonces };
+    let (window, profiles) = (TimeWindow::default(), &Profile::ALL);
+    let verifier = Verifier { keys: &keys, window, nonces: &nonces, profiles };
     let now = u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000);
     let hash = args.request.as_deref().map(read).transpose()?.map(|request| sha256(&request));
     let checked = match domain {
