@@ -2,12 +2,12 @@
 
 use crate::code::Code;
 use crate::counts::Counts;
+use crate::json_text::JsonText;
 use crate::random;
 use crate::relay::Relay;
 use crate::settings::millis;
 use crate::store::{EventReader, Pushed, RelayEvent};
 use crate::tool_request::{ToolAnswer, ToolRequest, WorkerError};
-use serde_json::value::RawValue;
 use signalbox_runtime::clock::unix_millis;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,14 +32,14 @@ pub struct RelayCall {
     /// The tool.
     pub tool: String,
     /// Its arguments, an object.
-    pub arguments: Box<RawValue>,
+    pub arguments: JsonText,
     /// True if it may be carried out twice.
     pub idempotent: bool,
 }
 
 impl RelayCall {
     /// Has a page carry it out. `progress` is told how far it is. Dropping the future takes the call back.
-    pub async fn run(self, relay: &Arc<Relay>, mut progress: impl FnMut(&RawValue) + Send) -> CallEnd {
+    pub async fn run(self, relay: &Arc<Relay>, mut progress: impl FnMut(&str) + Send) -> CallEnd {
         let within = relay.settings.limits.request_timeout;
         let deadline = Instant::now() + within;
         let Ok(id) = random::request_id() else { return failed("internal_error", "the system gives no random bytes") };
@@ -71,7 +71,9 @@ impl RelayCall {
                     break failed("timeout", &too_slow(within));
                 }
                 Ok(Some(RelayEvent::Answered { id: told, answer })) if *told == *id => break CallEnd::Answered(answer),
-                Ok(Some(RelayEvent::Progressed { id: told, progress: how_far })) if *told == *id => progress(&how_far),
+                Ok(Some(RelayEvent::Progressed { id: told, progress: how_far })) if *told == *id => {
+                    progress(how_far.get())
+                }
                 Ok(Some(RelayEvent::Ended)) => break CallEnd::Expired,
                 Ok(Some(_)) => {}
                 Ok(None) => match self.reread(relay, &id).await {

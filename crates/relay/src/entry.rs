@@ -115,7 +115,7 @@ impl Entry for RelayEntry {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let (code, message) = without_code(message);
-            let Some(code) = code else { return Ok(Named { principal: relay.no_room(&caller), message }) };
+            let Some(code) = code else { return Ok(Named { principal: relay.nowhere(&caller), message }) };
             let id = message.id();
             let refused = |refusal: Refusal| {
                 let (name, status) = refusal.name();

@@ -5,6 +5,7 @@
 
 use crate::call::{CallEnd, RelayCall};
 use crate::code::Code;
+use crate::json_text::JsonText;
 use crate::mcp_result;
 use crate::relay::{BACKEND, Relay, Room, own_tools};
 use crate::session::SessionRecord;
@@ -33,6 +34,8 @@ pub const REST: &str = "io.signalbox/rest";
 pub const SESSION_EXPIRED: i64 = -32002;
 const INVALID_PARAMS: i64 = -32602;
 const METHOD_NOT_FOUND: i64 = -32601;
+/// What is answered where there is no room for an answer.
+const OVERLOADED: i64 = -32603;
 /// Revisions that the server side speaks.
 const REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
@@ -106,13 +109,13 @@ async fn serve(relay: Arc<Relay>, visitor: Visitor) {
     loop {
         tokio::select! {
             message = incoming.recv() => match message {
-                Some(bytes) => conversation.receive(&bytes).await,
+                Some(bytes) => conversation.receive(bytes).await,
                 None => return,
             },
             event = next(&mut conversation.events) => conversation.heard(event).await,
             Some(ended) = conversation.calls.join_next(), if !conversation.calls.is_empty() => {
                 if let Ok((id, reply)) = ended && conversation.running.remove(&id).is_some() {
-                    conversation.say(reply).await;
+                    conversation.reply(&id, reply).await;
                 }
             }
         }
@@ -150,16 +153,34 @@ struct Message<'a> {
 }
 
 #[derive(Deserialize)]
-struct CallParams {
+struct CallParams<'a> {
     name: String,
-    arguments: Option<Box<RawValue>>,
-    #[serde(rename = "_meta")]
-    meta: Option<Value>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "_meta", default)]
+    meta: CallMeta,
+}
+
+/// What is read of the `_meta` of a call; the rest of it may be large.
+#[derive(Deserialize, Default)]
+struct CallMeta {
+    #[serde(rename = "progressToken", default)]
+    progress_token: Value,
+    /// Under [`REST`].
+    #[serde(rename = "io.signalbox/rest", default)]
+    rest: Value,
+}
+
+/// A call as the gateway sent it.
+struct Asked {
+    name: String,
+    arguments: JsonText,
+    meta: CallMeta,
 }
 
 impl Conversation {
-    async fn receive(&mut self, bytes: &[u8]) {
-        let Ok(message) = serde_json::from_slice::<Message<'_>>(bytes) else { return };
+    async fn receive(&mut self, bytes: Bytes) {
+        let Ok(message) = serde_json::from_slice::<Message<'_>>(&bytes) else { return };
         let params = message.params.map_or("{}", RawValue::get);
         let Some(id) = message.id else {
             if message.method.as_deref() == Some("notifications/cancelled") {
@@ -178,7 +199,7 @@ impl Conversation {
                 let list = self.list().await;
                 self.say(result(id.get(), &list)).await;
             }
-            Some("tools/call") => self.call(id.get(), params).await,
+            Some("tools/call") => self.call(id.get(), &bytes, params).await,
             Some(other) => {
                 let text = format!("there is no method {other:?} here");
                 self.say(error(id.get(), METHOD_NOT_FOUND, &text, None)).await;
@@ -189,6 +210,13 @@ impl Conversation {
 
     async fn say(&self, message: String) {
         let _ = self.outgoing.send(message.into()).await;
+    }
+
+    /// Says what came of a call. It is charged like what comes from other backends, and refused where there is no room for it.
+    async fn reply(&self, id: &str, reply: String) {
+        let held = self.relay.shares.hold_for_page(reply.into());
+        let reply = held.unwrap_or_else(|refused| error(id, OVERLOADED, &refused.to_string(), None).into());
+        let _ = self.outgoing.send(reply).await;
     }
 
     fn cancelled(&mut self, params: &str) {
@@ -240,12 +268,12 @@ impl Conversation {
         json!({"tools": tools}).to_string()
     }
 
-    async fn call(&mut self, id: &str, params: &str) {
+    async fn call(&mut self, id: &str, message: &Bytes, params: &str) {
         let Ok(params) = serde_json::from_str::<CallParams>(params) else {
             return self.say(error(id, INVALID_PARAMS, "params.name must be a string", None)).await;
         };
         if params.name == CONNECT && matches!(self.room, Room::Session(_)) {
-            let reply = match self.connect(params.arguments.as_deref()).await {
+            let reply = match self.connect(params.arguments).await {
                 Ok(text) => text_result(text),
                 Err(failure) => mcp_result::of_error(&failure),
             };
@@ -257,10 +285,13 @@ impl Conversation {
             outgoing: self.outgoing.clone(),
             id: id.to_owned(),
         };
+        let arguments = params.arguments.map(|raw| JsonText::within(message, raw));
+        let asked =
+            Asked { name: params.name, arguments: arguments.unwrap_or_else(JsonText::empty_object), meta: params.meta };
         let key: Box<str> = id.into();
         let task = self.calls.spawn({
             let key = key.clone();
-            async move { (key, call.run(params).await) }
+            async move { (key, call.run(asked).await) }
         });
         self.running.insert(key, task);
     }
@@ -287,12 +318,12 @@ impl Conversation {
 
     /// Tells the page that an agent has come. Nobody waits for its answer.
     async fn announce(&self, record: &SessionRecord) {
-        let (Ok(id), Ok(arguments)) = (random::request_id(), RawValue::from_string("{}".to_owned())) else { return };
+        let Ok(id) = random::request_id() else { return };
         let (at, limits) = (unix_millis(), &self.relay.settings.limits);
         let request = ToolRequest {
             id: id.into(),
             tool: CONNECTED.into(),
-            arguments,
+            arguments: JsonText::empty_object(),
             at,
             deadline: at.saturating_add(millis(limits.request_timeout)),
             idempotent: true,
@@ -311,7 +342,7 @@ struct PageCall {
 }
 
 impl PageCall {
-    async fn run(self, params: CallParams) -> String {
+    async fn run(self, asked: Asked) -> String {
         let record = match self.relay.bound(&self.room).await {
             Ok(Some(record)) => record,
             Ok(None) if self.room == Room::Nowhere => {
@@ -322,25 +353,23 @@ impl PageCall {
             Err(error) => return result(&self.id, &mcp_result::of_error(&refused(&error.to_string()))),
         };
         let own = own_tools(&record);
-        if !self.relay.tools.has(&params.name, &own) {
-            let text = format!("there is no tool {:?} here", params.name);
+        if !self.relay.tools.has(&asked.name, &own) {
+            let text = format!("there is no tool {:?} here", asked.name);
             return error(&self.id, INVALID_PARAMS, &text, None);
         }
         let mut record = record;
         if self.relay.touch(&mut record).await.is_err() {
             return self.expired();
         }
-        let meta = params.meta.unwrap_or_default();
-        let (token, form) = (meta["progressToken"].clone(), meta[REST] == Value::Bool(true));
-        let empty = || RawValue::from_string("{}".to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        let (token, form) = (asked.meta.progress_token, asked.meta.rest == Value::Bool(true));
         let call = RelayCall {
             code: record.code.clone(),
-            idempotent: self.relay.tools.is_idempotent(&params.name, &own),
-            tool: params.name,
-            arguments: params.arguments.unwrap_or_else(empty),
+            idempotent: self.relay.tools.is_idempotent(&asked.name, &own),
+            tool: asked.name,
+            arguments: asked.arguments,
         };
         let outgoing = self.outgoing.clone();
-        let progress = |how_far: &RawValue| {
+        let progress = |how_far: &str| {
             if !token.is_null()
                 && let Some(message) = progressed(&token, how_far)
             {
@@ -389,8 +418,8 @@ fn initialized(params: &str) -> String {
     .to_string()
 }
 
-fn progressed(token: &Value, how_far: &RawValue) -> Option<String> {
-    let how_far: Value = serde_json::from_str(how_far.get()).ok()?;
+fn progressed(token: &Value, how_far: &str) -> Option<String> {
+    let how_far: Value = serde_json::from_str(how_far).ok()?;
     let mut params = json!({"progressToken": token, "progress": how_far["progress"].as_f64()?});
     for (key, wanted) in [("total", how_far["total"].is_number()), ("message", how_far["message"].is_string())] {
         if wanted {

@@ -1,8 +1,11 @@
 //! What a page says, as the result of an MCP tool call and back (C-14).
 
+use crate::json_text::JsonText;
 use crate::tool_request::{ToolAnswer, WorkerError};
-use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use signalbox_wire::{Edits, Span, json};
+use std::borrow::Cow;
 
 /// Where the form of a result is noted for the legacy routes, which tell it as the page said it.
 pub const FORM: &str = "io.signalbox/relay";
@@ -31,20 +34,16 @@ pub fn of_error(error: &WorkerError) -> String {
     )
 }
 
-fn of_result(result: &RawValue, form: bool) -> String {
+fn of_result(result: &JsonText, form: bool) -> String {
+    // Looked at as text: a tree of a large result is many times larger.
     let raw = result.get().trim();
-    if raw.starts_with('{')
-        && let Ok(Value::Object(mut object)) = serde_json::from_str::<Value>(raw)
-        && object.get("content").is_some_and(Value::is_array)
-    {
-        if !form {
-            return minified(raw);
-        }
-        let meta = object.entry("_meta").or_insert_with(|| json!({}));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.insert(FORM.to_owned(), json!({"form": "content"}));
-        }
-        return Value::Object(object).to_string();
+    let is_ready =
+        raw.starts_with('{') && json::member(raw.as_bytes(), "content").is_some_and(|span| is_array(span, raw));
+    if is_ready && !form {
+        return minified(raw);
+    }
+    if is_ready {
+        return with_form(raw);
     }
     let (text, word) = match raw.starts_with('"') {
         true => (minified(raw), "text"),
@@ -52,6 +51,28 @@ fn of_result(result: &RawValue, form: bool) -> String {
     };
     let meta = if form { format!(r#","_meta":{{"{FORM}":{{"form":"{word}"}}}}"#) } else { String::new() };
     format!(r#"{{"content":[{{"type":"text","text":{text}}}]{meta}}}"#)
+}
+
+fn is_array(span: Span, json: &str) -> bool {
+    span.of(json.as_bytes()).first() == Some(&b'[')
+}
+
+/// A result that is one of MCP already, with a note that says so.
+fn with_form(raw: &str) -> String {
+    let bytes = Bytes::from(minified(raw));
+    let whole = Span { start: 0, end: u32::try_from(bytes.len()).unwrap_or(u32::MAX) };
+    let mut edits = Edits::new();
+    match json::member(&bytes, "_meta") {
+        Some(meta) if meta.of(&bytes).first() == Some(&b'{') => {
+            edits.set_member(&bytes, meta, FORM, br#"{"form":"content"}"#);
+        }
+        Some(_) => {}
+        None => {
+            let meta = format!(r#"{{"{FORM}":{{"form":"content"}}}}"#);
+            edits.set_member(&bytes, whole, "_meta", meta.as_bytes());
+        }
+    }
+    String::from_utf8_lossy(&edits.apply(&bytes)).into_owned()
 }
 
 /// Why a call by the legacy routes has no result. Its words are what the client is told.
@@ -82,24 +103,40 @@ pub enum CallFailure {
 /// # Errors
 /// Why there is no result.
 pub fn to_legacy(answer: &[u8]) -> Result<String, CallFailure> {
-    let answer: Value = serde_json::from_slice(answer).map_err(|_| CallFailure::Unreadable)?;
-    if let Some(message) = answer["error"]["message"].as_str() {
-        return Err(CallFailure::Told(message.to_owned()));
+    let string = |json: &[u8], path: &[&str]| {
+        let token = json::path(json, path)?.of(json);
+        json::string(token).map(Cow::into_owned)
+    };
+    if let Some(message) = string(answer, &["error", "message"]) {
+        return Err(CallFailure::Told(message));
     }
-    let result = &answer["result"];
-    let text = result["content"][0]["text"].as_str();
-    if result["isError"] == Value::Bool(true) {
-        return Err(text.map_or(CallFailure::Failed, |text| CallFailure::Told(text.to_owned())));
+    let result = json::member(answer, "result").ok_or(CallFailure::Unreadable)?.of(answer);
+    let content = json::member(result, "content").map(|span| span.of(result)).unwrap_or_default();
+    let text = json::elements(content).next().and_then(|first| string(first.of(content), &["text"]));
+    if json::member(result, "isError").is_some_and(|span| span.of(result) == b"true") {
+        return Err(text.map_or(CallFailure::Failed, CallFailure::Told));
     }
-    match (result["_meta"][FORM]["form"].as_str(), text) {
-        (Some("json"), Some(text)) => Ok(text.to_owned()),
+    match (string(result, &["_meta", FORM, "form"]).as_deref(), text) {
+        (Some("json"), Some(text)) => Ok(text),
         (Some("text"), Some(text)) => Ok(Value::from(text).to_string()),
-        _ => {
-            let members = result.as_object().into_iter().flatten();
-            let kept = members.filter(|(key, _)| !matches!(key.as_str(), "_meta" | "resultType"));
-            Ok(Value::Object(kept.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()).to_string())
+        _ => Ok(without_notes(result)),
+    }
+}
+
+/// A result without what the gateway added.
+fn without_notes(result: &[u8]) -> String {
+    let mut out = String::from("{");
+    for member in json::members(result) {
+        let key = json::string(member.key.of(result)).unwrap_or_default();
+        if !matches!(&*key, "_meta" | "resultType") {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(&minified(&String::from_utf8_lossy(member.whole.of(result))));
         }
     }
+    out.push('}');
+    out
 }
 
 /// JSON without the blanks between its parts, as `JSON.stringify` writes it.
@@ -126,7 +163,7 @@ mod tests {
     use super::*;
 
     fn result(text: &str) -> ToolAnswer {
-        ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap())
+        ToolAnswer::Result(serde_json::value::RawValue::from_string(text.to_owned()).unwrap().into())
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
+use signalbox_engine::budget::OverBudget;
 use signalbox_transport::router::RoutedAnswer;
 use std::time::Duration;
 
@@ -65,6 +66,9 @@ pub enum Refusal {
     /// There are as many sessions as may be.
     #[error("as many sessions are open as may be; try again later")]
     Full,
+    /// There is no room for what would have to be kept.
+    #[error("{0}; try again later")]
+    NoRoom(OverBudget),
     /// The legacy routes are gone.
     #[error("this route is gone; use MCP at {0}/api/mcp, see {0}/relay/migrate")]
     Gone(String),
@@ -74,6 +78,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The name of refusals for want of memory.
+    pub const NO_ROOM: &'static str = "overloaded";
+
     /// The name that clients know it by, and its status.
     #[must_use]
     pub fn name(&self) -> (&'static str, StatusCode) {
@@ -95,6 +102,7 @@ impl Refusal {
             Self::WorkerTokenNeeded => ("worker_token_required", StatusCode::FORBIDDEN),
             Self::Unauthenticated => ("unauthenticated", StatusCode::UNAUTHORIZED),
             Self::Full => ("too_many_sessions", StatusCode::SERVICE_UNAVAILABLE),
+            Self::NoRoom(_) => (Self::NO_ROOM, StatusCode::SERVICE_UNAVAILABLE),
             Self::Gone(_) => ("legacy_api_removed", StatusCode::GONE),
             Self::Internal => ("internal_server_error", StatusCode::INTERNAL_SERVER_ERROR),
         }
@@ -121,6 +129,9 @@ impl Refusal {
             }
             Self::RateLimited { wait, .. } => {
                 answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+            }
+            Self::NoRoom(_) => {
+                answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
             }
             Self::Full => {
                 answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("60"));

@@ -7,13 +7,15 @@ use crate::random::{self, NoRandomness};
 use crate::refusal::Refusal;
 use crate::session::{NewSession, SessionRecord, mcp_mark};
 use crate::settings::{RelaySettings, millis};
+use crate::shares::Shares;
 use crate::store::{Created, RelayStore, StoreError};
 use crate::stream_roles::StreamRoles;
 use crate::tools::ToolSet;
 use serde_json::Value;
+use signalbox_engine::budget::OverBudget;
 use signalbox_engine::catalog::ListOwners;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_engine::{Caller, Principal};
+use signalbox_engine::{Caller, Limit, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use std::collections::{HashMap, HashSet};
@@ -71,6 +73,8 @@ pub struct Relay {
     pub settings: RelaySettings,
     /// What gateways agree on.
     pub store: Arc<dyn RelayStore>,
+    /// Whom messages are charged to.
+    pub shares: Shares,
     /// CODAP's tools.
     pub tools: ToolSet,
     /// What it counts.
@@ -115,6 +119,7 @@ impl Relay {
         Arc::new(Self {
             tools: ToolSet::new(settings.tools),
             counts: Counts::default(),
+            shares: Shares::default(),
             roles: StreamRoles::default(),
             session_rate: Buckets::per_minute(limits.sessions_per_minute),
             request_rate: Buckets::per_minute(limits.requests_per_minute),
@@ -137,6 +142,7 @@ impl Relay {
 
     /// Calls go through this gateway.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
+        self.shares.attach(&gateway.budget);
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
@@ -269,6 +275,14 @@ impl Relay {
         Refusal::Internal
     }
 
+    /// Refuses and counts what there is no room for.
+    pub fn no_room(&self, refused: OverBudget) -> Refusal {
+        if let Some(gateway) = self.gateway() {
+            gateway.counters.refused(Limit::Memory);
+        }
+        Refusal::NoRoom(refused)
+    }
+
     /// The room of an MCP session.
     #[must_use]
     pub fn session_room(&self, caller: &Caller, mcp_id: &str, bound: &SessionRecord) -> Principal {
@@ -285,7 +299,7 @@ impl Relay {
 
     /// The room of a client that has named no page.
     #[must_use]
-    pub fn no_room(&self, caller: &Caller) -> Principal {
+    pub fn nowhere(&self, caller: &Caller) -> Principal {
         Principal::named(&format!("{}/{TRANSPORT}", caller.principal()))
     }
 

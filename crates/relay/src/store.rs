@@ -14,8 +14,10 @@ pub mod redis;
 pub mod tests;
 
 use crate::code::Code;
+use crate::json_text::JsonText;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::future::Future;
@@ -104,7 +106,7 @@ pub enum RelayEvent {
         /// With which request.
         id: Box<str>,
         /// What it says: `{progress, total?, message?}`.
-        progress: Box<RawValue>,
+        progress: JsonText,
     },
     /// There are results for clients.
     Results,
@@ -118,7 +120,7 @@ pub enum RelayEvent {
 
 /// An answer that does not travel with its event; a store that sends events elsewhere puts the real one in place.
 fn nothing() -> Arc<ToolAnswer> {
-    Arc::new(ToolAnswer::Result(RawValue::NULL.to_owned()))
+    Arc::new(ToolAnswer::Result(RawValue::NULL.to_owned().into()))
 }
 
 /// Where the events of one session arrive. It ends when the subscriber is too far behind or the store has lost its connection:
@@ -131,7 +133,7 @@ pub struct NumberedResult {
     /// Its number within the session, from 1 on.
     pub number: u64,
     /// What is sent: one line of JSON.
-    pub data: Arc<str>,
+    pub data: Bytes,
 }
 
 /// Keeps sessions, requests and answers, and tells of changes.
@@ -182,7 +184,7 @@ pub trait RelayStore: Send + Sync {
     fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> Stored<'a, ()>;
 
     /// Keeps a result for clients, of which there may be `most`; older ones give way. Tells of it.
-    fn push_result<'a>(&'a self, code: &'a Code, data: Arc<str>, most: usize, now: u64) -> Stored<'a, bool>;
+    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool>;
 
     /// The results after this number, or after the last that any client got.
     fn results<'a>(&'a self, code: &'a Code, after: Option<u64>, now: u64) -> Stored<'a, Vec<NumberedResult>>;

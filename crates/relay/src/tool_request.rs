@@ -1,5 +1,6 @@
 //! A call of a page's tool, and what came of it, as they are kept until both sides are done.
 
+use crate::json_text::JsonText;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -11,7 +12,7 @@ pub struct ToolRequest {
     /// The tool.
     pub tool: Box<str>,
     /// Its arguments, an object.
-    pub arguments: Box<RawValue>,
+    pub arguments: JsonText,
     /// When it was made, in milliseconds since 1970.
     pub at: u64,
     /// When nobody waits for its answer any more, in milliseconds since 1970.
@@ -51,7 +52,7 @@ pub enum Delivery {
 #[serde(rename_all = "snake_case")]
 pub enum ToolAnswer {
     /// The result, any JSON.
-    Result(Box<RawValue>),
+    Result(JsonText),
     /// Why there is none.
     Error(WorkerError),
 }
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn only_a_journal_that_knows_a_request_or_one_that_does_no_harm_gets_it_twice() {
-        let arguments = RawValue::from_string("{}".to_owned()).unwrap();
+        let arguments = JsonText::empty_object();
         let request = |sent_to: Option<&str>, idempotent| ToolRequest {
             id: "1".into(),
             tool: "t".into(),

@@ -2,13 +2,17 @@
 
 use crate::code::Code;
 use crate::counts::Counts;
+use crate::mcp_result::minified;
 use crate::relay::Relay;
 use crate::store::StoreError;
 use crate::tool_request::{Delivery, ToolAnswer, ToolRequest, WorkerError};
-use serde_json::{Value, json};
+use serde_json::Value;
 use signalbox_runtime::clock::unix_millis;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Bytes of requests after which no other is added to what is sent at once.
+const MAX_DUE: usize = 64 * 1024;
 
 /// A worker of a session.
 #[derive(Debug)]
@@ -60,7 +64,8 @@ impl Worker {
         relay.store.take_lead(&self.code, &self.holder, &self.stream, until, now).await
     }
 
-    /// What it is to be sent now, of which nothing was sent to it before on this connection.
+    /// What it is to be sent now, of which nothing was sent to it before on this connection: [`MAX_DUE`] bytes at a time, or one
+    /// request that is larger. Whoever sends it asks again.
     ///
     /// # Errors
     /// If the store cannot be reached.
@@ -69,8 +74,11 @@ impl Worker {
         let waiting = relay.store.unanswered(&self.code, now).await?;
         // What is answered is not sent again; its id need not be kept.
         self.sent.retain(|id| waiting.iter().any(|request| request.id == *id));
-        let mut due = Vec::new();
+        let (mut due, mut bytes) = (Vec::new(), 0);
         for request in waiting {
+            if bytes >= MAX_DUE {
+                break;
+            }
             if self.sent.contains(&request.id) {
                 continue;
             }
@@ -89,7 +97,9 @@ impl Worker {
                 if again {
                     Counts::add(&relay.counts.redelivered);
                 }
-                due.push(told(&self.code, &request, again).to_string());
+                let text = told(&self.code, &request, again);
+                bytes += text.len();
+                due.push(text);
                 self.sent.insert(request.id);
             }
         }
@@ -99,25 +109,20 @@ impl Worker {
 
 /// A request as pages read it, in both spellings (C-13, CO-10).
 #[must_use]
-pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> Value {
-    let arguments: Value = serde_json::from_str(request.arguments.get()).unwrap_or_else(|_| json!({}));
-    json!({
-        "id": request.id,
-        "requestId": request.id,
-        "tool": request.tool,
-        "args": arguments,
-        "arguments": arguments,
-        "timestamp": request.at,
-        "sessionCode": code.expose(),
-        "idempotent": request.idempotent,
-        "redelivered": redelivered,
-        "deadline": request.deadline,
-    })
+pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> String {
+    // Written as text: the arguments can be large, and a tree of them is many times larger.
+    let (id, tool, code) = (Value::from(&*request.id), Value::from(&*request.tool), Value::from(code.expose()));
+    let (arguments, at, deadline) = (minified(request.arguments.get()), request.at, request.deadline);
+    let idempotent = request.idempotent;
+    format!(
+        r#"{{"id":{id},"requestId":{id},"tool":{tool},"args":{arguments},"arguments":{arguments},"timestamp":{at},"sessionCode":{code},"idempotent":{idempotent},"redelivered":{redelivered},"deadline":{deadline}}}"#
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_text::JsonText;
     use crate::settings::RelaySettings;
     use crate::store::memory::MemoryStore;
     use serde_json::value::RawValue;
@@ -129,7 +134,7 @@ mod tests {
     }
 
     async fn push(relay: &Relay, code: &Code, id: &str, idempotent: bool) {
-        let (arguments, now) = (RawValue::from_string("{}".to_owned()).unwrap(), unix_millis());
+        let (arguments, now) = (JsonText::empty_object(), unix_millis());
         let (id, tool) = (id.into(), "t".into());
         let request = ToolRequest { id, tool, arguments, at: now, deadline: now + 60_000, idempotent, sent_to: None };
         relay.store.push(code, request, 10, now).await.unwrap();
@@ -166,7 +171,7 @@ mod tests {
         let request = ToolRequest {
             id: "00ff".into(),
             tool: "get_items".into(),
-            arguments: RawValue::from_string(r#"{"b":1,"a":2}"#.to_owned()).unwrap(),
+            arguments: RawValue::from_string(r#"{"b":1,"a":2}"#.to_owned()).unwrap().into(),
             at: 5,
             deadline: 9,
             idempotent: true,

@@ -4,12 +4,16 @@ use crate::code::Code;
 use crate::refusal::Refusal;
 use crate::relay::{Relay, TRANSPORT};
 use crate::session::SessionRecord;
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::rate::address_key;
-use signalbox_engine::{Caller, Proof};
+use signalbox_engine::{Caller, Limit, Principal, Proof};
 use signalbox_runtime::clock::unix_millis;
+use signalbox_transport::read_body::BodyError;
 use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
 
 /// The header that carries a code, so that none stands in an address.
@@ -52,10 +56,10 @@ impl Refused {
         match &self.problem {
             Some(problem) => {
                 let mut answer = problem.answer();
-                let name = if problem.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                    "payload_too_large"
-                } else {
-                    "validation_error"
+                let name = match problem.status() {
+                    StatusCode::PAYLOAD_TOO_LARGE => "payload_too_large",
+                    StatusCode::SERVICE_UNAVAILABLE => Refusal::NO_ROOM,
+                    _ => "validation_error",
                 };
                 let body = serde_json::json!({"error": name, "message": problem.to_string(), "code": name.to_ascii_uppercase()});
                 answer.content = signalbox_transport::router::AnswerBody::Whole(body.to_string().into());
@@ -148,20 +152,27 @@ pub async fn is_tokened(relay: &Relay, record: &SessionRecord, token: Option<&st
     }
 }
 
-/// The body as JSON of this form.
-pub async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Refused> {
-    let bytes = whole(body).await?;
-    read(&bytes)
+/// The whole body, charged to whoever sent it for as long as any part of it is kept.
+pub async fn whole(relay: &Relay, holder: &Principal, body: RoutedBody) -> Result<Bytes, Refused> {
+    let broken = |error: BodyError| {
+        if let (Some(limit), Some(gateway)) = (error.limit().filter(|limit| *limit == Limit::Memory), relay.gateway()) {
+            gateway.counters.refused(limit);
+        }
+        Refused { refusal: Refusal::Internal, code: None, problem: Some(Problem::Body(error)) }
+    };
+    body.charged(relay.shares.request(holder)).await.map_err(broken)
 }
 
-/// The whole body.
-pub async fn whole(body: RoutedBody) -> Result<bytes::Bytes, Refused> {
-    let broken = |error| Refused { refusal: Refusal::Internal, code: None, problem: Some(Problem::Body(error)) };
-    body.bytes().await.map_err(broken)
+/// A value that must be short. A longer one is not read, and is none of the kinds that anybody expects.
+pub fn small_value(raw: &RawValue, most: usize) -> Value {
+    match raw.get().len() <= most {
+        true => serde_json::from_str(raw.get()).unwrap_or_default(),
+        false => Value::Null,
+    }
 }
 
 /// Bytes as JSON of this form. What is not JSON is told from what has another form.
-pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refused> {
+pub fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Refused> {
     serde_json::from_slice(bytes).map_err(|error| {
         Refused::of(match error.classify() {
             serde_json::error::Category::Data => Refusal::Validation(error.to_string()),

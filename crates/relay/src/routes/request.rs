@@ -1,7 +1,9 @@
 //! `POST /api/request`: a legacy client calls a tool (C-6, CO-5). The call goes through the gateway like one by MCP, and its result to
 //! the client's stream.
 
-use super::legacy_request::{Refused, address, caller, code_outside, json, peer, proved, session, user_agent};
+use super::legacy_request::{
+    Refused, address, caller, code_outside, peer, proved, read, session, small_value, user_agent, whole,
+};
 use crate::counts::{Counts, family};
 use crate::link::REST;
 use crate::mcp_result::{self, CallFailure};
@@ -9,13 +11,15 @@ use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::session::SessionRecord;
+use crate::shares::holder;
 use crate::stream_roles::Role;
+use bytes::Bytes;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Fault, FaultKind};
+use signalbox_engine::{Caller, Fault, FaultKind, Principal};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use signalbox_wire::{Envelope, Revision, meta};
@@ -26,14 +30,29 @@ use std::time::Instant;
 const MAX_ID: usize = 128;
 
 #[derive(Deserialize)]
-struct Asked {
+struct Asked<'a> {
     #[serde(rename = "sessionCode")]
     session_code: Option<String>,
     code: Option<String>,
     tool: Option<String>,
-    arguments: Option<Box<RawValue>>,
-    args: Option<Box<RawValue>>,
-    id: Option<Value>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+}
+
+/// A call that was taken, and who is told its result.
+struct TakenCall {
+    caller: Caller,
+    /// Whose share its message and result are charged to.
+    holder: Principal,
+    record: SessionRecord,
+    tool: String,
+    /// The client's id for it.
+    id: String,
+    message: Bytes,
 }
 
 /// Takes a call. Its result comes later, on the client's stream.
@@ -41,7 +60,9 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     proved(&relay, &asked)?;
     let (address, caller, outside) = (address(&asked), caller(&asked), code_outside(&asked));
     let (peer, client) = (peer(&asked), family(user_agent(&asked)));
-    let body: Asked = json(asked.body).await?;
+    let holder = holder(&asked.caller);
+    let bytes = whole(&relay, &holder, asked.body).await?;
+    let body: Asked<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
     relay.roles.note(&peer, Role::Client);
     if let Err(wait) = relay.request_rate.take(&format!("{address} {}", record.mark), Instant::now()) {
@@ -51,25 +72,38 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let bad = |why: &str| Refused::about(Refusal::Validation(why.to_owned()), &record.code);
     let tool = body.tool.filter(|tool| !tool.is_empty()).ok_or_else(|| bad("tool must be a string"))?;
     let arguments = body.arguments.or(body.args);
-    if arguments.as_deref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
+    if arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
         return Err(bad("arguments must be an object"));
     }
-    let id = match body.id {
-        None | Some(Value::Null) => random::request_id().map_err(|_| Refused::of(Refusal::Internal))?,
+    let id = body.id.filter(|id| id.get() != "null").map(|id| small_value(id, 6 * MAX_ID + 2));
+    let id = match id {
+        None => random::request_id().map_err(|_| Refused::of(Refusal::Internal))?,
         Some(Value::String(id)) if !id.is_empty() && id.len() <= MAX_ID => id,
         Some(Value::Number(id)) => id.to_string(),
         Some(_) => return Err(bad("id must be a string of up to 128 characters")),
     };
+    let call = Bytes::from(call(client, &tool, arguments));
+    drop(bytes);
+    let held = relay.shares.hold(&record.mark, &holder, call);
+    let held = held.map_err(|refused| Refused::about(relay.no_room(refused), &record.code))?;
     let message = json!({"id": id, "status": "queued", "message": "Request queued; its result comes on /api/stream"});
-    tokio::spawn(async move {
-        let told = carry_out(&relay, caller, &record, client, &tool, arguments.as_deref()).await;
-        let data = legacy_result(&tool, &id, told);
-        let most = relay.settings.limits.queue;
-        if let Err(error) = relay.store.push_result(&record.code, data.into(), most, unix_millis()).await {
-            relay.failed(&error);
-        }
-    });
+    tokio::spawn(run(relay, TakenCall { caller, holder, record, tool, id, message: held }));
     Ok(RoutedAnswer::json(StatusCode::ACCEPTED, message.to_string()))
+}
+
+/// Carries a call out and keeps its result for the client.
+async fn run(relay: Arc<Relay>, call: TakenCall) {
+    let TakenCall { caller, holder, record, tool, id, message } = call;
+    let told = carry_out(&relay, caller, &record, message).await;
+    let held = relay.shares.hold(&record.mark, &holder, legacy_result(&tool, &id, told).into());
+    let data = held.unwrap_or_else(|refused| {
+        let failure = CallFailure::Told(relay.no_room(refused).to_string());
+        legacy_result(&tool, &id, Err(failure)).into()
+    });
+    let most = relay.settings.limits.queue;
+    if let Err(error) = relay.store.push_result(&record.code, data, most, unix_millis()).await {
+        relay.failed(&error);
+    }
 }
 
 /// What the client's stream carries: `{tool, result, requestId}` or `{tool, error, requestId}`, in this order (C-7).
@@ -86,15 +120,13 @@ async fn carry_out(
     relay: &Arc<Relay>,
     caller: Caller,
     record: &SessionRecord,
-    client: &str,
-    tool: &str,
-    arguments: Option<&RawValue>,
+    message: Bytes,
 ) -> Result<String, CallFailure> {
     let told = |fault: Fault| CallFailure::Told(fault.message);
     let gateway = relay.gateway().ok_or(CallFailure::ShuttingDown)?;
     let principal = relay.code_room(&caller, record);
     let session = gateway.open_session_for(caller, principal, Mode::Stateless, "", "http").map_err(told)?;
-    let message = Envelope::read(call(client, tool, arguments).into(), &gateway.settings().limits);
+    let message = Envelope::read(message, &gateway.settings().limits);
     let message = message.map_err(|refusal| CallFailure::BadRequest(refusal.to_string()))?;
     let reader = session.open_stream().ok_or_else(|| told(Fault::new(FaultKind::Overloaded, "too many streams")))?;
     session.receive(&reader, message);

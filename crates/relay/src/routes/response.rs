@@ -1,12 +1,17 @@
 //! `POST /api/response`: a page answers (C-9, CO-6), or says how far it is.
 
-use super::legacy_request::{Refused, address, code_outside, is_tokened, peer, read, session, token, whole};
+use super::legacy_request::{
+    Refused, address, code_outside, is_tokened, peer, read, session, small_value, token, whole,
+};
 use crate::counts::Counts;
+use crate::json_text::JsonText;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
+use crate::shares::holder;
 use crate::store::{Answered, RelayEvent};
 use crate::stream_roles::Role;
 use crate::tool_request::{ToolAnswer, WorkerError};
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -17,29 +22,37 @@ use std::sync::Arc;
 
 /// Answers that may come at once.
 const MAX_BATCH: usize = 10;
+/// The longest id of a request that is read, in bytes.
+const MAX_ID: usize = 1024;
+/// The longest word of progress, in bytes.
+const MAX_PROGRESS: usize = 4 * 1024;
+/// The longest error, in bytes.
+const MAX_ERROR: usize = 64 * 1024;
 /// The kinds of errors that pages know.
 const KINDS: [&str; 5] = ["execution_error", "tool_not_found", "invalid_args", "codap_error", "outcome_unknown"];
 
 #[derive(Deserialize)]
-struct Told {
+struct Told<'a> {
     #[serde(rename = "sessionCode")]
     session_code: Option<String>,
     code: Option<String>,
-    #[serde(rename = "requestId")]
-    request_id: Option<Value>,
-    id: Option<Value>,
-    #[serde(default, deserialize_with = "present")]
-    result: Option<Box<RawValue>>,
-    #[serde(default, deserialize_with = "present")]
-    error: Option<Box<RawValue>>,
-    progress: Option<Box<RawValue>>,
+    #[serde(borrow, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    progress: Option<&'a RawValue>,
     #[serde(rename = "workerToken")]
     worker_token: Option<String>,
 }
 
 /// Any value, `null` too: that is a result like others.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
-    Box::<RawValue>::deserialize(from).map(Some)
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
 }
 
 /// What came with the request besides its body.
@@ -58,19 +71,19 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         code: code_outside(&asked),
         headers: asked.headers.clone(),
     };
-    let bytes = whole(asked.body).await?;
+    let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
     if bytes.trim_ascii_start().first() != Some(&b'[') {
-        let (status, body) = answer(&relay, &around, read(&bytes)?).await?;
+        let (status, body) = answer(&relay, &around, &bytes, read(&bytes)?).await?;
         return Ok(RoutedAnswer::json(status, body.to_string()));
     }
-    let all: Vec<Told> = read(&bytes)?;
+    let all: Vec<Told<'_>> = read(&bytes)?;
     if all.is_empty() || all.len() > MAX_BATCH {
         let why = format!("1 to {MAX_BATCH} answers can be sent at once");
         return Err(Refused::of(Refusal::Validation(why)));
     }
     let mut told = Vec::with_capacity(all.len());
     for one in all {
-        told.push(match answer(&relay, &around, one).await {
+        told.push(match answer(&relay, &around, &bytes, one).await {
             Ok((_, body)) => body,
             Err(refused) => refused.body(),
         });
@@ -78,7 +91,12 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     Ok(RoutedAnswer::json(StatusCode::OK, Value::from(told).to_string()))
 }
 
-async fn answer(relay: &Arc<Relay>, around: &Around, told: Told) -> Result<(StatusCode, Value), Refused> {
+async fn answer(
+    relay: &Arc<Relay>,
+    around: &Around,
+    body: &Bytes,
+    told: Told<'_>,
+) -> Result<(StatusCode, Value), Refused> {
     // The form of the earliest system: `code` and `id`.
     let old = told.request_id.is_none() && told.code.is_some() && told.id.is_some();
     let given = around.code.clone().or(told.session_code).or(told.code);
@@ -86,25 +104,30 @@ async fn answer(relay: &Arc<Relay>, around: &Around, told: Told) -> Result<(Stat
     is_tokened(relay, &record, token(&around.headers, told.worker_token.as_deref())).await?;
     relay.roles.note(&around.peer, Role::Worker);
     let about = |refusal| Refused::about(refusal, &record.code);
-    let id = match told.request_id.or(told.id) {
+    let id = told.request_id.or(told.id).map(|id| small_value(id, MAX_ID));
+    let id = match id {
         Some(Value::String(id)) if !id.is_empty() => id,
         Some(Value::Number(id)) => id.to_string(),
         _ => return Err(about(Refusal::MissingRequestId)),
     };
     let now = unix_millis();
     if let Some(progress) = told.progress.filter(|_| told.result.is_none() && told.error.is_none()) {
+        too_long("progress", progress, MAX_PROGRESS).map_err(about)?;
         let waits = relay.store.unanswered(&record.code, now).await.map_err(|error| about(relay.failed(&error)))?;
         if !waits.iter().any(|request| *request.id == *id) {
             return Err(about(Refusal::RequestNotFound));
         }
-        let event = RelayEvent::Progressed { id: id.as_str().into(), progress };
+        let event = RelayEvent::Progressed { id: id.as_str().into(), progress: JsonText::within(body, progress) };
         relay.store.publish(&record.code, event).await.map_err(|error| about(relay.failed(&error)))?;
         return Ok((StatusCode::ACCEPTED, json!({"success": true, "requestId": id, "timestamp": now})));
     }
     let failure = told.error.filter(|raw| raw.get() != "null");
     let answer = match (failure, told.result) {
-        (Some(error), _) => ToolAnswer::Error(read_error(&error)),
-        (None, Some(result)) => ToolAnswer::Result(result),
+        (Some(error), _) => {
+            too_long("error", error, MAX_ERROR).map_err(about)?;
+            ToolAnswer::Error(read_error(error))
+        }
+        (None, Some(result)) => ToolAnswer::Result(JsonText::within(body, result)),
         (None, None) => return Err(about(Refusal::MissingResultOrError)),
     };
     let answered = relay.store.answer(&record.code, &id, answer, now).await;
@@ -128,6 +151,14 @@ async fn answer(relay: &Arc<Relay>, around: &Around, told: Told) -> Result<(Stat
     })
 }
 
+/// Refuses what is copied for everybody who listens, where it is too long for that.
+fn too_long(what: &str, value: &RawValue, most: usize) -> Result<(), Refusal> {
+    match value.get().len() > most {
+        true => Err(Refusal::Validation(format!("{what} may take up {most} bytes"))),
+        false => Ok(()),
+    }
+}
+
 /// An error as a page tells it: a text, or `{type, message, details}`.
 fn read_error(raw: &RawValue) -> WorkerError {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
@@ -144,7 +175,8 @@ mod tests {
     #[test]
     fn co_6_falsy_results_are_results() {
         for falsy in ["null", "false", "0", "\"\""] {
-            let told: Told = serde_json::from_str(&format!(r#"{{"requestId":"1","result":{falsy}}}"#)).unwrap();
+            let text = format!(r#"{{"requestId":"1","result":{falsy}}}"#);
+            let told: Told<'_> = serde_json::from_str(&text).unwrap();
             assert_eq!(told.result.unwrap().get(), falsy);
             assert!(told.error.is_none());
         }

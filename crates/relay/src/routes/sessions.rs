@@ -5,6 +5,7 @@ use crate::counts::Counts;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::session::NewSession;
+use crate::shares::holder;
 use crate::when::iso;
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,11 +13,15 @@ use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The longest way to write nothing, in bytes.
+const MAX_BODY: usize = 1024;
+
 /// Makes a session. Both spellings of the code and of the time are told.
 pub async fn create(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
     let address = address(&asked);
-    let body = whole(asked.body).await?;
-    if !body.is_empty() && read::<Value>(&body)? != json!({}) {
+    let body = whole(&relay, &holder(&asked.caller), asked.body).await?;
+    // A long one is not read: a tree of values is many times larger than its text.
+    if body.len() > MAX_BODY || (!body.is_empty() && read::<Value>(&body)? != json!({})) {
         return Err(Refused::of(Refusal::InvalidRequest));
     }
     if let Err(wait) = relay.session_rate.take(&address, Instant::now()) {

@@ -17,15 +17,20 @@ use crate::stream_roles::Role;
 use crate::worker::Worker;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use signalbox_engine::budget::WEIGHED;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{AnswerEvent, Events, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Events that wait for a stream's reader.
 const QUEUE: usize = 64;
+/// How long a large event waits for room, and how often it looks meanwhile.
+const ROOM_WAIT: Duration = Duration::from_secs(5);
+const ROOM_LOOK: Duration = Duration::from_millis(50);
 /// The longest id of a page or journal, in bytes.
 const MAX_ID: usize = 128;
 
@@ -114,6 +119,8 @@ enum End {
     Expired,
     /// The store fails.
     Failed(StoreError),
+    /// There is no room for what it should carry.
+    NoRoom(Refusal),
 }
 
 impl From<StoreError> for End {
@@ -132,6 +139,7 @@ impl Stream {
                 let refusal = Refusal::SessionExpired;
                 self.tell_error(refusal.name().0, &refusal.to_string()).await;
             }
+            End::NoRoom(refusal) => self.tell_error(refusal.name().0, &refusal.to_string()).await,
             End::Failed(error) => {
                 relay.failed(&error);
                 self.tell_error("polling_error", "the relay cannot be used now").await;
@@ -244,10 +252,15 @@ impl Stream {
     }
 
     async fn send_requests(&mut self) -> Result<(), End> {
-        for request in self.worker.due(&self.relay).await? {
-            self.put(Some("tool-request"), request).await?;
+        loop {
+            let due = self.worker.due(&self.relay).await?;
+            if due.is_empty() {
+                return Ok(());
+            }
+            for request in due {
+                self.put(Some("tool-request"), request.into()).await?;
+            }
         }
-        Ok(())
     }
 
     /// Results go to clients, and to who has not shown to be a page.
@@ -257,7 +270,7 @@ impl Stream {
         }
         let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());
         for result in relay.store.results(&code, self.delivered, unix_millis()).await? {
-            self.put(None, result.data.to_string()).await?;
+            self.put(None, result.data).await?;
             self.delivered = Some(result.number);
             relay.store.delivered(&code, result.number, unix_millis()).await?;
         }
@@ -286,11 +299,28 @@ impl Stream {
     }
 
     async fn tell(&self, name: &str, data: Value) -> Result<(), End> {
-        self.put(Some(name), data.to_string()).await
+        self.put(Some(name), data.to_string().into()).await
     }
 
-    async fn put(&self, name: Option<&str>, data: String) -> Result<(), End> {
-        let event = AnswerEvent { id: None, name: name.map(str::to_owned), data: Bytes::from(data) };
-        self.events.send(event).await.map_err(|_| End::Gone)
+    async fn put(&self, name: Option<&str>, data: Bytes) -> Result<(), End> {
+        let large = data.len() >= WEIGHED;
+        let data = if large { self.held(data).await? } else { data };
+        // A large event is alone in the queue.
+        let permits = self.events.reserve_many(if large { QUEUE } else { 1 }).await;
+        let event = AnswerEvent { id: None, name: name.map(str::to_owned), data };
+        permits.map_err(|_| End::Gone)?.next().ok_or(End::Gone)?.send(event);
+        Ok(())
+    }
+
+    /// The event once there is room for it. A page that gets none in time comes back, and is asked again.
+    async fn held(&self, data: Bytes) -> Result<Bytes, End> {
+        let deadline = Instant::now() + ROOM_WAIT;
+        loop {
+            match self.relay.shares.hold_for_page(data.clone()) {
+                Ok(held) => return Ok(held),
+                Err(refused) if Instant::now() >= deadline => return Err(End::NoRoom(self.relay.no_room(refused))),
+                Err(_) => tokio::time::sleep(ROOM_LOOK).await,
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! `PUT /api/tools`: a page brings tools of its own.
 
-use super::legacy_request::{Refused, address, code_outside, is_tokened, json as read_json, session, token};
+use super::legacy_request::{Refused, address, code_outside, is_tokened, read, session, token, whole};
 use crate::refusal::Refusal;
 use crate::relay::Relay;
+use crate::shares::holder;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,7 +27,13 @@ struct Told {
 /// Replaces the page's own tools. MCP sessions of the code are told that their lists have changed.
 pub async fn put(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
     let (address, outside, headers) = (address(&asked), code_outside(&asked), asked.headers.clone());
-    let told: Told = read_json(asked.body).await?;
+    let bytes = whole(&relay, &holder(&asked.caller), asked.body).await?;
+    // A tree of values is many times larger than its text.
+    if bytes.len() > 2 * MAX_BYTES {
+        return Err(Refused::of(Refusal::Validation(format!("tools may take up {MAX_BYTES} bytes"))));
+    }
+    let told: Told = read(&bytes)?;
+    drop(bytes);
     let record = session(&relay, outside.or(told.session_code).or(told.code), &address).await?;
     if !is_tokened(&relay, &record, token(&headers, told.worker_token.as_deref())).await? {
         return Err(Refused::about(Refusal::WorkerTokenNeeded, &record.code));

@@ -7,6 +7,7 @@ use super::{
 use crate::code::Code;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
+use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -263,7 +264,7 @@ impl RelayStore for MemoryStore {
         self.with(|rooms| rooms.by_code.get_mut(code).into_iter().for_each(|room| room.tell(&event)))
     }
 
-    fn push_result<'a>(&'a self, code: &'a Code, data: Arc<str>, most: usize, now: u64) -> Stored<'a, bool> {
+    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool> {
         self.in_room(code, now, false, |room| {
             if room.results.len() >= most {
                 room.results.pop_front();

@@ -21,6 +21,7 @@ use crate::code::Code;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
 use address::{BadAddress, RedisAddress};
+use bytes::Bytes;
 use hub::{Hub, MAX_WISHES, Wish};
 use line::Line;
 use notice::Notice;
@@ -238,11 +239,11 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn push_result<'a>(&'a self, code: &'a Code, data: Arc<str>, most: usize, now: u64) -> Stored<'a, bool> {
+    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool> {
         Box::pin(async move {
             let mut call = self.line.call("push_result", now);
             let event = Notice::write(&RelayEvent::Results);
-            call.arg(code.expose()).arg(&*data).arg(most).arg(event);
+            call.arg(code.expose()).arg(&data[..]).arg(most).arg(event);
             self.line.run(&call).await
         })
     }

@@ -11,13 +11,13 @@ pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
 }
 
 pub(crate) fn request(id: &str, deadline: u64) -> ToolRequest {
-    let arguments = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap();
+    let arguments = RawValue::from_string(r#"{"a":1}"#.to_owned()).unwrap().into();
     let (id, tool) = (id.into(), "t".into());
     ToolRequest { id, tool, arguments, at: 0, deadline, idempotent: false, sent_to: None }
 }
 
 pub(crate) fn result(text: &str) -> ToolAnswer {
-    ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap())
+    ToolAnswer::Result(RawValue::from_string(text.to_owned()).unwrap().into())
 }
 
 pub(crate) fn ids(requests: &[ToolRequest]) -> Vec<&str> {

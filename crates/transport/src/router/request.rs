@@ -11,6 +11,8 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use signalbox_engine::Caller;
+use signalbox_engine::budget::Share;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -90,7 +92,16 @@ impl RoutedBody {
     /// # Errors
     /// If it is too large, too slow, or breaks off.
     pub async fn bytes(self) -> Result<Bytes, BodyError> {
-        let rest = read_body(self.incoming, self.limit.saturating_sub(self.read), self.within, || None).await;
+        self.charged(None).await
+    }
+
+    /// The whole of it, charged to a share from its first byte until its last copy is dropped. A body for which there is no room
+    /// is refused before it is read.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`], and if there is no room for it for a while.
+    pub async fn charged(self, share: Option<Arc<Share>>) -> Result<Bytes, BodyError> {
+        let rest = read_body(self.incoming, self.limit.saturating_sub(self.read), self.within, || share).await;
         rest.map_err(
             |error| if matches!(error, BodyError::TooLarge(_)) { BodyError::TooLarge(self.limit) } else { error },
         )

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn events_are_read_as_they_were_told_and_only_small_answers_travel_with_them() {
-        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let raw = |text: &str| crate::json_text::JsonText::from(RawValue::from_string(text.to_owned()).unwrap());
         let answer = ToolAnswer::Result(raw("{\"a\":\n 1}"));
         let event = RelayEvent::Answered { id: "7".into(), answer: Arc::new(answer.clone()) };
         let Some(Heard::Answered(id)) = Notice::read(&Notice::write(&event)) else { panic!("the answer is elsewhere") };

@@ -156,7 +156,7 @@ async fn a_worker_at_one_gateway_serves_a_call_that_came_to_another() {
         assert_eq!(ids(&workers.unanswered(code, now).await.unwrap()), [id]);
         assert_eq!(workers.mark_sent(code, id, "journal", now).await, Ok(true));
         assert_eq!(agents.unanswered(code, now).await.unwrap()[0].sent_to.as_deref(), Some("journal"));
-        let progress = serde_json::value::RawValue::from_string("{\"progress\":1}".to_owned()).unwrap();
+        let progress = serde_json::value::RawValue::from_string("{\"progress\":1}".to_owned()).unwrap().into();
         workers.publish(code, RelayEvent::Progressed { id: id.into(), progress }).await.unwrap();
         assert_eq!(workers.answer(code, id, result(text), now).await, Ok(Answered::Taken));
         let answer = answer_of(&mut at_agent, id).await;

@@ -6,7 +6,6 @@ use crate::relay::Relay;
 use crate::settings::{RelayLimits, RelaySettings};
 use crate::worker::Worker;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use tokio::task::JoinHandle;
 
 /// A relay at this Redis, in which a page may take this long for a call.
@@ -18,7 +17,7 @@ fn relay(server: &RedisServer, within: Duration) -> Arc<Relay> {
 
 fn call(relay: &Arc<Relay>, code: &Code) -> JoinHandle<CallEnd> {
     let (relay, code) = (Arc::clone(relay), code.clone());
-    let arguments = RawValue::from_string("{}".to_owned()).unwrap();
+    let arguments = crate::json_text::JsonText::empty_object();
     let call = RelayCall { code, tool: "t".to_owned(), arguments, idempotent: false };
     tokio::spawn(async move { call.run(&relay, |_| {}).await })
 }
