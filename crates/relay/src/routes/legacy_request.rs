@@ -19,6 +19,7 @@ use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedReque
 /// The header that carries a code, so that none stands in an address.
 const SESSION_CODE: &str = "x-session-code";
 const WORKER_TOKEN: &str = "x-worker-token";
+const WORKER_ID: &str = "x-worker-id";
 
 /// A refusal, with the code that it is about.
 #[derive(Debug)]
@@ -90,6 +91,11 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub fn is_page(asked: &RoutedRequest) -> bool {
     let own = ["/api/sessions", "/api/response", "/api/tools"].contains(&asked.path.as_str());
     own || asked.headers.contains_key(WORKER_TOKEN)
+}
+
+/// True if the sender shows a worker's token or id, so that it need not be known by its address.
+pub fn shows_worker(headers: &HeaderMap) -> bool {
+    [WORKER_TOKEN, WORKER_ID].iter().any(|name| headers.contains_key(*name))
 }
 
 /// The address that a request comes from, as a key.

@@ -1,7 +1,7 @@
 //! `GET /api/request/{code}`: requests for a page that cannot keep a stream open (CO-9). The answer waits until there is something.
 //! A code in the header `X-Session-Code` goes before that in the address.
 
-use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, session, token};
+use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, session, shows_worker, token};
 use crate::refusal::Refusal;
 use crate::relay::Relay;
 use crate::store::RelayEvent;
@@ -27,7 +27,9 @@ pub async fn poll(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let record = session(&relay, Some(code), &address(&asked)).await?;
     let who = peer(&asked);
     is_tokened(&relay, &record, token(&asked.headers, None)).await?;
-    relay.roles.note(&who, Role::Worker);
+    if !shows_worker(&asked.headers) {
+        relay.roles.note(&record.mark, &who, Role::Worker);
+    }
     let wait = match asked.query.get("wait").map(str::parse::<f64>) {
         None => MAX_WAIT,
         Some(Ok(seconds)) if (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds) => Duration::from_secs_f64(seconds),

@@ -64,7 +64,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let bytes = whole(&relay, &holder, asked.body).await?;
     let body: Asked<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
-    relay.roles.note(&peer, Role::Client);
+    relay.roles.note(&record.mark, &peer, Role::Client);
     if let Err(wait) = relay.request_rate.take(&format!("{address} {}", record.mark), Instant::now()) {
         Counts::add(&relay.counts.rate_limited);
         return Err(Refused::about(Refusal::RateLimited { what: "requests", wait }, &record.code));

@@ -1,7 +1,7 @@
 //! `POST /api/response`: a page answers (C-9, CO-6), or says how far it is.
 
 use super::legacy_request::{
-    Refused, address, code_outside, is_tokened, peer, read, session, small_value, token, whole,
+    Refused, address, code_outside, is_tokened, peer, read, session, shows_worker, small_value, token, whole,
 };
 use crate::counts::Counts;
 use crate::json_text::JsonText;
@@ -102,7 +102,9 @@ async fn answer(
     let given = around.code.clone().or(told.session_code).or(told.code);
     let record = session(relay, given, &around.address).await?;
     is_tokened(relay, &record, token(&around.headers, told.worker_token.as_deref())).await?;
-    relay.roles.note(&around.peer, Role::Worker);
+    if told.worker_token.is_none() && !shows_worker(&around.headers) {
+        relay.roles.note(&record.mark, &around.peer, Role::Worker);
+    }
     let about = |refusal| Refused::about(refusal, &record.code);
     let id = told.request_id.or(told.id).map(|id| small_value(id, MAX_ID));
     let id = match id {

@@ -1,13 +1,15 @@
 //! `GET /api/stream`: requests to a page, results to a client (C-7, CO-7).
 //!
 //! ```text
-//! who says it is a worker, or shows the worker's token ──────────► Worker
-//! who says it is a client, or has posted to /api/request ────────► Client
-//! who has posted to /api/response ───────────────────────────────► Worker
-//! nobody knows: Worker while no page is connected, else Client ──► changes if it posts to /api/request
+//! it says worker, or shows a worker's token or id ────────────────► Worker
+//! it says client, or posted only to /api/request in the session ──► Client
+//! it posted only to /api/response in the session ─────────────────► Worker
+//! unknown: Worker while no page is connected, else Client ────────► changes if it posts to /api/request
 //! ```
 
-use super::legacy_request::{Refused, address, code_outside, header, is_tokened, peer, proved, session, token};
+use super::legacy_request::{
+    Refused, address, code_outside, header, is_tokened, peer, proved, session, shows_worker, token,
+};
 use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
@@ -50,10 +52,10 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         Some(_) => {
             return Err(Refused::about(Refusal::Validation("role is worker or client".to_owned()), &record.code));
         }
-        None if shown.is_some() => Some(Role::Worker),
+        None if shows_worker(&asked.headers) => Some(Role::Worker),
         None => None,
     };
-    let known = role.or_else(|| relay.roles.of(&who));
+    let known = role.or_else(|| relay.roles.of(&record.mark, &who));
     if known == Some(Role::Client) {
         proved(&relay, &asked)?;
     } else if known == Some(Role::Worker) || shown.is_some() {
@@ -213,7 +215,7 @@ impl Stream {
     /// Who reads it has shown what it is.
     async fn decide(&mut self) -> Result<(), End> {
         if self.role.is_none() {
-            self.role = self.relay.roles.of(&self.peer);
+            self.role = self.relay.roles.of(&self.record.mark, &self.peer);
             if self.role == Some(Role::Client) && self.leads {
                 self.leads = false;
                 self.relay.store.yield_lead(&self.record.code, &self.worker.stream, unix_millis()).await?;
