@@ -26,6 +26,7 @@ pub mod migrate;
 pub mod random;
 pub mod refusal;
 pub mod relay;
+pub mod result_owner;
 pub mod routes;
 pub mod session;
 pub mod settings;

@@ -15,6 +15,7 @@ pub mod tests;
 
 use crate::code::Code;
 use crate::json_text::JsonText;
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
 use bytes::Bytes;
@@ -183,14 +184,27 @@ pub trait RelayStore: Send + Sync {
     /// Tells subscribers something that is kept nowhere.
     fn publish<'a>(&'a self, code: &'a Code, event: RelayEvent) -> Stored<'a, ()>;
 
-    /// Keeps a result for clients, of which there may be `most`; older ones give way. Tells of it.
-    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool>;
+    /// Keeps a result for the clients of `owner`. A session has `most` of them; older ones give way. Tells of it.
+    fn push_result<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        data: Bytes,
+        most: usize,
+        now: u64,
+    ) -> Stored<'a, bool>;
 
-    /// The results after this number, or after the last that any client got.
-    fn results<'a>(&'a self, code: &'a Code, after: Option<u64>, now: u64) -> Stored<'a, Vec<NumberedResult>>;
+    /// The results of an owner after this number, or after the last that any of its clients got.
+    fn results<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        after: Option<u64>,
+        now: u64,
+    ) -> Stored<'a, Vec<NumberedResult>>;
 
-    /// Notes that a client got the results up to this number.
-    fn delivered<'a>(&'a self, code: &'a Code, number: u64, now: u64) -> Stored<'a, ()>;
+    /// Notes that a client of an owner got its results up to this number.
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()>;
 
     /// Makes a stream the one whose worker is asked, until then: where there is none, or it belongs to the same `holder`. A
     /// holder is a page; a stream is one of its connections. True if it is that one now. A change is told.

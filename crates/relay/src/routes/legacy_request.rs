@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::refusal::Refusal;
 use crate::relay::{Relay, TRANSPORT};
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -20,6 +21,10 @@ use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedReque
 const SESSION_CODE: &str = "x-session-code";
 const WORKER_TOKEN: &str = "x-worker-token";
 const WORKER_ID: &str = "x-worker-id";
+/// The header by which a client tells its own calls and streams from those of others.
+const CLIENT_ID: &str = "x-client-id";
+/// The longest id of a client, in bytes.
+const MAX_CLIENT_ID: usize = 128;
 
 /// A refusal, with the code that it is about.
 #[derive(Debug)]
@@ -106,6 +111,11 @@ pub fn address(asked: &RoutedRequest) -> String {
 /// Who sends a request, by address and name: all that is known of legacy clients.
 pub fn peer(asked: &RoutedRequest) -> String {
     format!("{} {}", address(asked), user_agent(asked))
+}
+
+/// Whose results a client of this request gets.
+pub fn owner(asked: &RoutedRequest) -> ResultOwner {
+    ResultOwner::of(&asked.caller, header(&asked.headers, CLIENT_ID).filter(|id| id.len() <= MAX_CLIENT_ID))
 }
 
 /// The caller, who comes by the relay.

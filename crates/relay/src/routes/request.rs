@@ -2,7 +2,7 @@
 //! the client's stream.
 
 use super::legacy_request::{
-    Refused, address, caller, code_outside, peer, proved, read, session, small_value, user_agent, whole,
+    Refused, address, caller, code_outside, owner, peer, proved, read, session, small_value, user_agent, whole,
 };
 use crate::counts::{Counts, family};
 use crate::link::REST;
@@ -10,6 +10,7 @@ use crate::mcp_result::{self, CallFailure};
 use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::shares::holder;
 use crate::stream_roles::Role;
@@ -50,6 +51,8 @@ struct TakenCall {
     holder: Principal,
     record: SessionRecord,
     tool: String,
+    /// Whose clients get the result.
+    owner: ResultOwner,
     /// The client's id for it.
     id: String,
     message: Bytes,
@@ -60,7 +63,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     proved(&relay, &asked)?;
     let (address, caller, outside) = (address(&asked), caller(&asked), code_outside(&asked));
     let (peer, client) = (peer(&asked), family(user_agent(&asked)));
-    let holder = holder(&asked.caller);
+    let (holder, owner) = (holder(&asked.caller), owner(&asked));
     let bytes = whole(&relay, &holder, asked.body).await?;
     let body: Asked<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;
@@ -87,13 +90,13 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let held = relay.shares.hold(&record.mark, &holder, call);
     let held = held.map_err(|refused| Refused::about(relay.no_room(refused), &record.code))?;
     let message = json!({"id": id, "status": "queued", "message": "Request queued; its result comes on /api/stream"});
-    tokio::spawn(run(relay, TakenCall { caller, holder, record, tool, id, message: held }));
+    tokio::spawn(run(relay, TakenCall { caller, holder, record, tool, owner, id, message: held }));
     Ok(RoutedAnswer::json(StatusCode::ACCEPTED, message.to_string()))
 }
 
 /// Carries a call out and keeps its result for the client.
 async fn run(relay: Arc<Relay>, call: TakenCall) {
-    let TakenCall { caller, holder, record, tool, id, message } = call;
+    let TakenCall { caller, holder, record, tool, owner, id, message } = call;
     let told = carry_out(&relay, caller, &record, message).await;
     let held = relay.shares.hold(&record.mark, &holder, legacy_result(&tool, &id, told).into());
     let data = held.unwrap_or_else(|refused| {
@@ -101,7 +104,7 @@ async fn run(relay: Arc<Relay>, call: TakenCall) {
         legacy_result(&tool, &id, Err(failure)).into()
     });
     let most = relay.settings.limits.queue;
-    if let Err(error) = relay.store.push_result(&record.code, data, most, unix_millis()).await {
+    if let Err(error) = relay.store.push_result(&record.code, &owner, data, most, unix_millis()).await {
         relay.failed(&error);
     }
 }

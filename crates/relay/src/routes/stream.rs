@@ -8,11 +8,12 @@
 //! ```
 
 use super::legacy_request::{
-    Refused, address, code_outside, header, is_tokened, peer, proved, session, shows_worker, token,
+    Refused, address, code_outside, header, is_tokened, owner, peer, proved, session, shows_worker, token,
 };
 use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::Relay;
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::store::{EventReader, RelayEvent, StoreError};
 use crate::stream_roles::Role;
@@ -76,6 +77,7 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let stream = Stream {
         worker: Worker::new(record.code.clone(), &holder, &journal, &random),
         roles: relay.roles.follow(),
+        owner: owner(&asked),
         peer: who,
         role,
         leads: false,
@@ -104,6 +106,8 @@ struct Stream {
     worker: Worker,
     /// Who reads it, by address and name.
     peer: String,
+    /// Whose results it carries.
+    owner: ResultOwner,
     /// What it is for, once that is known.
     role: Option<Role>,
     roles: watch::Receiver<u64>,
@@ -271,13 +275,14 @@ impl Stream {
             return Ok(());
         }
         let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());
-        for result in relay.store.results(&code, self.delivered, unix_millis()).await? {
+        for result in relay.store.results(&code, &self.owner, self.delivered, unix_millis()).await? {
             self.put(None, result.data).await?;
             self.delivered = Some(result.number);
-            relay.store.delivered(&code, result.number, unix_millis()).await?;
+            relay.store.delivered(&code, &self.owner, result.number, unix_millis()).await?;
         }
         if self.delivered.is_none() {
-            self.delivered = relay.store.results(&code, Some(0), unix_millis()).await?.last().map(|last| last.number);
+            let before = relay.store.results(&code, &self.owner, Some(0), unix_millis()).await?;
+            self.delivered = before.last().map(|last| last.number);
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use super::{
     StoreError, Stored,
 };
 use crate::code::Code;
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
 use bytes::Bytes;
@@ -34,11 +35,18 @@ struct Room {
     record: SessionRecord,
     waiting: VecDeque<ToolRequest>,
     answered: VecDeque<Box<str>>,
-    results: VecDeque<NumberedResult>,
+    results: VecDeque<KeptResult>,
     last_result: u64,
-    delivered: u64,
     lead: Option<Lead>,
     subscribers: Vec<mpsc::Sender<RelayEvent>>,
+}
+
+/// A result, and whether a client of its owner got it.
+#[derive(Debug)]
+struct KeptResult {
+    owner: ResultOwner,
+    result: NumberedResult,
+    given: bool,
 }
 
 #[derive(Debug)]
@@ -56,7 +64,6 @@ impl Room {
             answered: VecDeque::new(),
             results: VecDeque::new(),
             last_result: 0,
-            delivered: 0,
             lead: None,
             subscribers: Vec::new(),
         }
@@ -264,31 +271,47 @@ impl RelayStore for MemoryStore {
         self.with(|rooms| rooms.by_code.get_mut(code).into_iter().for_each(|room| room.tell(&event)))
     }
 
-    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool> {
+    fn push_result<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        data: Bytes,
+        most: usize,
+        now: u64,
+    ) -> Stored<'a, bool> {
         self.in_room(code, now, false, |room| {
             if room.results.len() >= most {
                 room.results.pop_front();
             }
             room.last_result += 1;
-            room.results.push_back(NumberedResult { number: room.last_result, data });
+            let result = NumberedResult { number: room.last_result, data };
+            room.results.push_back(KeptResult { owner: owner.clone(), result, given: false });
             room.tell(&RelayEvent::Results);
             true
         })
     }
 
-    fn results<'a>(&'a self, code: &'a Code, after: Option<u64>, now: u64) -> Stored<'a, Vec<NumberedResult>> {
+    fn results<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        after: Option<u64>,
+        now: u64,
+    ) -> Stored<'a, Vec<NumberedResult>> {
+        let is_due =
+            |kept: &&KeptResult| kept.owner == *owner && after.map_or(!kept.given, |after| kept.result.number > after);
         self.in_room(code, now, Vec::new(), |room| {
-            let after = after.unwrap_or(room.delivered);
-            room.results.iter().filter(|result| result.number > after).cloned().collect()
+            room.results.iter().filter(is_due).map(|kept| kept.result.clone()).collect()
         })
     }
 
-    fn delivered<'a>(&'a self, code: &'a Code, number: u64, now: u64) -> Stored<'a, ()> {
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()> {
         self.in_room(code, now, (), |room| {
-            room.delivered = room.delivered.max(number);
+            let own = room.results.iter_mut().filter(|kept| kept.owner == *owner && kept.result.number <= number);
+            own.for_each(|kept| kept.given = true);
             // Other streams that were there when a result came have read it by the time the next but some comes.
-            let spare = room.delivered.saturating_sub(KEPT_DELIVERED);
-            room.results.retain(|result| result.number > spare);
+            let spare = number.saturating_sub(KEPT_DELIVERED);
+            room.results.retain(|kept| !kept.given || kept.result.number > spare);
         })
     }
 

@@ -18,6 +18,7 @@ mod tests;
 
 use super::{Answered, Created, EventReader, NumberedResult, Pushed, RelayEvent, RelayStore, StoreError, Stored};
 use crate::code::Code;
+use crate::result_owner::ResultOwner;
 use crate::session::SessionRecord;
 use crate::tool_request::{ToolAnswer, ToolRequest};
 use address::{BadAddress, RedisAddress};
@@ -239,29 +240,46 @@ impl RelayStore for RedisStore {
         })
     }
 
-    fn push_result<'a>(&'a self, code: &'a Code, data: Bytes, most: usize, now: u64) -> Stored<'a, bool> {
+    fn push_result<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        data: Bytes,
+        most: usize,
+        now: u64,
+    ) -> Stored<'a, bool> {
         Box::pin(async move {
             let mut call = self.line.call("push_result", now);
             let event = Notice::write(&RelayEvent::Results);
-            call.arg(code.expose()).arg(&data[..]).arg(most).arg(event);
+            call.arg(code.expose()).arg(owner.as_str()).arg(&data[..]).arg(most).arg(event);
             self.line.run(&call).await
         })
     }
 
-    fn results<'a>(&'a self, code: &'a Code, after: Option<u64>, now: u64) -> Stored<'a, Vec<NumberedResult>> {
+    fn results<'a>(
+        &'a self,
+        code: &'a Code,
+        owner: &'a ResultOwner,
+        after: Option<u64>,
+        now: u64,
+    ) -> Stored<'a, Vec<NumberedResult>> {
         Box::pin(async move {
             let mut call = self.line.call("results", now);
-            call.arg(code.expose()).arg(after);
+            call.arg(code.expose()).arg(owner.as_str()).arg(after);
             let mut found = self.line.run_again::<Vec<String>>(&call).await?.into_iter();
-            let first: u64 = found.next().and_then(|number| number.parse().ok()).ok_or_else(unexpected)?;
-            Ok((first..).zip(found).map(|(number, data)| NumberedResult { number, data: data.into() }).collect())
+            let mut results = Vec::new();
+            while let (Some(number), Some(data)) = (found.next(), found.next()) {
+                let number = number.parse().map_err(|_| unexpected())?;
+                results.push(NumberedResult { number, data: data.into() });
+            }
+            Ok(results)
         })
     }
 
-    fn delivered<'a>(&'a self, code: &'a Code, number: u64, now: u64) -> Stored<'a, ()> {
+    fn delivered<'a>(&'a self, code: &'a Code, owner: &'a ResultOwner, number: u64, now: u64) -> Stored<'a, ()> {
         Box::pin(async move {
             let mut call = self.line.call("delivered", now);
-            call.arg(code.expose()).arg(number);
+            call.arg(code.expose()).arg(owner.as_str()).arg(number);
             self.line.run_again(&call).await
         })
     }

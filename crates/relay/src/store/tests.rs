@@ -4,6 +4,7 @@ use super::memory::MemoryStore;
 use super::*;
 use crate::session::NewSession;
 use crate::tool_request::WorkerError;
+use signalbox_engine::Caller;
 
 pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
     let NewSession { record, .. } = SessionRecord::make(None, now, ttl).unwrap();
@@ -116,32 +117,47 @@ async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
     assert_eq!(store.answer(code, "4", late, now + 10).await, Ok(Answered::Unknown));
 }
 
+/// The owner of results of clients who say nothing about themselves.
+pub fn anybody() -> ResultOwner {
+    ResultOwner::of(&Caller::anonymous("relay"), None)
+}
+
 async fn results(store: &dyn RelayStore, now: u64, ttl: u64) {
     let session = session(now, ttl);
     let code = &session.code;
     store.create(session.clone(), 100, now).await.unwrap();
     for text in ["a", "b", "c"] {
-        assert_eq!(store.push_result(code, text.into(), 2, now).await, Ok(true));
+        assert_eq!(store.push_result(code, &anybody(), text.into(), 2, now).await, Ok(true));
     }
     let read = async |after| {
-        let results = store.results(code, after, now).await.unwrap();
-        results.iter().map(|result| (result.number, result.data.to_string())).collect::<Vec<_>>()
+        let results = store.results(code, &anybody(), after, now).await.unwrap();
+        results
+            .iter()
+            .map(|result| (result.number, String::from_utf8_lossy(&result.data).into_owned()))
+            .collect::<Vec<_>>()
     };
     assert_eq!(read(None).await, [(2, "b".to_owned()), (3, "c".to_owned())], "the oldest gave way");
-    store.delivered(code, 2, now).await.unwrap();
+    store.delivered(code, &anybody(), 2, now).await.unwrap();
     assert_eq!(read(None).await, [(3, "c".to_owned())], "a stream that comes later has the rest");
     assert_eq!(read(Some(1)).await.len(), 2, "one that was there has them all");
     for number in 4..40 {
-        store.push_result(code, number.to_string().into(), 100, now).await.unwrap();
+        store.push_result(code, &anybody(), number.to_string().into(), 100, now).await.unwrap();
     }
-    store.delivered(code, 39, now).await.unwrap();
-    store.delivered(code, 5, now).await.unwrap();
+    store.delivered(code, &anybody(), 39, now).await.unwrap();
+    store.delivered(code, &anybody(), 5, now).await.unwrap();
     assert!(read(None).await.is_empty(), "what was delivered stays so");
     let kept = read(Some(0)).await;
     assert_eq!((kept.len(), kept[0].clone(), kept[15].0), (16, (24, "24".to_owned()), 39), "the last few are kept");
-    store.push_result(code, "last".into(), 100, now).await.unwrap();
+    store.push_result(code, &anybody(), "last".into(), 100, now).await.unwrap();
     assert_eq!(read(None).await, [(40, "last".to_owned())]);
-    assert!(store.results(code, None, now + ttl).await.unwrap().is_empty(), "the session is over by then");
+    let other = ResultOwner::of(&Caller::anonymous("relay"), Some("other"));
+    assert!(store.results(code, &other, Some(0), now).await.unwrap().is_empty(), "they are another's");
+    store.push_result(code, &other, "theirs".into(), 100, now).await.unwrap();
+    let theirs = store.results(code, &other, None, now).await.unwrap();
+    assert_eq!((theirs.len(), theirs[0].number, &theirs[0].data[..]), (1, 41, &b"theirs"[..]));
+    store.delivered(code, &other, 41, now).await.unwrap();
+    assert_eq!(read(None).await, [(40, "last".to_owned())], "what another got says nothing about this one");
+    assert!(store.results(code, &anybody(), None, now + ttl).await.unwrap().is_empty(), "the session is over by then");
 }
 
 async fn lead(store: &dyn RelayStore, now: u64, ttl: u64) {

@@ -5,6 +5,7 @@ mod faults;
 mod page;
 mod recorded;
 mod refusals;
+mod separation;
 
 use http::Method;
 use page::{Events, Page, send};

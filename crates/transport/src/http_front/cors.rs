@@ -10,7 +10,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 
 /// Headers that pages may send besides those of [`PARAM`].
-const SENT: [&str; 14] = [
+const SENT: [&str; 15] = [
     "accept",
     "accept-version",
     "authorization",
@@ -22,6 +22,7 @@ const SENT: [&str; 14] = [
     "mcp-session-id",
     "traceparent",
     "x-session-code",
+    "x-client-id",
     "x-worker-id",
     "x-worker-journal",
     "x-worker-token",

@@ -236,9 +236,10 @@ function act.publish(code, event)
   call('PUBLISH', events(code), '0:' .. event)
 end
 
-function act.push_result(code, data, most, event)
+-- A result stands behind the name of its owner.
+function act.push_result(code, owner, data, most, event)
   if not is_live(code) then return 0 end
-  call('RPUSH', res(code), data)
+  call('RPUSH', res(code), owner .. ' ' .. data)
   call('LTRIM', res(code), -math.max(tonumber(most), 1), -1)
   call('HINCRBY', session(code), 'results', 1)
   like_session(code, res(code))
@@ -251,22 +252,32 @@ local function first_result(code)
   return tonumber(call('HGET', session(code), 'results') or 0) - call('LLEN', res(code)) + 1
 end
 
-function act.results(code, after)
-  if not is_live(code) then return {0} end
-  local seen = after and tonumber(after) or tonumber(call('HGET', session(code), 'delivered') or 0)
-  local first = first_result(code)
+-- The results of one owner, each after its number.
+function act.results(code, owner, after)
+  if not is_live(code) then return {} end
+  local seen = tonumber(after or call('HGET', session(code), 'delivered:' .. owner) or 0)
+  local first, found = first_result(code), {}
   local skipped = math.max(seen - first + 1, 0)
-  local found = call('LRANGE', res(code), whole(skipped), -1)
-  table.insert(found, 1, first + skipped)
+  for place, entry in ipairs(call('LRANGE', res(code), whole(skipped), -1)) do
+    if string.sub(entry, 1, #owner + 1) == owner .. ' ' then
+      found[#found + 1] = whole(first + skipped + place - 1)
+      found[#found + 1] = string.sub(entry, #owner + 2)
+    end
+  end
   return found
 end
 
-function act.delivered(code, number)
+function act.delivered(code, owner, number)
   if not is_live(code) then return end
-  local seen = math.max(tonumber(call('HGET', session(code), 'delivered') or 0), tonumber(number))
-  call('HSET', session(code), 'delivered', whole(seen))
-  local spare = seen - KEPT_DELIVERED - first_result(code) + 1
-  if spare > 0 then call('LTRIM', res(code), whole(spare), -1) end
+  local field = 'delivered:' .. owner
+  local seen = math.max(tonumber(call('HGET', session(code), field) or 0), tonumber(number))
+  call('HSET', session(code), field, whole(seen))
+  -- Only what its owner got goes. What others have not read yet holds up what came after it.
+  for _ = 1, seen - KEPT_DELIVERED - first_result(code) + 1 do
+    local entry = call('LINDEX', res(code), 0)
+    if not entry or string.sub(entry, 1, #owner + 1) ~= owner .. ' ' then return end
+    call('LPOP', res(code))
+  end
 end
 
 function act.take_lead(code, holder, stream, ends, event)

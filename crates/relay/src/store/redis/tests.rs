@@ -4,7 +4,7 @@ mod calls;
 mod redis_server;
 
 use super::*;
-use crate::store::tests::{check_store, ids, request, result, session};
+use crate::store::tests::{anybody, check_store, ids, request, result, session};
 use crate::tool_request::WorkerError;
 use redis_server::RedisServer;
 use signalbox_runtime::clock::unix_millis;
@@ -76,7 +76,7 @@ async fn co_8_keys_are_named_as_of_old_under_a_prefix_and_end_by_themselves() {
     store.push(code, request("open", now + 1_000), 10, now).await.unwrap();
     store.push(code, request("done", now + 1_000), 10, now).await.unwrap();
     store.answer(code, "done", result("1"), now).await.unwrap();
-    store.push_result(code, "x".into(), 10, now).await.unwrap();
+    store.push_result(code, &anybody(), "x".into(), 10, now).await.unwrap();
     store.take_lead(code, "page", "s", now + 1_000, now).await.unwrap();
     let (keys, shown) = (server.command("KEYS *"), code.expose());
     let expected = [

@@ -1,0 +1,53 @@
+//! Who may read the result of a legacy call.
+
+use crate::random::hex;
+use aws_lc_rs::digest::{SHA256, digest};
+use signalbox_engine::{Caller, Proof};
+
+/// Who may read the result of a legacy call: the caller who made it. A caller who has proved who it is, is known by its
+/// principal; another by the id that it gives itself; one that gives none shares its results with all others of the session
+/// that give none, because the legacy protocol has nothing to tell them apart by.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ResultOwner(Box<str>);
+
+impl ResultOwner {
+    /// The owner of the calls of this caller, with the id of its client if it gives one.
+    #[must_use]
+    pub fn of(caller: &Caller, client_id: Option<&str>) -> Self {
+        let identity = caller.identity();
+        let text = match (identity.proof, client_id) {
+            (Proof::Unproved, None) => "anybody".to_owned(),
+            (Proof::Unproved, Some(id)) => format!("client {id}"),
+            (_, None) => format!("principal {}", identity.principal),
+            (_, Some(id)) => format!("principal {} client {id}", identity.principal),
+        };
+        Self(hex(&digest(&SHA256, text.as_bytes()).as_ref()[..16]).into())
+    }
+
+    /// A name of it that says nothing about the owner.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::Principal;
+
+    /// Issue 31, point 5.
+    #[test]
+    fn callers_own_what_they_called_by_principal_or_else_by_their_own_id() {
+        let known = |name: &str| Caller::of(Principal::named(name), Proof::ApiKey, "relay");
+        let unknown = Caller::anonymous("relay");
+        let of = |caller: &Caller, id| ResultOwner::of(caller, id);
+        assert_eq!(of(&known("ada"), None), of(&known("ada"), None));
+        assert_ne!(of(&known("ada"), None), of(&known("eve"), None));
+        assert_ne!(of(&known("ada"), None), of(&unknown, None));
+        assert_ne!(of(&unknown, Some("a")), of(&unknown, Some("b")));
+        assert_ne!(of(&unknown, Some("a")), of(&unknown, None));
+        assert_ne!(of(&unknown, Some("principal ada")), of(&known("ada"), None));
+        assert_eq!(of(&unknown, None), of(&unknown, None), "nothing tells them apart");
+    }
+}

@@ -1,0 +1,133 @@
+//! What one client of the relay can do to another: nothing, or as little as the legacy protocol allows.
+
+use super::page::{Events, Page, send};
+use super::{OPEN, gateway};
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{eventually, signalbox};
+
+const MIB: usize = 1 << 20;
+
+/// The bytes of messages that the gateway holds.
+async fn message_bytes(gateway: &GatewayProcess) -> usize {
+    let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap().body;
+    let line = metrics.lines().find_map(|line| line.strip_prefix("signalbox_message_bytes "));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
+}
+
+/// Issue 31, point 10: calls that wait for a page and answers that wait for a client are charged to `gateway.memory`.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_calls_without_a_credential_are_charged_and_refused_beyond_the_budget() {
+    let config = format!("[gateway]\nmemory = 67108864\n{}request_timeout = '300s'\n", OPEN);
+    let gateway = gateway(&config).await;
+    let client = HttpClient::new(gateway.address());
+    let large = "x".repeat(7 * MIB);
+    let (mut taken, mut pages) = (0, Vec::new());
+    let refused = loop {
+        let page = Page::open(gateway.address()).await.unwrap();
+        let ask = json!({"code": page.code, "tool": "get_items", "args": {"x": large}}).to_string();
+        let answer = send(&client, Method::POST, "/api/request", &ask).await.unwrap();
+        pages.push(page);
+        if answer.status != 202 {
+            break answer;
+        }
+        taken += 1;
+        assert!(taken * 7 < 64, "{taken} calls of 7 MiB are taken");
+    };
+    assert_eq!((refused.status, &refused.message().unwrap()["error"]), (503, &json!("overloaded")), "{refused:?}");
+    assert!(taken > 0 && message_bytes(&gateway).await >= taken * 7 * MIB);
+    // One that is small is taken all the same, and the first page still gets what waits for it.
+    let ask = json!({"code": pages[0].code, "tool": "get_items", "id": "small", "args": {}}).to_string();
+    assert_eq!(send(&client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    let mut requests = pages[0].stream("w", "j").await.unwrap();
+    for length in [7 * MIB, 0] {
+        let asked = requests.until("tool-request").await.unwrap();
+        assert_eq!(asked["arguments"]["x"].as_str().unwrap_or_default().len(), length);
+    }
+}
+
+/// Issue 31, point 13: a class behind one address, whose pages and clients all have the same name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_is_not_taken_for_a_client_because_of_another_session() {
+    let gateway = gateway(OPEN).await;
+    let pupil = HttpClient::new(gateway.address()).with("user-agent", "Mozilla/5.0 (School)");
+    let stream = |page: &Page| format!("/api/stream?sessionCode={}", page.code);
+    let (first, second) = (Page::open(gateway.address()).await.unwrap(), Page::open(gateway.address()).await.unwrap());
+    let ask = |page: &Page| json!({"code": page.code, "tool": "get_items"}).to_string();
+    assert_eq!(send(&pupil, Method::POST, "/api/request", &ask(&first)).await.unwrap().status, 202);
+    let mut requests = Events::open(&pupil, &stream(&second)).await.unwrap();
+    assert_eq!(requests.until("connected").await.unwrap()["standby"], false, "it is the page of its own session");
+    let other = HttpClient::new(gateway.address()).with("user-agent", "script");
+    assert_eq!(send(&other, Method::POST, "/api/request", &ask(&second)).await.unwrap().status, 202);
+    requests.until("tool-request").await.unwrap();
+    // In the first session it has only called; a page that shows its id is a page there all the same.
+    let mut results = Events::open(&pupil, &stream(&first)).await.unwrap();
+    assert!(results.until("connected").await.unwrap().get("standby").is_none(), "a client");
+    let page = pupil.clone().with("x-worker-id", "w1");
+    let mut requests = Events::open(&page, &stream(&first)).await.unwrap();
+    assert_eq!(requests.until("connected").await.unwrap()["standby"], false);
+    requests.until("tool-request").await.unwrap();
+}
+
+/// An API key of the gateway, once the gateway knows it.
+async fn key(gateway: &GatewayProcess, name: &str) -> String {
+    let new = ["keys", "new", name, "--subject", &format!("user:{name}")];
+    let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
+    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let known = async || client.get("/metrics").await.ok().filter(|answer| answer.status == 200);
+    eventually("the key is known", known).await.unwrap();
+    key
+}
+
+fn call_of(result: &str) -> String {
+    let result: Value = serde_json::from_str(result).unwrap();
+    result["requestId"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Issue 31, point 5: whoever has the code gets the results of its own calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_gets_the_results_of_its_own_calls_only() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let relay = OPEN.replace("[relay.limits]", "anonymous = true\nttl = '3s'\n[relay.limits]");
+    let gateway = gateway(&format!("{security}{relay}")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let client = |name: &str| HttpClient::new(gateway.address()).with("user-agent", name);
+    let (ada, eve) = (key(&gateway, "ada").await, key(&gateway, "eve").await);
+    let clients = [
+        ("ada", client("ada").with("authorization", &format!("Bearer {ada}"))),
+        ("eve", client("eve").with("authorization", &format!("Bearer {eve}"))),
+        ("one", client("one").with("x-client-id", "one")),
+        ("two", client("two").with("x-client-id", "two")),
+        ("old", client("old")),
+    ];
+    let path = format!("/api/stream?code={}&role=client", page.code);
+    let mut streams = Vec::new();
+    for (_, client) in &clients {
+        streams.push(Events::open(client, &path).await.unwrap());
+    }
+    for (name, client) in &clients {
+        let ask = json!({"code": page.code, "id": name, "tool": "get_items"}).to_string();
+        assert_eq!(send(client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    }
+    for ((name, _), stream) in clients.iter().zip(&mut streams) {
+        assert_eq!(call_of(&stream.result().await.unwrap()), *name);
+    }
+    // All results are there by now: whatever else a stream carries would come before its next heartbeat.
+    for ((name, _), stream) in clients.iter().zip(&mut streams) {
+        loop {
+            match stream.raw().await.unwrap() {
+                Some((event, _)) if event == "heartbeat" => break,
+                Some((event, data)) => assert!(!event.is_empty(), "{name} gets {data}"),
+                None => panic!("the stream of {name} ended"),
+            }
+        }
+    }
+    // The same holds for a stream that is opened later.
+    let mut later = Events::open(&clients[1].1, &path).await.unwrap();
+    let ask = json!({"code": page.code, "id": "again", "tool": "get_items"}).to_string();
+    assert_eq!(send(&clients[1].1, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    assert_eq!(call_of(&later.result().await.unwrap()), "again");
+}
