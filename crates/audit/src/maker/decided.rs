@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// Most decisions of one exchange that are written down.
 const MAX_DECISIONS: usize = 16;
-/// Most outside inputs of one decision that are written down, such as who was asked.
-const MAX_INPUTS: usize = 8;
+/// The input of a decision that says who was asked.
+const PERSON: &str = "person";
 /// Most characters of the reason of a decision.
 const MAX_DETAIL: usize = 300;
 
@@ -71,15 +71,9 @@ impl Decided {
                 if !ruling.detail.is_empty() {
                     one.text("detail", &words.text(&ruling.detail, MAX_DETAIL));
                 }
-                if !ruling.inputs.is_empty() {
-                    let mut inputs = String::new();
-                    let mut members = Object::new(&mut inputs);
-                    for (name, input) in ruling.inputs.iter().take(MAX_INPUTS) {
-                        members.text(name, &words.text(input, MAX_DETAIL));
-                    }
-                    members.finish();
-                    one.raw("inputs", &inputs);
-                }
+                // Other inputs may be messages, which are in records only with `payloads`.
+                let person = ruling.inputs.iter().find(|(name, _)| *name == PERSON);
+                one.maybe(PERSON, person.map(|(_, person)| words.text(person, MAX_DETAIL)).as_deref());
                 one.finish();
             }
         });

@@ -362,7 +362,8 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
 #[test]
 fn the_person_who_decided_is_in_the_decisions() {
     let mut maker = maker(ALL, false);
-    let ruling = Ruling { inputs: vec![("person", "key:bob".to_owned())], ..Ruling::of("released", String::new()) };
+    let inputs = vec![("message", "{\"secret\":1}".to_owned()), ("person", "edited by key:bob".to_owned())];
+    let ruling = Ruling { inputs, ..Ruling::of("modify", String::new()) };
     let released =
         Decision { rulings: vec![("permissions", ruling.into())], ..(*decision(1, "x", "pass", None)).clone() };
     let mut details = String::new();
@@ -370,5 +371,6 @@ fn the_person_who_decided_is_in_the_decisions() {
         details = event.details.to_owned();
     });
     let details: Value = serde_json::from_str(&details).unwrap();
-    assert_eq!(details["decisions"][0]["inputs"]["person"], "key:bob", "{details}");
+    assert_eq!(details["decisions"][0]["person"], "edited by key:bob", "{details}");
+    assert!(!details.to_string().contains("secret"), "what was edited is a payload: {details}");
 }

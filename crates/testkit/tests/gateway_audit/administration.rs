@@ -82,9 +82,12 @@ async fn issue_31_16_every_act_of_administration_is_in_the_log() {
     // The command line, by way of the gateway.
     signalbox(&data, &["switch", "lift", "one/big"]).await.unwrap();
     of_action(&gateway, "switch.lift", "cli").await;
-    signalbox(&data, &["grant", "add", "one/greet", "--to", "key:ada", "--for", "5m", "--because", "a test"])
-        .await
-        .unwrap();
+    signalbox(
+        &data,
+        &["grant", "add", "--tools", "one/greet", "--to", "key:ada", "--for", "5m", "--because", "a test"],
+    )
+    .await
+    .unwrap();
     let granted = of_action(&gateway, "grant.add", "cli").await;
     assert_eq!(granted["details"]["after"]["to"], "key:ada", "{granted}");
     signalbox(&data, &["grant", "revoke", granted["details"]["after"]["id"].as_str().unwrap()]).await.unwrap();
