@@ -5,15 +5,20 @@
 
 use signalbox_config::{LogLevel, Warning};
 use signalbox_engine::{Fact, FactSink};
+use signalbox_wire::printable::{self, OneLine};
+use std::fmt::{self, Debug, Write as _};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tracing::Level;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::{DefaultFields, Format, Full, Writer, debug_fn};
 use tracing_subscriber::fmt::time::SystemTime;
+use tracing_subscriber::fmt::{FormatFields, MakeWriter, SubscriberBuilder};
 
 /// Changes how much is logged, once logging has started.
 type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
@@ -36,21 +41,16 @@ pub fn set_level(level: LogLevel) {
 /// Starts logging. What is still queued is written when the result is dropped.
 #[must_use]
 pub fn start(level: LogLevel, json: bool) -> Flusher {
-    let (writer, flusher) = queue_before(io::stderr());
+    let (writer, flusher) = queue_before(io::stderr(), json);
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter(level))
-        .with_writer(writer)
-        .with_timer(SystemTime)
-        .with_ansi(colours && !json)
-        .with_target(level >= LogLevel::Debug);
+    let builder = builder(level, writer, colours && !json);
     // A second subscriber in one process (tests) is refused; the first one goes on.
     let (set, started): (SetLevel, _) = if json {
         let builder = builder.json().with_filter_reloading();
         let handle = builder.reload_handle();
         (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
     } else {
-        let builder = builder.with_filter_reloading();
+        let builder = in_words(builder).with_filter_reloading();
         let handle = builder.reload_handle();
         (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
     };
@@ -58,6 +58,33 @@ pub fn start(level: LogLevel, json: bool) -> Flusher {
         let _ = SET_LEVEL.set(set);
     }
     flusher
+}
+
+type Builder<Fields> = SubscriberBuilder<Fields, Format<Full, SystemTime>, EnvFilter, Queue>;
+
+fn builder(level: LogLevel, writer: Queue, colours: bool) -> Builder<DefaultFields> {
+    tracing_subscriber::fmt()
+        .with_env_filter(filter(level))
+        .with_timer(SystemTime)
+        .with_ansi(colours)
+        .with_target(level >= LogLevel::Debug)
+        .with_writer(writer)
+}
+
+/// Keeps every event on one line: values and messages may hold text of clients and backends.
+fn in_words(builder: Builder<DefaultFields>) -> Builder<impl for<'a> FormatFields<'a> + Send + Sync + 'static> {
+    builder.fmt_fields(debug_fn(field_on_one_line).delimited(" "))
+}
+
+fn field_on_one_line(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) -> fmt::Result {
+    if field.name() != "message" {
+        let name = field.name().trim_start_matches("r#");
+        match writer.has_ansi_escapes() {
+            true => write!(writer, "\u{1b}[3m{name}\u{1b}[0m\u{1b}[2m=\u{1b}[0m")?,
+            false => write!(writer, "{name}=")?,
+        }
+    }
+    write!(OneLine(writer), "{value:?}")
 }
 
 /// Our own messages at this level; those of libraries only where something is odd, unless everything is wanted.
@@ -110,6 +137,8 @@ enum Item {
 struct Queue {
     lines: SyncSender<Item>,
     lost: Arc<AtomicU64>,
+    /// Whether lines are JSON.
+    json: bool,
 }
 
 /// Writes what is queued when dropped, as long as somebody reads it.
@@ -119,11 +148,11 @@ pub struct Flusher {
 }
 
 /// Starts the thread that writes.
-fn queue_before(output: impl Write + Send + 'static) -> (Queue, Flusher) {
+fn queue_before(output: impl Write + Send + 'static, json: bool) -> (Queue, Flusher) {
     let (lines, queued) = sync_channel(LINES);
     let (end, ended) = sync_channel(1);
     let lost = Arc::new(AtomicU64::new(0));
-    let queue = Queue { lines: lines.clone(), lost: Arc::clone(&lost) };
+    let queue = Queue { lines: lines.clone(), lost: Arc::clone(&lost), json };
     let thread = std::thread::Builder::new().name("log".to_owned());
     // Without the thread nothing is logged, but everything else works.
     let _ = thread.spawn(move || {
@@ -155,7 +184,12 @@ impl Drop for Flusher {
 impl Write for Queue {
     /// One call per line: that is how the formatter writes.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(TrySendError::Full(_)) = self.lines.try_send(Item::Line(line.to_vec())) {
+        // JSON leaves C1 and what turns the direction as it is, which a terminal that shows the log would obey.
+        let shown = match self.json {
+            true => printable::json(&String::from_utf8_lossy(line)).into_bytes(),
+            false => line.to_vec(),
+        };
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(Item::Line(shown)) {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
         Ok(line.len())
@@ -201,7 +235,7 @@ mod tests {
     fn a_reader_that_does_not_read_stops_nobody_and_the_loss_is_said() {
         let sink = Sink::default();
         let closed = sink.gate.lock().unwrap();
-        let (mut queue, flusher) = queue_before(sink.clone());
+        let (mut queue, flusher) = queue_before(sink.clone(), false);
         for _ in 0..LINES + 100 {
             queue.write_all(b"line\n").unwrap();
         }
@@ -218,5 +252,48 @@ mod tests {
         drop(flusher);
         assert!(text.contains("log lines were lost"));
         assert!(text.matches("line\n").count() >= LINES);
+    }
+
+    /// What a client or a backend can put into a log line to forge another or to speak to a terminal.
+    const CANARY: &str =
+        "x\u{1b}[31m\u{1b}]0;t\u{7}\nINFO forged\r\u{9b}1m\u{85}\u{2028}\u{202e}\u{2066}\u{feff}\u{7f}y";
+
+    fn log(subscriber: impl tracing::Subscriber + Send + Sync + 'static, sink: &Sink, flusher: Flusher) -> String {
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!("a backend said {CANARY}");
+            tracing::warn!(method = %CANARY, subject = CANARY, error = ?Some(CANARY), "called");
+            let error = io::Error::other(CANARY);
+            tracing::error!(error = &error as &dyn std::error::Error, "failed");
+        });
+        drop(flusher);
+        String::from_utf8(sink.text.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Issue 31, point 20.
+    #[test]
+    fn no_text_of_others_forges_a_log_line_or_speaks_to_the_terminal() {
+        for (json, colours) in [(false, false), (false, true), (true, false)] {
+            let sink = Sink::default();
+            let (queue, flusher) = queue_before(sink.clone(), json);
+            let builder = builder(LogLevel::Debug, queue, colours);
+            let text = match json {
+                true => log(builder.json().finish(), &sink, flusher),
+                false => log(in_words(builder).finish(), &sink, flusher),
+            };
+            assert_eq!(text.lines().count(), 3, "{text:?}");
+            let own = ["\u{1b}[0m", "\u{1b}[2m", "\u{1b}[3m", "\u{1b}[31m", "\u{1b}[33m"];
+            let rest = own.iter().fold(text.replace('\n', ""), |text, own| match colours {
+                // Only ours are at the edge of a word; those of the canary follow its `x`.
+                true => text.replace(own, ""),
+                false => text,
+            });
+            assert!(!text.contains("x\u{1b}"), "{text:?}");
+            assert_eq!(rest.chars().find(|char| printable::is_harmful(*char)), None, "{text:?}");
+            assert!(rest.contains("forged"), "{text:?}");
+            if json {
+                let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+                assert_eq!(first["fields"]["message"], format!("a backend said {CANARY}"), "JSON keeps the value");
+            }
+        }
     }
 }

@@ -1,19 +1,62 @@
 //! Writes results to standard output, and everything else to standard error.
+//!
+//! Every byte that a command prints passes here, so this is where text of others is kept from speaking to the terminal:
+//! words are cleaned, JSON keeps its meaning, and exact text is exact for programs only.
 
 use crate::failure::Failure;
 use signalbox_wire::printable;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
-/// Writes a result. A reader that has seen enough (`| head`) is not a failure.
+/// Writes a result in words. A reader that has seen enough (`| head`) is not a failure.
 ///
 /// # Errors
 /// If it cannot be written.
 pub fn result(text: &str) -> Result<(), Failure> {
-    frame(text).map(drop)
+    styled(&printable::lines(text))
+}
+
+/// Writes a result as one line of JSON. Characters that a terminal would act on are written as escapes of the same value.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn json(value: &impl Display) -> Result<(), Failure> {
+    styled(&printable::json(&format!("{value}\n")))
+}
+
+/// Writes a result that was made as JSON if `json` is set, and in words otherwise.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn in_form(json: bool, text: &str) -> Result<(), Failure> {
+    more(json, text).map(drop)
 }
 
 /// Writes a result that more of the same will follow. False if its reader has gone.
+///
+/// # Errors
+/// If it cannot be written for another reason.
+pub fn more(json: bool, text: &str) -> Result<bool, Failure> {
+    frame(&if json { printable::json(text) } else { printable::lines(text) })
+}
+
+/// Writes text whose bytes are the result: exactly for a program, cleaned on a terminal.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn exact(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { result(text) } else { styled(text) }
+}
+
+/// Writes text with colours of our own, whose parts were cleaned where they were put together.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn styled(text: &str) -> Result<(), Failure> {
+    frame(text).map(drop)
+}
+
+/// Writes what a terminal is meant to obey. False if its reader has gone.
 ///
 /// # Errors
 /// If it cannot be written for another reason.
@@ -26,12 +69,12 @@ pub fn frame(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Says something to the person at the terminal. If nobody can hear it, that cannot be said either.
+/// Says something to the person at the terminal, cleaned. If nobody can hear it, that cannot be said either.
 pub fn say(text: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable::lines(&text.to_string()));
 }
 
-/// Says why a command failed. What others said in it does not speak to the terminal.
+/// Says why a command failed.
 pub fn complain(why: impl Display) {
-    say(format_args!("signalbox: {}", printable::lines(&why.to_string())));
+    say(format_args!("signalbox: {why}"));
 }

@@ -1,5 +1,7 @@
 //! Text of others, made fit for a log, a terminal and an error message.
 
+use std::fmt::{self, Write};
+
 /// True for what could forge a line, move a cursor or turn the reading direction: controls of both ranges, line and paragraph
 /// separators, and the marks that have no width or turn the direction.
 #[must_use]
@@ -38,6 +40,32 @@ pub fn lines(text: &str) -> String {
     cleaned(text, |char| matches!(char, '\n' | '\t').then_some(char))
 }
 
+/// JSON of the same value, in which whatever is harmful is written as an escape. Line breaks and tabs between its parts stay.
+#[must_use]
+pub fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_harmful(char) && !matches!(char, '\n' | '\r' | '\t') {
+            // Writing to a string cannot fail, and no harmful character is beyond four digits.
+            let _ = write!(out, "\\u{:04x}", u32::from(char));
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
+/// Writes what is written to it as [`one_line`] does, without gathering it first.
+#[derive(Debug)]
+pub struct OneLine<W>(pub W);
+
+impl<W: Write> Write for OneLine<W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // Most text is harmless, and then passes whole.
+        if text.chars().any(is_harmful) { self.0.write_str(&one_line(text)) } else { self.0.write_str(text) }
+    }
+}
+
 fn cleaned(text: &str, space: impl Fn(char) -> Option<char>) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -68,6 +96,10 @@ mod tests {
         for char in ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{feff}', '\u{61c}'] {
             let text = format!("a{char}b");
             assert!(!one_line(&text).contains(char) && !lines(&text).contains(char), "{char:?}");
+            assert_eq!(json(&format!("{{\"a\":\n\t\"{char}\"}}")), format!("{{\"a\":\n\t\"\\u{:04x}\"}}", char as u32));
+            let mut written = String::new();
+            write!(OneLine(&mut written), "{text}").unwrap();
+            assert_eq!(written, one_line(&text));
         }
     }
 }

@@ -41,7 +41,7 @@ fn new(global: &Global, file: &KeyFile, args: NewApiKeyArgs) -> Result<ExitCode,
     let made = file.load()?.iter().find(|(other, _)| *other == id).map(|(id, key)| row(id, key, now));
     administration::note(global, ("key.new", &id), None, made);
     if global.json {
-        output::result(&format!("{}\n", json!({ "id": id, "key": secret.reveal() })))?;
+        output::json(&json!({ "id": id, "key": secret.reveal() }))?;
     } else {
         output::result(&format!("{}\n", secret.reveal()))?;
         output::say(format!("This is key {id}. It is not shown again."));
@@ -53,7 +53,7 @@ fn list(global: &Global, file: &KeyFile) -> Result<ExitCode, Failure> {
     let (keys, now) = (file.load()?, unix_millis());
     if global.json {
         let rows: Vec<Value> = keys.iter().map(|(id, key)| row(id, key, now)).collect();
-        output::result(&format!("{}\n", Value::from(rows)))?;
+        output::json(&Value::from(rows))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = Vec::new();
@@ -83,7 +83,7 @@ fn revoke(global: &Global, file: &KeyFile, key: &str) -> Result<ExitCode, Failur
         administration::note(global, ("key.revoke", id), None, Some(json!({"asked": key})));
     }
     if global.json {
-        output::result(&format!("{}\n", json!({ "revoked": revoked })))?;
+        output::json(&json!({ "revoked": revoked }))?;
     } else if revoked.is_empty() {
         output::say(format!("`{key}` was revoked before"));
     } else {

@@ -83,7 +83,7 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
     })?;
     if global.json {
         let all: Vec<Value> = found.iter().map(|record| shown(record, args.query.payloads)).collect();
-        output::result(&format!("{}\n", Value::from(all)))?;
+        output::json(&Value::from(all))?;
         return Ok(ExitCode::SUCCESS);
     }
     if found.is_empty() {
@@ -142,7 +142,7 @@ fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<Exi
             "faults": told(&report.faults),
             "doubts": told(&report.doubts),
         });
-        output::result(&format!("{told}\n"))?;
+        output::json(&told)?;
     } else {
         output::result(&words(&report))?;
     }

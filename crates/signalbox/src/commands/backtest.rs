@@ -30,7 +30,7 @@ pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Fail
         true => format!("{}\n", as_json(report)),
         false => as_text(report, started.elapsed()),
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     let failed = failing.iter().any(|class| report.count(*class) > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -29,7 +29,7 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
             "disabled": names(&loaded.config, true),
             "warnings": warnings,
         });
-        output::result(&format!("{answer}\n"))?;
+        output::json(&answer)?;
     } else {
         for warning in &warnings {
             output::say(format_args!("warning: {}", table::harmless(warning)));

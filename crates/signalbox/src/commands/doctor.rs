@@ -22,9 +22,9 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let problems = has_problems(&findings);
     if global.json {
         let answer = json!({"ok": !problems, "version": env!("CARGO_PKG_VERSION"), "findings": findings});
-        output::result(&format!("{answer}\n"))?;
+        output::json(&answer)?;
     } else {
-        output::result(&report::report(&findings, Style::of_stdout()))?;
+        output::styled(&report::report(&findings, Style::of_stdout()))?;
     }
     Ok(if problems { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

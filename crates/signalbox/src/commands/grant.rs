@@ -32,7 +32,7 @@ async fn list(global: &Global) -> Result<ExitCode, Failure> {
         None => json!(GrantFile::of(&data_dir(global)?).load()?.counting(true, unix_millis())),
     };
     if global.json {
-        output::result(&format!("{all}\n"))?;
+        output::json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = all.as_array().into_iter().flatten().map(row).collect();
@@ -81,7 +81,7 @@ async fn add(
         return Err(Failure::Refused("no signalbox runs with this data folder; start one first".to_owned()));
     };
     if global.json {
-        output::result(&format!("{granted}\n"))?;
+        output::json(&granted)?;
         return Ok(ExitCode::SUCCESS);
     }
     let what = if break_glass { "everything but what is switched off".to_owned() } else { tools_of(&granted) };

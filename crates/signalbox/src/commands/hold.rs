@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use signalbox_control::api::routes::{BREAKPOINTS, HOLDS};
 use signalbox_control::table;
 use signalbox_tape::pretty;
-use signalbox_wire::printable;
 use std::io::Read as _;
 use std::process::ExitCode;
 
@@ -61,7 +60,7 @@ async fn list(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
         }
     }
     if global.json {
-        output::result(&format!("{}\n", json!({"holds": holds, "breakpoints": breakpoints})))?;
+        output::json(&json!({"holds": holds, "breakpoints": breakpoints}))?;
     } else {
         output::result(&shown(&holds, &breakpoints))?;
     }
@@ -147,7 +146,7 @@ fn number(held: &Value) -> u64 {
 async fn show(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCode, Failure> {
     let (_, held) = held(global, which, id).await?;
     if global.json {
-        output::result(&format!("{held}\n"))?;
+        output::json(&held)?;
         return Ok(ExitCode::SUCCESS);
     }
     let seconds = |key: &str| format!("{} s", held[key].as_u64().unwrap_or(0).div_ceil(1000));
@@ -169,7 +168,7 @@ async fn show(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCod
         text.push_str(&format!("{label:<8} {}\n", table::harmless(&value)));
     }
     let message = pretty(held["text"].as_str().unwrap_or_default());
-    text.push_str(&format!("\n{}\n", printable::lines(&message)));
+    text.push_str(&format!("\n{message}\n"));
     output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -179,7 +178,7 @@ async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Mem
     let body = format!(r#"{{"by":{}{more}}}"#, json!(processes::user()));
     let done = process.send(Method::POST, &format!("{HOLDS}/{id}/{what}"), Some(body)).await?;
     if global.json {
-        output::result(&format!("{done}\n"))?;
+        output::json(&done)?;
     } else {
         let about = done["subject"].as_str().unwrap_or_default();
         let past = match what {
@@ -188,8 +187,8 @@ async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Mem
             "answer" => "answered",
             _ => "refused",
         };
-        output::result(&table::harmless(&format!("{id} ({} {about}) is {past}", word(&done, "method"))))?;
-        output::result("\n")?;
+        let text = format!("{id} ({} {about}) is {past}", word(&done, "method"));
+        output::result(&format!("{}\n", table::harmless(&text)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -261,7 +260,7 @@ async fn set(global: &Global, how: &How, mut wanted: Value) -> Result<ExitCode, 
     }
     let set = process.send(Method::POST, BREAKPOINTS, Some(wanted.to_string())).await?;
     if global.json {
-        output::result(&format!("{set}\n"))?;
+        output::json(&set)?;
     } else {
         let text = format!("breakpoint {}: holds {}", set["id"], word(&set, "words"));
         output::result(&format!("{}\n", table::harmless(&text)))?;
@@ -283,6 +282,9 @@ async fn clear(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCo
 }
 
 fn told(global: &Global, value: &Value, words: std::fmt::Arguments<'_>) -> Result<ExitCode, Failure> {
-    output::result(&if global.json { format!("{value}\n") } else { format!("{words}\n") })?;
+    match global.json {
+        true => output::json(value)?,
+        false => output::result(&format!("{words}\n"))?,
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -23,7 +23,7 @@ pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
         output::say(format_args!("warning: {warning}"));
     }
     match &args.output {
-        None => output::result(&imported.toml)?,
+        None => output::exact(&imported.toml)?,
         Some(path) => {
             write_new(path, &imported.toml).map_err(|error| failed(path, error))?;
             let path = path.display();

@@ -45,7 +45,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     });
     let address = credentials.sign_in_url(&principal(args), &challenges).await.map_err(failed)?;
     match global.json {
-        true => output::result(&format!("{}\n", serde_json::json!({"url": address})))?,
+        true => output::json(&serde_json::json!({"url": address}))?,
         false => output::result(&format!("Open this address to sign in at `{}`:\n  {address}\n", backend.name))?,
     }
     let outcome = tokio::time::timeout(SIGN_IN_TIME, end.recv()).await.map_err(|_| Failure::SignInLate)?;

@@ -38,7 +38,7 @@ fn check(global: &Global, config: &Config) -> Result<ExitCode, Failure> {
     let policies = rules.policies.as_ref().map_or(0, |folder| folder.policies.rules().len());
     if global.json {
         let told = json!({"roles": rules.roles.len(), "policies": policies, "warnings": warnings});
-        output::result(&format!("{told}\n"))?;
+        output::json(&told)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text: String = warnings.iter().map(|warning| format!("warning: {}\n", table::harmless(warning))).collect();
@@ -61,7 +61,7 @@ fn explain(global: &Global, config: &Config, args: &ExplainArgs) -> Result<ExitC
     let trial = with_grants(config)?;
     let tried = trial.decide(&who, args.kind.list(), &args.entry, arguments.as_deref(), unix_millis());
     if global.json {
-        output::result(&format!("{}\n", shown(&tried)))?;
+        output::json(&shown(&tried))?;
         return Ok(ExitCode::SUCCESS);
     }
     let lines = [
@@ -115,7 +115,7 @@ fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Fai
     let rows: Vec<(String, Tried)> = all.map(decided).collect();
     if global.json {
         let row = |(label, tried): &(String, Tried)| json!({"who": label, "decision": shown(tried)});
-        output::result(&format!("{}\n", Value::from(rows.iter().map(row).collect::<Vec<_>>())))?;
+        output::json(&Value::from(rows.iter().map(row).collect::<Vec<_>>()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |(label, tried): &(String, Tried)| {
@@ -141,7 +141,7 @@ fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> R
         let all: Vec<Value> = rows.map(row).collect();
         let told =
             json!({"calls": report.calls, "changed": report.changed(), "unknown": report.unknown, "decisions": all});
-        output::result(&format!("{told}\n"))?;
+        output::json(&told)?;
     } else {
         let row = |((then, now, policy), decisions): (&(Decided, Decided, String), &Decisions)| {
             let example =
@@ -210,7 +210,7 @@ fn test(global: &Global, config: &Config, file: &Path) -> Result<ExitCode, Failu
         }
     }
     if global.json {
-        output::result(&format!("{}\n", json!({"cases": cases.case.len(), "failed": failed})))?;
+        output::json(&json!({"cases": cases.case.len(), "failed": failed}))?;
     } else {
         let line = |failure: &Value| {
             let found = &failure["found"];

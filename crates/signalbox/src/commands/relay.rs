@@ -28,6 +28,6 @@ fn migrate(args: MigrateArgs) -> Result<ExitCode, Failure> {
         LegacyCall::of_curl(args.call)
     };
     let told = call.and_then(|call| call.to_mcp(style)).map_err(|error| usage(&error))?;
-    output::result(&told)?;
+    output::exact(&told)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -29,7 +29,7 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
         }
     }
     if global.json {
-        output::result(&format!("{}\n", Value::from(all)))?;
+        output::json(&Value::from(all))?;
     } else {
         for answer in &all {
             show(answer)?;

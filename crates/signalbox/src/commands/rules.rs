@@ -56,7 +56,7 @@ fn rules(global: &Global, file: Option<&Path>) -> Result<Arc<RuleSet>, Failure> 
 
 fn check(global: &Global, set: &RuleSet, warnings: &[String]) -> Result<ExitCode, Failure> {
     if global.json {
-        output::result(&format!("{}\n", json!({"rules": set.len(), "version": set.version(), "warnings": warnings})))?;
+        output::json(&json!({"rules": set.len(), "version": set.version(), "warnings": warnings}))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text: String = warnings.iter().map(|warning| format!("warning: {}\n", table::harmless(warning))).collect();
@@ -73,7 +73,7 @@ fn list(global: &Global, set: &RuleSet) -> Result<ExitCode, Failure> {
     let rows = set.describe();
     if global.json {
         let all: Vec<Value> = rows.iter().map(row_json).collect();
-        output::result(&format!("{}\n", Value::from(all)))?;
+        output::json(&Value::from(all))?;
         return Ok(ExitCode::SUCCESS);
     }
     let lines: Vec<Vec<String>> = rows.iter().map(row).collect();
@@ -128,7 +128,7 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
         false if set.is_empty() => format!("{NO_RULES}, so the message passes\n"),
         false => tried_text(&tried),
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

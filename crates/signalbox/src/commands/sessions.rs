@@ -16,16 +16,18 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
         SessionsCommand::List { which } => list(global, &which).await?,
         SessionsCommand::Show { id, which } => {
             let (_, session) = processes::having(global, &which, &path(&id)?).await?;
-            output::result(&if global.json { format!("{session}\n") } else { whole(&session) })?;
+            match global.json {
+                true => output::json(&session)?,
+                false => output::result(&whole(&session))?,
+            }
         }
         SessionsCommand::End { id, which } => {
             let (process, _) = processes::having(global, &which, &path(&id)?).await?;
             let done = process.send(Method::DELETE, &path(&id)?, None).await?;
-            output::result(&if global.json {
-                format!("{done}\n")
-            } else {
-                format!("session {} is ended\n", done["id"])
-            })?;
+            match global.json {
+                true => output::json(&done)?,
+                false => output::result(&format!("session {} is ended\n", done["id"]))?,
+            }
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -43,7 +45,7 @@ async fn list(global: &Global, which: &Which) -> Result<(), Failure> {
         all.extend(sessions.as_array().cloned().unwrap_or_default());
     }
     if global.json {
-        return output::result(&format!("{}\n", Value::from(all)));
+        return output::json(&Value::from(all));
     }
     if all.is_empty() {
         return output::result("No session is open.\n");

@@ -11,6 +11,7 @@ use signalbox_control::control_socket::{AskError, ProcessAddress, ask};
 use signalbox_control::status::rates::Rates;
 use signalbox_control::status::show::show;
 use signalbox_control::terminal::Style;
+use signalbox_wire::printable;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -26,9 +27,9 @@ pub(super) async fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode, 
 async fn once(global: &Global) -> Result<ExitCode, Failure> {
     let (data_dir, all) = ask_all(global).await?;
     if global.json {
-        output::result(&format!("{}\n", Value::from(all.clone())))?;
+        output::json(&Value::from(all.clone()))?;
     } else {
-        output::result(&shown(&all, Style::of_stdout()))?;
+        output::styled(&shown(&all, Style::of_stdout()))?;
     }
     if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
 }
@@ -48,8 +49,8 @@ async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
         let (data_dir, mut all) = ask_all(global).await?;
         rates.annotate(Instant::now(), &mut all);
         let frame = match (global.json, all.is_empty()) {
-            (true, _) => format!("{}\n", Value::from(all)),
-            (false, true) => format!("{}\n", Failure::NothingRuns(data_dir)),
+            (true, _) => printable::json(&format!("{}\n", Value::from(all))),
+            (false, true) => printable::lines(&format!("{}\n", Failure::NothingRuns(data_dir))),
             (false, false) => shown(&all, Style::of_stdout()),
         };
         if !screen.show(&frame)? {
@@ -61,7 +62,9 @@ async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
 fn shown(all: &[Value], style: Style) -> String {
     let one = |status: &Value| match serde_json::from_value(status.clone()) {
         Ok(view) => show(&view, style),
-        Err(error) => format!("pid {}: its state cannot be read by this version: {error}\n", status["pid"]),
+        Err(error) => {
+            printable::lines(&format!("pid {}: its state cannot be read by this version: {error}\n", status["pid"]))
+        }
     };
     all.iter().map(one).collect::<Vec<_>>().join("\n")
 }

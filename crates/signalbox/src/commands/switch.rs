@@ -42,7 +42,7 @@ async fn list(global: &Global) -> Result<ExitCode, Failure> {
         None => json!(SwitchFile::of(&data_dir(global)?).load()?),
     };
     if global.json {
-        output::result(&format!("{all}\n"))?;
+        output::json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = all.as_array().into_iter().flatten().map(row).collect();

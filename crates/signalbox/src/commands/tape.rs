@@ -109,7 +109,7 @@ fn list(global: &Global) -> Result<ExitCode, Failure> {
             told
         };
         let all: Vec<Value> = tapes.iter().map(told).collect();
-        output::result(&format!("{}\n", Value::from(all)))?;
+        output::json(&Value::from(all))?;
         return Ok(ExitCode::SUCCESS);
     }
     let rows: Vec<Vec<String>> = tapes.iter().map(|(tape, entries)| row(tape, *entries, &running)).collect();

@@ -17,8 +17,6 @@ use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
-use signalbox_wire::printable;
-use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -135,7 +133,7 @@ fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
     if !tools.is_ready() {
         return Err(Failure::NoBackend);
     }
-    output::result(&if json { tools.json() } else { tools.shown() })?;
+    output::in_form(json, &if json { tools.json() } else { tools.shown() })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -194,13 +192,10 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
 }
 
 fn show_result(result: &Value, json: bool) -> Result<ExitCode, Failure> {
-    let text = match json {
-        true => format!("{result}\n"),
-        // A program gets the text as it is; a terminal would act on some of it.
-        false if stdout().is_terminal() => printable::lines(&content(result)),
-        false => content(result),
-    };
-    output::result(&text)?;
+    match json {
+        true => output::json(result)?,
+        false => output::exact(&content(result))?,
+    }
     Ok(if result["isError"] == true { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

@@ -71,7 +71,7 @@ fn list(global: &Global, file: &UserFile) -> Result<ExitCode, Failure> {
     let users = file.load()?;
     if global.json {
         let row = |(name, user): (&str, &LocalUser)| json!({"name": name, "principal": principal(name), "created": timestamp::rfc3339_millis(user.created)});
-        output::result(&format!("{}\n", Value::from(users.iter().map(row).collect::<Vec<_>>())))?;
+        output::json(&Value::from(users.iter().map(row).collect::<Vec<_>>()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let row = |(name, user): (&str, &LocalUser)| {

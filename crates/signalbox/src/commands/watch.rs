@@ -52,7 +52,7 @@ pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, F
 /// Prints the lines as they come.
 async fn copy(process: &Process, mut lines: LineStream) -> Result<ExitCode, Failure> {
     while let Some(line) = lines.next().await.map_err(|error| process.failure(error))? {
-        if !output::frame(&format!("{}\n", String::from_utf8_lossy(&line)))? {
+        if !output::more(true, &format!("{}\n", String::from_utf8_lossy(&line)))? {
             break;
         }
     }

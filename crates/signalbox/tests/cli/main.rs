@@ -5,6 +5,7 @@
 mod check;
 mod doctor;
 mod exports;
+mod hostile_text;
 mod imports;
 mod manual;
 mod program;

@@ -80,12 +80,12 @@ async fn watching_appends_where_there_is_no_terminal_and_ends_well_by_ctrl_c() {
 }
 
 /// A terminal of this width with what was written to it.
-struct Terminal {
+pub struct Terminal {
     inside: File,
     seen: Arc<Mutex<String>>,
 }
 
-fn terminal(width: u16) -> Terminal {
+pub fn terminal(width: u16) -> Terminal {
     let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&outside).unwrap();
     unlockpt(&outside).unwrap();
@@ -109,7 +109,7 @@ impl Terminal {
     }
 
     /// Runs the program on this terminal to its end.
-    async fn run(&self, folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Done {
+    pub async fn run(&self, folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Done {
         let mut command = program::command(folder, args);
         command.env("TERM", "xterm").env_remove("NO_COLOR").envs(env.iter().copied());
         command.stdout(Stdio::from(self.inside.try_clone().unwrap())).stdin(Stdio::null());

@@ -18,7 +18,7 @@ pub(super) async fn run(global: &Global, args: &ReplayControlArgs) -> Result<Exi
     let (method, path, body) = asked(&args.action)?;
     let state = process.send(method, &format!("{REPLAY}{path}"), body.map(|body| body.to_string())).await?;
     let text = if global.json { format!("{state}\n") } else { shown(&state, &args.action) };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -36,7 +36,7 @@ pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCod
         answers.push(heard);
     }
     if args.learn.is_some() {
-        output::result(&volatile_paths(&answers, &trial.settings.comparison).to_string())?;
+        output::exact(&volatile_paths(&answers, &trial.settings.comparison).to_string())?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(report) = reports.pop() else { return Ok(ExitCode::SUCCESS) };
@@ -51,7 +51,7 @@ fn ended(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<Ex
 
 fn show(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<(), Failure> {
     match global.json {
-        true => output::result(&format!("{}\n", report.to_json()))?,
+        true => output::json(&report.to_json())?,
         false => output::result(&report.to_text())?,
     }
     if args.github || std::env::var_os("GITHUB_ACTIONS").is_some() {

@@ -11,7 +11,6 @@ use signalbox_replay::RecordedCall;
 use signalbox_replay::run::{RunReport, Verdict, is_handshake};
 use signalbox_replay::shrink::Shrinker;
 use signalbox_tape::TapeFileWriter;
-use signalbox_wire::printable;
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -48,7 +47,7 @@ pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<Exit
     kept.iter().try_for_each(|call| {
         let subject = call.subject.as_deref().map_or_else(String::new, |subject| format!(" {subject}"));
         let line = format!("  call {}: {}{subject}\n", call.number, call.method);
-        output::result(&printable::lines(&line))
+        output::result(&line)
     })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -162,7 +162,7 @@ fn list(global: &Global, folder: &SealFolder) -> Result<ExitCode, Failure> {
     let keys = folder_keys(folder)?;
     if global.json {
         let rows: Vec<Value> = keys.iter().map(|key| row(folder, key)).collect();
-        output::result(&format!("{}\n", Value::from(rows)))?;
+        output::json(&Value::from(rows))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut rows = Vec::new();
@@ -184,7 +184,7 @@ fn tell(global: &Global, folder: &SealFolder, keys: &KeySet, id: &str) -> Result
     let key = keys.get(id).ok_or_else(|| SealFailure::Unknown(Untrusted::Unknown(id.to_owned())))?;
     let row = row(folder, key);
     if global.json {
-        output::result(&format!("{row}\n"))?;
+        output::json(&row)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = String::new();

@@ -46,7 +46,7 @@ fn message(args: &SignArgs, domain: Domain, key: &SigningKey, content: &[u8]) ->
             if signed.last() != Some(&b'\n') {
                 signed.push(b'\n');
             }
-            output::result(&String::from_utf8_lossy(&signed))?;
+            output::exact(&String::from_utf8_lossy(&signed))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -75,7 +75,7 @@ fn file(
         true => format!("{}\n", json!({"signature": path, "key": key.id(), "domain": domain.name()})),
         false => format!("{}: signed for `{domain}` by {}\n", path.display(), key.id()),
     };
-    output::result(&said)?;
+    output::in_form(global.json, &said)?;
     Ok(ExitCode::SUCCESS)
 }
 

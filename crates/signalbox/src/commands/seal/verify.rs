@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, folder: &SealFolder, args: &SealVerifyArgs) -
         Err(why) => (format!("not valid: {why}\n"), exit_code(why)),
     };
     let text = if global.json { format!("{}\n", report(&checked)) } else { text };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::from(code))
 }
 

@@ -25,7 +25,7 @@ fn compare(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
     } else {
         diff_report::as_text(old.info(), new.info(), &found)
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     let differs = if args.breaking { found.is_breaking() } else { !found.is_same() };
     Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

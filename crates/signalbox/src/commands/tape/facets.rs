@@ -16,7 +16,7 @@ const MOST: usize = 1_000;
 pub(super) fn run(json: bool, store: &dyn TapeStore, query: &Query) -> Result<ExitCode, Failure> {
     let facets = facets_of(store, query)?;
     let text = if json { format!("{}\n", as_json(&facets)) } else { as_text(&facets, query.limit.unwrap_or(MOST)) };
-    output::result(&text)?;
+    output::in_form(json, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -70,7 +70,7 @@ pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result
         true => head(&info, Some(count)).to_string(),
         false => format!("{}: {count} entries", table::harmless(&info.id)),
     };
-    output::result(&format!("{text}\n"))?;
+    output::in_form(global.json, &format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -17,7 +17,7 @@ pub(super) fn run(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
         process.send(Method::POST, KEEP, None).await
     })?;
     if global.json {
-        output::result(&format!("{kept}\n"))?;
+        output::json(&kept)?;
         return Ok(ExitCode::SUCCESS);
     }
     let tape = table::harmless(kept["tape"].as_str().unwrap_or("-"));

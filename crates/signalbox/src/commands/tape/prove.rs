@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &ProveArgs) -> Result<ExitCode, Failure
     })?;
     let text = proof.to_json().map_err(|error| Failure::Refused(error.to_string()))?;
     if args.output == Path::new("-") {
-        output::result(&text)?;
+        output::exact(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let failed = |error| Failure::File { path: args.output.clone(), error };
@@ -54,7 +54,7 @@ pub(super) fn verify(global: &Global, path: &Path, signers: &TrustedSigners) -> 
         true => format!("{}\n", as_json(&proof, &found, (word, code, trust))),
         false => as_text(&proof, &found, trust),
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::from(code))
 }
 

@@ -24,7 +24,7 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
     if global.json {
         let all =
             json!({"tapes": pruned.tapes, "entries": pruned.entries, "bytes": pruned.bytes, "dry_run": args.dry_run});
-        output::result(&format!("{all}\n"))?;
+        output::json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
     let done = if args.dry_run { "would be deleted" } else { "deleted" };

@@ -61,7 +61,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
 fn as_json(page: &EntryPage) -> Result<ExitCode, Failure> {
     let hits: Vec<Value> =
         page.hits.iter().map(|hit| json!({"tape": hit.tape, "entry": entry_json(&hit.entry)})).collect();
-    output::result(&format!("{}\n", json!({"hits": hits, "more": page.more})))?;
+    output::json(&json!({"hits": hits, "more": page.more}))?;
     Ok(ExitCode::SUCCESS)
 }
 

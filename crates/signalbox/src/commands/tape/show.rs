@@ -47,7 +47,7 @@ fn exchange(
     }
     if global.json {
         let all: Vec<Value> = entries.iter().map(entry_json).collect();
-        output::result(&format!("{}\n", Value::from(all)))?;
+        output::json(&Value::from(all))?;
     } else {
         output::result(&explain(&entries))?;
     }
@@ -205,7 +205,7 @@ fn tell(global: &Global, lines: &[Line]) -> Result<bool, Failure> {
             false => format!("{}\n", table::harmless(line.row().join("  ").trim_end())),
         })
         .collect();
-    output::frame(&text)
+    output::more(global.json, &text)
 }
 
 fn about(source: &mut TapeSource) -> Result<String, Failure> {
@@ -268,6 +268,6 @@ fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<E
         "gaps": gaps,
         "rules": beside.rules, "refused": refused, "own": beside.own, "lost": beside.lost,
     });
-    output::result(&format!("{all}\n"))?;
+    output::json(&all)?;
     Ok(ExitCode::SUCCESS)
 }

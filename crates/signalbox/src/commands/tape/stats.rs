@@ -23,7 +23,7 @@ pub(super) fn run(global: &Global, tape: Option<&str>) -> Result<ExitCode, Failu
     } else {
         as_text(&stats) + &analysis::as_text(&analysis)
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
         true => format!("{}\n", as_json(&tape.info().id, &report, (word, code, trust))),
         false => as_text(&tape.info().id, &report, trust),
     };
-    output::result(&text)?;
+    output::in_form(global.json, &text)?;
     Ok(ExitCode::from(code))
 }
 
