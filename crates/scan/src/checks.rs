@@ -158,7 +158,6 @@ fn is_secret(secret: &[u8]) -> bool {
 const PLACE_NAMES: &[&str] = &[
     "password",
     "passwd",
-    "pass",
     "pwd",
     "null",
     "none",
