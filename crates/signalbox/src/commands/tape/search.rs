@@ -47,6 +47,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
         since: when(&args.since)?,
         until: when(&args.until)?,
         only_ends: false,
+        client_side: false,
         after: None,
         limit: Some(args.limit),
         newest_first: !args.oldest_first,
