@@ -86,6 +86,11 @@ pub trait Interceptor: Send + Sync {
         false
     }
 
+    /// True if it is asked about each resource that a listen request names, as if the client subscribed to it alone.
+    fn judges_parts(&self) -> bool {
+        self.judges_changes()
+    }
+
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
 }
@@ -205,13 +210,28 @@ impl Chain {
         outcome
     }
 
-    /// Asks those that judge changes about a request that has become one for another entry, or about a part of a request. It cannot
-    /// wait.
+    /// Asks those that judge changes about a request that has become one for another entry. It cannot wait.
     #[must_use]
     pub fn judge_changed(&self, case: &Case<'_>) -> ChainJudgement {
         let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
         if let Some(refusal) = self.judge_again(&Case { can_wait: false, ..*case }, &mut outcome) {
             outcome.verdict = refusal;
+        }
+        outcome
+    }
+
+    /// Asks those that judge parts about a part of a request. It cannot wait, and is not sent, so that a change of it means nothing.
+    #[must_use]
+    pub fn judge_part(&self, case: &Case<'_>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+        let case = Case { can_wait: false, ..*case };
+        for one in self.0.iter().filter(|one| one.judges_parts() && one.looks_at(case.phase)) {
+            let judgement = one.judge(&case, None);
+            if !matches!(judgement.verdict, Verdict::Pass | Verdict::Modify(_)) {
+                outcome.rulings.push((one.name(), judgement.rulings));
+                outcome.verdict = judgement.verdict;
+                break;
+            }
         }
         outcome
     }

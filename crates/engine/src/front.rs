@@ -62,6 +62,7 @@ mod requests;
 mod rounds;
 mod sending;
 mod sign_in;
+mod subjects;
 mod task_registry;
 mod task_requests;
 mod task_results;

@@ -228,6 +228,10 @@ impl Interceptor for Rules {
         self.judged_by(case, resumed, &self.live, None)
     }
 
+    fn judges_parts(&self) -> bool {
+        true
+    }
+
     fn finished(&self, finished: &Finished) {
         self.live.finished((finished.session, finished.exchange));
     }

@@ -36,6 +36,8 @@ enum Asked {
     AboutUnknown,
     /// Those who judge changes.
     AboutChange,
+    /// Those who judge parts.
+    AboutPart,
 }
 
 /// What a judged message belongs to.
@@ -74,7 +76,7 @@ impl<'a> JudgedContext<'a> {
 
     /// A part of the request, which is judged as this request would be.
     fn part(exchange: ExchangeId, instead: &'a Exchange) -> Self {
-        Self { instead: Some(instead), ..Self::changed(exchange) }
+        Self { instead: Some(instead), asked: Asked::AboutPart, ..Self::changed(exchange) }
     }
 }
 
@@ -114,6 +116,7 @@ impl FrontMachine {
             Asked::Everybody => ctx.chain.judge(&case, resume),
             Asked::AboutUnknown => ctx.chain.judge_unknown(&case),
             Asked::AboutChange => ctx.chain.judge_changed(&case),
+            Asked::AboutPart => ctx.chain.judge_part(&case),
         };
         if !judged.effects.is_empty() {
             let effects = std::mem::take(&mut judged.effects);

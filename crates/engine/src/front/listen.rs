@@ -4,8 +4,8 @@
 use super::exchanges::Stage;
 use super::inward::in_params;
 use super::judging::{AuthorizedFollow, Passed};
-use super::requests::control_in_uri;
 use super::sending::Delivery;
+use super::subjects::control_in_uri;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::catalog::{ListKind, Route};

@@ -5,6 +5,7 @@ use super::holding::Continuation;
 use super::judging::{Cleared, JudgedContext, NobodyToAsk};
 use super::params::Params;
 use super::sign_in;
+use super::subjects::{self, find_reference, text, uri_text};
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
@@ -19,8 +20,7 @@ use crate::keys::ExchangeId;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use crate::subject_names::style_of;
-use signalbox_wire::completion_ref::{self, Referenced};
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method, uri_readings};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) enum Search {
 
 impl Search {
     /// The route of an entry that the caller sees, or will once it has signed in.
-    fn route(self, kind: ListKind, exposed: &str, ctx: &Context<'_>) -> Option<Route> {
+    pub(super) fn route(self, kind: ListKind, exposed: &str, ctx: &Context<'_>) -> Option<Route> {
         let listed = match kind {
             ListKind::Tools => ctx.tool(exposed),
             ListKind::Prompts => ctx.catalog.prompt(exposed),
@@ -291,11 +291,7 @@ impl FrontMachine {
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.subject = subject.map(|text| text.into_owned().into());
         exchange.own_name = token.is_some().then(|| route.name.clone());
-        exchange.completes_resource = exchange.method == method::COMPLETION_COMPLETE
-            && params
-                .reference
-                .map(|span| completion_ref::read(span.of(message.bytes())))
-                .is_some_and(|read| matches!(read, Ok((Referenced::Resource, _))));
+        exchange.completes_resource = subjects::completes_resource(message, params);
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.progress_token =
             params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
@@ -427,46 +423,6 @@ impl FrontMachine {
     }
 }
 
-/// A completion is about a prompt by name or a resource template by URI.
-fn find_reference(
-    message: &Envelope,
-    params: &Params,
-    search: Search,
-    ctx: &Context<'_>,
-) -> Result<(Route, Option<Span>), Fault> {
-    let bad = || Fault::new(FaultKind::InvalidParams, "params.ref must name a prompt or a resource");
-    let outer = params.reference.ok_or_else(bad)?;
-    let read = completion_ref::read(outer.of(message.bytes()));
-    let (referenced, span) = read.map_err(|error| Fault::new(FaultKind::InvalidParams, error.to_string()))?;
-    let span = Some(span.shift(outer.start));
-    if referenced == Referenced::Prompt {
-        let (span, name) = text(message, span, "ref.name")?;
-        let route = search.route(ListKind::Prompts, &name, ctx);
-        let route = route.ok_or_else(|| Fault::unknown(ListKind::Prompts, &name))?;
-        return Ok((route, Some(span)));
-    }
-    let (span, uri) = uri_text(message, span, "ref.uri")?;
-    let route = search.route(ListKind::Resources, &uri, ctx);
-    let unknown = || Fault::new(FaultKind::InvalidParams, format!("Unknown resource: {}", short(&uri)));
-    let route = route.ok_or_else(unknown)?;
-    Ok((route, Some(span)))
-}
-
-fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
-    span.and_then(|span| Some((span, json::string(span.of(message.bytes()))?)))
-        .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
-}
-
-/// A URI, which must be sendable.
-fn uri_text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
-    let (span, uri) = text(message, span, key)?;
-    if uri_readings::has_control(&uri) { Err(control_in_uri(key)) } else { Ok((span, uri)) }
-}
-
-pub(super) fn control_in_uri(key: &str) -> Fault {
-    Fault::new(FaultKind::InvalidParams, format!("params.{key} has a control character, which no URI may have"))
-}
-
 /// The ruling that describes a route in words.
 fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     let detail = match subject.filter(|_| route.renamed) {
@@ -489,7 +445,7 @@ fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
 }
 
 /// The beginning of a client's text, for error messages.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
 

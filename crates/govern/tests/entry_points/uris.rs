@@ -53,10 +53,6 @@ impl Guard {
         matches!(self, Self::RoleAllows | Self::Resources | Self::CedarPermits | Self::RuleUnless)
     }
 
-    fn is_rule(self) -> bool {
-        matches!(self, Self::Rule | Self::RuleUnless)
-    }
-
     /// True for policies in Cedar, which are slow to judge in a build for tests.
     fn is_cedar(self) -> bool {
         matches!(self, Self::CedarForbids | Self::CedarForbidsOne | Self::CedarPermits)
@@ -159,9 +155,7 @@ fn asked(world: &World, guard: Guard, way: Way, era: Era, uri: &str) -> End {
 fn ends(world: &World, guard: Guard, uri: &str) -> Vec<(String, End)> {
     let mut all = Vec::new();
     for era in [Era::Legacy, Era::Modern] {
-        // Rules judge a listen request as a whole.
-        let is_judged = |way: &Way| *way != Way::Listen || !guard.is_rule();
-        for way in WAYS.into_iter().filter(|way| way.exists_in(era) && is_judged(way)) {
+        for way in WAYS.into_iter().filter(|way| way.exists_in(era)) {
             all.push((format!("{guard:?} {way:?} {era:?} {uri:?}"), asked(world, guard, way, era, uri)));
         }
     }
