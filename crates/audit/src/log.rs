@@ -86,13 +86,13 @@ impl AuditLog {
         for sink in sinks {
             let (cursor, last) = Cursor::open(&folder, sink.name())?;
             // A new sink begins with what is still there, behind a checkpoint for what is not.
-            let (acked, fresh) = (last.unwrap_or(0).min(place.seq), last.is_none());
+            let (acked, came_at) = (last.unwrap_or(0).min(place.seq), last.is_none().then_some(oldest));
             let (name, required) = (sink.name().to_owned(), settings.required.iter().any(|one| one == sink.name()));
             stats.push(SinkStats { name, required, acked, ..SinkStats::default() });
-            cursors.push((sink, cursor, (acked, required, fresh)));
+            cursors.push((sink, cursor, (acked, required, came_at)));
         }
         let progress = Arc::new(Progress::new(place.seq, oldest, stats));
-        let runner = |(index, (sink, cursor, (acked, required, fresh)))| Runner {
+        let runner = |(index, (sink, cursor, (acked, required, came_at)))| Runner {
             index,
             sink,
             cursor,
@@ -102,7 +102,7 @@ impl AuditLog {
             folder: folder.clone(),
             key: settings.key.clone(),
             chain: place.chain.clone(),
-            fresh,
+            came_at,
         };
         let runners = cursors.into_iter().enumerate().map(runner).collect();
         let door = Door {

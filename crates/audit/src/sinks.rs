@@ -73,8 +73,8 @@ pub(crate) struct Runner {
     pub folder: PathBuf,
     pub key: SigningKey,
     pub chain: String,
-    /// The sink is new: what was written before it came is not its business.
-    pub fresh: bool,
+    /// The first record that was there when the sink came, if it is new: what was written before is not its business.
+    pub came_at: Option<u64>,
 }
 
 impl Runner {
@@ -107,7 +107,7 @@ impl Runner {
             lines.insert(0, gap);
         }
         self.sink.write(&lines)?;
-        let skipped = if std::mem::replace(&mut self.fresh, false) { 0 } else { skipped };
+        let skipped = self.came_at.take().map_or(skipped, |first| next.saturating_sub(first));
         self.acked = last;
         if let Err(error) = self.cursor.keep(last) {
             tracing::warn!(sink = self.sink.name(), %error, "it could not be kept how far the audit sink came");
@@ -120,7 +120,7 @@ impl Runner {
     fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
         let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
-        let kind = if self.fresh { PRUNED } else { GAP };
+        let kind = if self.came_at.is_some_and(|first| next <= first) { PRUNED } else { GAP };
         let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
         Some(Line { seq: to, text })
     }

@@ -263,7 +263,8 @@ fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
         &mut emit,
     );
     maker.decision(&told(1));
-    maker.finished(&finished(1, Outcome::Fault("refused"), Duration::ZERO), &mut emit);
+    let refused = finished(1, Outcome::Fault("refused"), Duration::ZERO);
+    maker.finished(&Finished { method: "resources/read".into(), ..refused }, &mut emit);
     maker.decision(&told(2));
     let read = Finished { method: "resources/read".into(), subject: uri(), ..finished(2, Outcome::Ok, Duration::ZERO) };
     maker.finished(&read, &mut emit);
