@@ -12,12 +12,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 /// Number of sessions' shares that are kept before unused ones are forgotten.
 const MAX_SHARES: usize = 1_024;
 
+/// A session, by its mark, and who is charged.
+type SessionHolder = (Box<str>, Principal);
+
 /// The shares.
 #[derive(Debug, Default)]
 pub struct Shares {
     budget: OnceLock<Arc<Budget>>,
-    /// By session and holder.
-    sessions: Mutex<HashMap<(Box<str>, Principal), Weak<Share>>>,
+    sessions: Mutex<HashMap<SessionHolder, Weak<Share>>>,
     /// What goes to pages and comes from them by way of the gateway.
     pages: OnceLock<Arc<Share>>,
 }

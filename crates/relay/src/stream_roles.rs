@@ -25,11 +25,14 @@ struct Posted {
     answers: bool,
 }
 
+/// A session, by its mark, and who posted in it, by address and name.
+type Sender = (Box<str>, Box<str>);
+
 /// Who posted what, by session. Behind one address a class has a session for each pupil, so nothing that is seen in one session
 /// says anything about another.
 #[derive(Debug)]
 pub struct StreamRoles {
-    seen: Mutex<HashMap<(Box<str>, Box<str>), Posted>>,
+    seen: Mutex<HashMap<Sender, Posted>>,
     changes: watch::Sender<u64>,
 }
 
