@@ -36,7 +36,8 @@ def verify(proof):
     if head["hash"] != now.hex():
         raise Broken("the hashes do not lead from the entry to the signed one")
     key, signature = bytes.fromhex(head["public_key"]), bytes.fromhex(head["signature"])
-    check(head["kind"], head["tape"], head["seq"], now, head["at"], head.get("ended"), head["key_id"], key, signature)
+    times, missing = (head["at"], head.get("ended")), head.get("missing", 0)
+    check(head["kind"], head["tape"], head["seq"], now, *times, head["key_id"], key, signature, missing)
     return f"entry {entry['seq']} is on the tape {tape['id']} as it was recorded", {opener, key.hex()}
 
 

@@ -219,9 +219,9 @@ def start(head, seal):
     return sha256(b"\5", cbor2.dumps(items + [head["sampling"], head.get("parent"), commit])), commit
 
 
-def check(kind, tape, seq, hashed, at, ended, key_id, key, signature):
-    """Checks the signature of a head."""
-    canonical = cbor2.dumps([kind, tape, seq, hashed, at, ended, key_id, key])
+def check(kind, tape, seq, hashed, at, ended, key_id, key, signature, missing=0):
+    """Checks the signature of a head. One that closes a tape with gaps also says how many facts are missing."""
+    canonical = cbor2.dumps([kind, tape, seq, hashed, at, ended, key_id, key] + ([missing] if missing else []))
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, b"signalbox-seal\0mcp-cbor/2\0tape\0" + canonical)
     except (InvalidSignature, ValueError):
@@ -233,7 +233,7 @@ def signed(kind, tape, head):
     fields = protobuf(head)
     seq, hashed, key = one(fields, 1, 0), one(fields, 2, b""), one(fields, 6, b"")
     key_id = one(fields, 5, b"").decode()
-    check(kind, tape, seq, hashed, one(fields, 3, 0), one(fields, 4), key_id, key, one(fields, 7, b""))
+    check(kind, tape, seq, hashed, one(fields, 3, 0), one(fields, 4), key_id, key, one(fields, 7, b""), one(fields, 8, 0))
     return seq, hashed, one(fields, 4), key.hex()
 
 
@@ -278,6 +278,9 @@ def verify(lines):
     seq, hashed, ended, key = signed("closing", tape, one(seal, 6))
     if (seq, hashed, ended) != (last, now, head.get("ended")):
         raise Broken(f"the tape was closed after entry {seq}, and this one ends after entry {last}")
+    missing = one(protobuf(one(seal, 6)), 8, 0)
+    if missing:
+        return 6, f"intact and closed after entry {last}, but {missing} facts could not be recorded", keys | {key}
     return 0, f"valid: closed after entry {last}", keys | {key}
 
 

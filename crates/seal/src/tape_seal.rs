@@ -67,6 +67,9 @@ pub struct Head {
     /// The signature.
     #[prost(bytes = "vec", tag = "7")]
     pub signature: Vec<u8>,
+    /// Facts that could not be recorded, in a closing head.
+    #[prost(uint64, tag = "8")]
+    pub missing: u64,
 }
 
 /// What a head is signed for. A head of one kind is worth nothing as one of another.
@@ -124,12 +127,30 @@ impl Head {
         (at, ended): (u64, Option<u64>),
         key: &SigningKey,
     ) -> Result<Self, SignHeadError> {
-        let public_key = key.verifying_key().as_bytes().to_vec();
-        let mut head =
-            Self { seq, hash: hash.to_vec(), at, ended, key_id: key.id().to_owned(), public_key, signature: vec![] };
-        let signature = key.sign(Profile::Two, Domain::Tape, &head.canonical(kind, tape)?)?;
-        head.signature = signature.as_bytes().to_vec();
-        Ok(head)
+        Self { seq, hash: hash.to_vec(), at, ended, ..Self::default() }.signed(kind, tape, key)
+    }
+
+    /// Signs the end of a tape, and how many facts could not be recorded on it.
+    ///
+    /// # Errors
+    /// If the library fails.
+    pub fn sign_closing(
+        tape: &str,
+        (seq, hash): (u64, &ChainHash),
+        (at, ended): (u64, u64),
+        missing: u64,
+        key: &SigningKey,
+    ) -> Result<Self, SignHeadError> {
+        let head = Self { seq, hash: hash.to_vec(), at, ended: Some(ended), missing, ..Self::default() };
+        head.signed(HeadKind::Closing, tape, key)
+    }
+
+    fn signed(mut self, kind: HeadKind, tape: &str, key: &SigningKey) -> Result<Self, SignHeadError> {
+        key.id().clone_into(&mut self.key_id);
+        self.public_key = key.verifying_key().as_bytes().to_vec();
+        let signature = key.sign(Profile::Two, Domain::Tape, &self.canonical(kind, tape)?)?;
+        self.signature = signature.as_bytes().to_vec();
+        Ok(self)
     }
 
     /// The key that signed this place; none where the signature does not fit. Whether that key is trusted is another question.
@@ -156,6 +177,10 @@ impl Head {
             }
             head.item().text(&self.key_id);
             head.item().bytes(&self.public_key);
+            // Heads of tapes without gaps are signed as they were before gaps were counted.
+            if self.missing > 0 {
+                head.item().unsigned(self.missing);
+            }
             Ok(())
         })?;
         encoder.finish()

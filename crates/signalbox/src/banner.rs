@@ -2,6 +2,7 @@
 
 use signalbox_assembly::assemble;
 use signalbox_config::{Config, Transport};
+use signalbox_tape::recorder::Sampling;
 use signalbox_transport::tls::SelfSigned;
 use signalbox_wire::timestamp;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
     line("backends", &backends(config));
     match not_recording {
         Some(why) => line("tape", &format!("NOTHING CAN BE RECORDED: {why}")),
-        None => line("tape", recording(config)),
+        None => line("tape", &recording(config)),
     }
     for (label, value) in connect(config.listen.transport, url) {
         line(label, &value);
@@ -83,12 +84,20 @@ fn source(config: &Config) -> String {
 }
 
 /// Whoever speaks to a gateway that records should be able to know it.
-fn recording(config: &Config) -> &'static str {
-    match (config.record.enabled, config.record.redaction.is_none()) {
-        (false, _) => "nothing is recorded: `record.enabled` is false",
-        (true, false) => "every call is recorded, with the usual secrets redacted; see `signalbox tape show last`",
-        (true, true) => "every call is recorded, including secrets; see `signalbox tape show last`",
+fn recording(config: &Config) -> String {
+    if !config.record.enabled {
+        return "nothing is recorded: `record.enabled` is false".to_owned();
     }
+    let recorder = config.record.recorder();
+    let is_whole = matches!(recorder.sampling, Sampling::All) && recorder.priorities.rules.is_empty();
+    let what = match is_whole && recorder.filter.is_all() {
+        true => "every call is recorded".to_owned(),
+        false if is_whole => "only calls that `record` selects are recorded".to_owned(),
+        false => format!("not every call is recorded ({})", recorder.sampling_words()),
+    };
+    let secrets =
+        if config.record.redaction.is_none() { "including secrets" } else { "with the usual secrets redacted" };
+    format!("{what}, {secrets}; see `signalbox tape show last`")
 }
 
 fn backends(config: &Config) -> String {
@@ -128,6 +137,20 @@ mod tests {
         assert!(secure.contains("signalbox https://127.0.0.1:8080/mcp"), "{secure}");
         let tcp = lines(Transport::Tcp, "tcp://127.0.0.1:8080");
         assert!(tcp.contains("absent: /healthz, /readyz and /metrics") && !tcp.contains("http://"), "{tcp}");
+    }
+
+    /// Issue 31, point 19.
+    #[test]
+    fn the_banner_says_that_calls_are_recorded_only_where_all_are() {
+        let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let mut config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        assert!(recording(&config).starts_with("every call is recorded, with"), "{}", recording(&config));
+        config.record.sampling = Sampling::Slow { took: std::time::Duration::from_secs(1) };
+        assert!(
+            recording(&config).starts_with("not every call is recorded (slower than 1s)"),
+            "{}",
+            recording(&config)
+        );
     }
 
     #[test]

@@ -133,6 +133,10 @@ impl TapeStore for PostgresStore {
         self.ask(|client| tapes::meant(client, id).map(|row| row.info))
     }
 
+    fn gaps(&self, tape: &str) -> Result<u64, StoreError> {
+        self.ask(|client| stats::gaps(client, tape))
+    }
+
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         self.ask(|client| tapes::sessions(client, tape))
     }

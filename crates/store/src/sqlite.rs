@@ -115,6 +115,10 @@ impl TapeStore for SqliteStore {
         self.ask(|reader| tapes::meant(&reader.connection, id).map(|row| row.info))
     }
 
+    fn gaps(&self, tape: &str) -> Result<u64, StoreError> {
+        self.ask(|reader| stats::gaps(&reader.connection, tape))
+    }
+
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         self.ask(|reader| tapes::sessions(&reader.connection, tape))
     }

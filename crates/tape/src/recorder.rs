@@ -126,6 +126,7 @@ impl Recorder {
             chain,
             order: FactOrder::default(),
             settled: None,
+            untold: 0,
         };
         let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })

@@ -134,6 +134,12 @@ pub trait TapeStore: Send + Sync {
     /// If there is none, or several.
     fn tape(&self, id: &str) -> Result<TapeInfo, StoreError>;
 
+    /// Facts that are missing from a tape, as its gaps say. What was pruned from its beginning is counted too.
+    ///
+    /// # Errors
+    /// If the store fails.
+    fn gaps(&self, tape: &str) -> Result<u64, StoreError>;
+
     /// The sessions of a tape, with their number.
     ///
     /// # Errors

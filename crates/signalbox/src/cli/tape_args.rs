@@ -102,7 +102,7 @@ pub enum TapeCommand {
     /// Check that a tape is as it was recorded: no entry changed, added, missing or moved
     ///
     /// Exit codes: 0 valid, 1 broken, 3 intact but signed by an unknown key, 4 intact but never closed (a crash, or the end was
-    /// cut off), 5 never sealed.
+    /// cut off), 5 never sealed, 6 intact and closed, but some of what happened could not be recorded.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
     /// Write the proof that one entry is on a sealed tape, for somebody who does not get the tape

@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 use signalbox_assembly::recording::StorePlace;
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
-use signalbox_engine::record::{TapeInfo, TapeStore};
+use signalbox_engine::record::{Content, Query, TapeInfo, TapeStore};
 use signalbox_tape::TapeFileError;
 use signalbox_tape::moment;
 use signalbox_tape::source::{TapeSource, is_file};
@@ -100,21 +100,41 @@ fn unreadable(path: &Path, error: TapeFileError) -> Failure {
 }
 
 fn list(global: &Global) -> Result<ExitCode, Failure> {
-    let tapes = store(global)?.tapes()?;
+    let store = store(global)?;
+    let tapes = store.tapes()?;
     let running = running::tapes(global)?;
-    if global.json {
-        let told = |(tape, entries): &(TapeInfo, u64)| {
+    let (mut all, mut rows) = (Vec::new(), Vec::new());
+    for (tape, entries) in &tapes {
+        let missing = missing(&*store, &tape.id)?;
+        if global.json {
             let mut told = head(tape, Some(*entries));
             told["state"] = state(tape, &running).into();
-            told
-        };
-        let all: Vec<Value> = tapes.iter().map(told).collect();
-        output::json(&Value::from(all))?;
-        return Ok(ExitCode::SUCCESS);
+            told["missing_facts"] = missing.into();
+            all.push(told);
+        } else {
+            rows.push(row(tape, (*entries, missing), &running));
+        }
     }
-    let rows: Vec<Vec<String>> = tapes.iter().map(|(tape, entries)| row(tape, *entries, &running)).collect();
-    output::result(&table::render(&["TAPE", "BY", "BEGAN", "STATE", "LASTED", "ENTRIES", "OF"], &rows))?;
+    if global.json {
+        output::json(&Value::from(all))?;
+    } else {
+        output::result(&table::render(&["TAPE", "BY", "BEGAN", "STATE", "LASTED", "ENTRIES", "OF"], &rows))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Facts that could not be recorded. The mark that pruning leaves at the beginning of a tape does not count.
+fn missing(store: &dyn TapeStore, tape: &str) -> Result<u64, Failure> {
+    let gaps = store.gaps(tape)?;
+    if gaps == 0 {
+        return Ok(0);
+    }
+    let first = store.find(&Query { tape: Some(tape.to_owned()), limit: Some(1), ..Query::default() })?;
+    let pruned = first.hits.first().map_or(0, |hit| match &hit.entry.content {
+        Content::Gap(gap) if gap.reason == "pruned" => gap.facts,
+        _ => 0,
+    });
+    Ok(gaps.saturating_sub(pruned))
 }
 
 /// Whether a tape is being written, came to its end, or broke off.
@@ -126,10 +146,13 @@ fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
     }
 }
 
-fn row(tape: &TapeInfo, entries: u64, running: &HashSet<String>) -> Vec<String> {
+fn row(tape: &TapeInfo, (entries, missing): (u64, u64), running: &HashSet<String>) -> Vec<String> {
     let lasted = tape.ended.map_or_else(|| "-".to_owned(), |ended| moment::length(ended.saturating_sub(tape.started)));
     let (by, began) = (tape.kind.word().to_owned(), moment::shown(tape.started));
-    let state = state(tape, running).to_owned();
+    let state = match (state(tape, running), missing) {
+        (state, 0) => state.to_owned(),
+        (state, missing) => format!("{state}, {missing} facts missing"),
+    };
     vec![tape.id.clone(), by, began, state, lasted, entries.to_string(), tape.target.clone()]
 }
 

@@ -8,6 +8,12 @@ use ::postgres::fallible_iterator::FallibleIterator;
 use signalbox_engine::record::tally::{FinishedExchange, SUCCESS, Tally};
 use signalbox_engine::record::{MessageKind, Stats};
 
+/// Facts that are missing from a tape.
+pub fn gaps(client: &mut Client, tape: &str) -> Result<u64, Failure> {
+    let number = tapes::meant(client, tape)?.number;
+    Ok(client.query_one("SELECT gaps FROM tapes WHERE number = $1", &[&number])?.get::<_, i64>(0) as u64)
+}
+
 /// Numbers over one tape, or over all.
 pub fn stats(client: &mut Client, tape: Option<&str>) -> Result<Stats, Failure> {
     let tapes = match tape {

@@ -28,6 +28,13 @@ pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failu
     Ok(stats)
 }
 
+/// Facts that are missing from a tape.
+pub fn gaps(connection: &Connection, tape: &str) -> Result<u64, Failure> {
+    let number = tapes::meant(connection, tape)?.number;
+    let mut select = connection.prepare_cached("SELECT gaps FROM tapes WHERE number = ?1")?;
+    Ok(select.query_row([number], |row| row.get::<_, i64>(0))? as u64)
+}
+
 fn count(connection: &Connection, tape: i64, stats: &mut Stats) -> rusqlite::Result<()> {
     let sql = "SELECT requests, notifications, results, errors, raws, gaps, passed, kept FROM tapes WHERE number = ?1";
     connection.prepare_cached(sql)?.query_row([tape], |row| {

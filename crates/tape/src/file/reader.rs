@@ -14,6 +14,33 @@ use std::io::{Read, Seek, SeekFrom};
 
 /// Most sessions that are gathered from entries.
 const MAX_SESSIONS: usize = 100_000;
+/// What an entry costs whoever reads it, in bytes of its record.
+const ENTRY_COST: u64 = 64;
+
+/// How much a file may unpack to. A few kilobytes of repetitions would otherwise be hours of work: for any file a sum, and so many
+/// times its size besides. Tapes that are recorded stay far below.
+#[derive(Copy, Clone, Debug)]
+struct Allowance {
+    records: u64,
+    bodies: u64,
+}
+
+impl Allowance {
+    fn of_file(length: u64) -> Self {
+        Self { records: (16 << 20) + length.saturating_mul(200), bodies: (256 << 20) + length.saturating_mul(1_000) }
+    }
+
+    /// Uses some of it; none if there is too little left.
+    fn take_record(&mut self, bytes: usize) -> Option<()> {
+        self.records = self.records.checked_sub(bytes as u64 + ENTRY_COST)?;
+        Some(())
+    }
+
+    fn take_body(&mut self, bytes: usize) -> Option<()> {
+        self.bodies = self.bodies.checked_sub(bytes as u64)?;
+        Some(())
+    }
+}
 
 /// A tape file. Opening it reads its head and its index, not its entries.
 #[derive(Debug)]
@@ -30,6 +57,8 @@ pub struct TapeFile<R> {
     index: Option<u64>,
     /// What is wrong with the end of the file that no crash leaves, and where.
     damage: Option<(u64, String)>,
+    /// What reading all of it once may unpack.
+    allowance: Allowance,
 }
 
 impl<R: Read + Seek> TapeFile<R> {
@@ -51,8 +80,9 @@ impl<R: Read + Seek> TapeFile<R> {
         }
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let first = PREAMBLE + HEADER as u64 + u64::from(header.stored);
-        let mut file =
-            Self { from, version, info, sessions, frames: vec![], missing: None, first, index: None, damage: None };
+        let (frames, allowance) = (vec![], Allowance::of_file(length));
+        let (missing, index, damage) = (None, None, None);
+        let mut file = Self { from, version, info, sessions, frames, missing, first, index, damage, allowance };
         match file.read_index(length) {
             Ok(index) => {
                 file.frames = index.frames;
@@ -123,7 +153,8 @@ impl<R: Read + Seek> TapeFile<R> {
 
     /// The wanted entries, in their order. Only frames that may hold some are read, one at a time.
     pub fn entries(&mut self, select: Select) -> Entries<'_, R> {
-        Entries { file: self, select, next: 0, content: Bytes::new(), length: 0, place: 0, ended: false }
+        let allowance = self.allowance;
+        Entries { file: self, select, next: 0, content: Bytes::new(), length: 0, place: 0, ended: false, allowance }
     }
 
     /// Hands over all entries in their order, and checks that the file is laid out as it was written: one frame after the
@@ -132,7 +163,7 @@ impl<R: Read + Seek> TapeFile<R> {
     /// # Errors
     /// What is wrong, or what the system says. What a crash leaves at the end of a file is not wrong.
     pub fn audit(&mut self, each: &mut dyn FnMut(Entry) -> bool) -> Result<(), TapeFileError> {
-        let mut at = self.first;
+        let (mut at, mut allowance) = (self.first, self.allowance);
         let frames = std::mem::take(&mut self.frames);
         for frame in &frames {
             if frame.offset != at {
@@ -144,8 +175,8 @@ impl<R: Read + Seek> TapeFile<R> {
             let content = header.content(&mut self.from, at)?;
             let length = content.len();
             let mut noted = proto::Frame { offset: at, ..proto::Frame::default() };
-            let mut entries =
-                Entries { file: self, select: Select::default(), next: 0, content, length, place: at, ended: false };
+            let (select, ended) = (Select::default(), false);
+            let mut entries = Entries { file: self, select, next: 0, content, length, place: at, ended, allowance };
             while !entries.content.is_empty() {
                 let entry = entries.entry()?;
                 note(&mut noted, &entry);
@@ -153,6 +184,7 @@ impl<R: Read + Seek> TapeFile<R> {
                     return Ok(());
                 }
             }
+            allowance = entries.allowance;
             if self.missing.is_none() && noted != *frame {
                 return Err(TapeFileError::damaged(at, "the index does not say what is in this frame"));
             }
@@ -279,6 +311,8 @@ pub struct Entries<'a, R> {
     length: usize,
     place: u64,
     ended: bool,
+    /// What may still be unpacked.
+    allowance: Allowance,
 }
 
 impl<R: Read + Seek> Entries<'_, R> {
@@ -306,11 +340,14 @@ impl<R: Read + Seek> Entries<'_, R> {
         if length > self.content.remaining() || length > MAX_RECORD {
             return Err(damaged("a record is longer than its frame"));
         }
+        let too_much = "the file unpacks to more than a recording of its size holds";
+        self.allowance.take_record(length).ok_or_else(|| damaged(too_much))?;
         let record = self.content.split_to(length);
         let told = proto::Entry::decode(record).map_err(|error| damaged(&error.to_string()))?;
         let told = upgrade::entry(told, self.file.version);
         let body = usize::try_from(record::body_bytes(&told)).ok().filter(|body| *body <= self.content.remaining());
         let body = body.ok_or_else(|| damaged("a message is longer than its frame"))?;
+        self.allowance.take_body(body).ok_or_else(|| damaged(too_much))?;
         let body = self.content.split_to(body);
         // Whoever keeps a small body would keep its whole frame otherwise.
         let is_small = body.len() < self.length / 2;

@@ -4,7 +4,9 @@ use super::*;
 use crate::sample;
 use bytes::Bytes;
 use frame::{FrameKind, MAGIC, PREAMBLE};
-use signalbox_engine::record::{Body, Content, Entry, SessionInfo, StoreError};
+use prost::Message;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, SessionInfo, StoreError};
 use std::io::Cursor;
 
 /// The sample as a file, with so many entries in each frame.
@@ -101,6 +103,41 @@ fn no_byte_can_be_changed_unnoticed() {
                 assert!(!whole && all.starts_with(&entries), "byte {place}");
             }
         }
+    }
+}
+
+/// A file of a head and copies of one frame, which holds copies of one entry.
+fn bomb(entry: &Entry, in_frame: usize, frames: usize) -> Vec<u8> {
+    let mut bytes = [&MAGIC[..], &frame::VERSION.to_le_bytes()].concat();
+    let head = record::of_head(&sample::info(), &[]).encode_to_vec();
+    frame::write(&mut bytes, FrameKind::Head, &head).unwrap();
+    let (told, body) = record::of_entry(entry);
+    let content = [&told.encode_length_delimited_to_vec()[..], &body].concat().repeat(in_frame);
+    let mut one = Vec::new();
+    frame::write(&mut one, FrameKind::Entries, &content).unwrap();
+    bytes.extend(one.repeat(frames));
+    bytes
+}
+
+/// Issue 31, point 14: a tape of 15 KB cost 30 s to read.
+#[test]
+fn a_small_file_does_not_unpack_to_hours_of_work() {
+    let nothing = Entry::new(1, 0, "".into(), Content::SessionEnded);
+    let zeros = MessageEntry::new(Point::ClientIn, MessageKind::Raw, 0, Body::Whole(vec![0; 40 << 20].into()));
+    let large = Entry::new(1, 0, "".into(), Content::Message(zeros));
+    for (bytes, most) in [(bomb(&nothing, 1_000_000, 60), 500_000), (bomb(&large, 1, 60), 20)] {
+        assert!(bytes.len() < 300 << 10, "{}", bytes.len());
+        let mut tape = open(&bytes).unwrap();
+        let mut read = 0;
+        let error = tape.entries(Select::default()).inspect(|_| read += 1).find_map(Result::err).unwrap();
+        assert!(error.to_string().contains("unpacks to more than a recording of its size holds"), "{error}");
+        assert!(read < most, "{read}");
+        let mut audited = 0;
+        let audit = tape.audit(&mut |_| {
+            audited += 1;
+            true
+        });
+        assert!(audit.is_err() && audited < most, "{audited}");
     }
 }
 

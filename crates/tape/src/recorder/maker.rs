@@ -321,7 +321,8 @@ impl Maker {
             let (method, tool) = (Some(&*finished.method), subject.as_deref());
             self.sampling_buffer.begin(number, Beginning { method, tool, principal, backend, at });
         }
-        self.sampling_buffer.end(number, Ending { backend, outcome, took, at });
+        let counts = is_call(open_method.as_deref().unwrap_or(&*finished.method));
+        self.sampling_buffer.end(number, Ending { backend, outcome, took, at, counts });
         if self.sampling_buffer.drops(Some(number)) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
         } else {
@@ -420,4 +421,9 @@ impl Maker {
             self.sampling_buffer.forget(forgotten.number, forgotten.orphan);
         }
     }
+}
+
+/// True for what a client asks a server to do, and not for what it asks to get to know the server.
+fn is_call(method: &str) -> bool {
+    !matches!(method, "initialize" | "ping" | "server/discover" | "logging/setLevel") && !method.ends_with("/list")
 }

@@ -31,6 +31,8 @@ pub(crate) struct Ending<'a> {
     pub(crate) outcome: &'a str,
     pub(crate) took: u64,
     pub(crate) at: u64,
+    /// True for what a client calls; handshakes, lists and pings are kept with the calls around them and not counted.
+    pub(crate) counts: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -47,6 +49,13 @@ enum Fate {
     Candidate {
         since: u64,
     },
+}
+
+/// An exchange that has ended and is kept if something fires soon.
+#[derive(Copy, Clone, Debug)]
+struct Candidate {
+    number: u64,
+    counts: bool,
 }
 
 #[derive(Debug)]
@@ -72,7 +81,9 @@ pub(crate) struct SamplingBuffer {
     charged: usize,
     waiting_bytes: usize,
     cases: KeyMap<u64, Case>,
-    candidates: VecDeque<u64>,
+    candidates: VecDeque<Candidate>,
+    /// How many of them count as calls.
+    counted: usize,
     /// How many of those that end next are kept.
     after: usize,
     /// The exchange that began last: what belongs to no exchange shares its fate.
@@ -103,6 +114,7 @@ impl SamplingBuffer {
             waiting_bytes: 0,
             cases: KeyMap::default(),
             candidates: VecDeque::new(),
+            counted: 0,
             after: 0,
             latest: 0,
             loose: 0,
@@ -213,15 +225,16 @@ impl SamplingBuffer {
         if case.fate != Fate::Dropped && self.plan.trigger.fires_at_end(ending.outcome, ending.took) {
             self.fire(number);
         } else if open && self.after > 0 {
-            self.after -= 1;
+            self.after -= usize::from(ending.counts);
             case.fate = Fate::Kept;
         } else if open && self.plan.before > 0 {
             case.fate = Fate::Candidate { since: ending.at };
-            self.candidates.push_back(number);
+            self.candidates.push_back(Candidate { number, counts: ending.counts });
+            self.counted += usize::from(ending.counts);
         } else if open {
             case.fate = Fate::Dropped;
         }
-        while self.candidates.len() > self.plan.before {
+        while self.counted > self.plan.before {
             self.let_go_of_oldest();
         }
     }
@@ -234,6 +247,7 @@ impl SamplingBuffer {
             }
         }
         self.candidates.clear();
+        self.counted = 0;
         self.after = self.plan.after;
     }
 
@@ -318,6 +332,7 @@ impl SamplingBuffer {
             };
         }
         self.candidates.clear();
+        self.counted = 0;
         self.release(u64::MAX, out);
     }
 
@@ -325,8 +340,9 @@ impl SamplingBuffer {
         if let Some(case) = self.cases.get_mut(&number) {
             case.fate = Fate::Kept;
         }
+        self.counted = 0;
         for before in std::mem::take(&mut self.candidates) {
-            if let Some(case) = self.cases.get_mut(&before) {
+            if let Some(case) = self.cases.get_mut(&before.number) {
                 case.fate = Fate::Kept;
             }
         }
@@ -335,8 +351,9 @@ impl SamplingBuffer {
 
     fn let_go_of_oldest(&mut self) {
         if let Some(oldest) = self.candidates.pop_front() {
-            self.decide(Some(oldest), false);
-            self.clean(oldest);
+            self.counted -= usize::from(oldest.counts);
+            self.decide(Some(oldest.number), false);
+            self.clean(oldest.number);
         }
     }
 

@@ -269,6 +269,26 @@ fn a_ring_is_written_when_something_fires() {
     eventually(|| tools(&memory.entries()) == ["t6", "t7", "t8"]);
 }
 
+/// Issue 31, point 19: a ring of the last calls is not filled by handshakes.
+#[test]
+fn a_ring_counts_calls_and_keeps_the_handshakes_around_them() {
+    let on = Trigger { verdicts: vec!["refuse".into()], ..Trigger::default() };
+    let ring = Sampling::Ring { exchanges: 2, within: None, after: 0, on };
+    let (entries, _) = sampled(ring, |facts| {
+        (0..3).for_each(|id| facts.call(1, id, &format!("t{id}"), Outcome::Ok));
+        for id in 10..20 {
+            let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+            facts.message(1, Some(id), Point::ClientIn, hello);
+            facts.finished(1, id, "hello", Outcome::Ok, Duration::from_millis(1));
+        }
+        facts.decision(1, 30, "refuse");
+        facts.call(1, 30, "t30", Outcome::Ok);
+    });
+    let kept = tools(&entries);
+    assert_eq!(kept.iter().filter(|tool| tool.starts_with('t')).collect::<Vec<_>>(), ["t1", "t2", "t30"], "{kept:?}");
+    assert_eq!(kept.len(), 13, "{kept:?}");
+}
+
 // S-33
 #[test]
 fn filters_name_methods_tools_backends_and_principals() {

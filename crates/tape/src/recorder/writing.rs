@@ -51,6 +51,8 @@ pub(crate) struct Writing {
     pub(crate) order: FactOrder,
     /// When all threads told last what they had.
     pub(crate) settled: Option<Instant>,
+    /// Facts of which the store took neither the entries nor the gap that tells of them.
+    pub(crate) untold: u64,
 }
 
 impl Writing {
@@ -150,14 +152,18 @@ impl Writing {
     }
 
     fn end(&mut self, mut out: Vec<Entry>) {
+        if self.untold > 0 {
+            self.maker.gap(GapReason::Disk, std::mem::take(&mut self.untold), &mut out);
+        }
         let ended = self.maker.close(Instant::now(), &mut out);
         let lost = self.counters.snapshot().lost(GapReason::Disk);
         self.append(&mut out, &[], true);
         // A store that has given up does not take the end either.
-        let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         if self.counters.snapshot().lost(GapReason::Disk) != lost {
             return;
         }
+        // Signed after the last entry is kept: it says how many facts are missing before it.
+        let closing = self.chain.as_ref().and_then(|chain| chain.closing(ended));
         match self.tape.end(ended, closing.as_deref()) {
             Err(error) => self.fails(&error),
             Ok(()) => {
@@ -198,6 +204,7 @@ impl Writing {
             }
             if !self.queue.pause(pause) {
                 self.counters.lost(GapReason::Disk, entries.len() as u64);
+                self.untold += entries.iter().map(facts_of).sum::<u64>();
                 entries.clear();
                 return false;
             }
@@ -273,5 +280,13 @@ impl Writing {
         });
         self.counters.bytes.fetch_add(bytes.sum(), Relaxed);
         self.counters.entries.fetch_add(entries.len() as u64, Relaxed);
+    }
+}
+
+/// How many facts go with an entry that is lost.
+fn facts_of(entry: &Entry) -> u64 {
+    match &entry.content {
+        Content::Gap(gap) => gap.facts,
+        _ => 1,
     }
 }

@@ -4,7 +4,7 @@ use super::form;
 use super::settings::SealSettings;
 use super::signed_head::SignedHead;
 use prost::Message as _;
-use signalbox_engine::record::{Entry, TapeInfo};
+use signalbox_engine::record::{Content, Entry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{ChainHash, EntrySeal, HASH_BYTES, Head, HeadKind, SealDetails, sha256};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -13,6 +13,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const ENTRY: u8 = 3;
 const LINK: u8 = 4;
 const START: u8 = 5;
+
+/// Why the beginning of a tape is missing, in the entry that a store leaves in its place.
+pub(super) const PRUNED: &str = "pruned";
 
 /// The hash before the first entry of a tape.
 pub(super) fn start(tape: &TapeInfo, commit: &[String]) -> Result<ChainHash, EncodeError> {
@@ -77,6 +80,8 @@ pub(crate) struct Chain {
     /// After the last entry that is kept.
     before: ChainHash,
     last: u64,
+    /// Facts that could not be recorded, as the entries that are kept say.
+    missing: u64,
     /// Of the batch at hand, one for each entry.
     drafts: Vec<Option<Draft>>,
     unsigned: u64,
@@ -91,7 +96,7 @@ impl Chain {
         let before = settings.start;
         let untold = vec![(HeadKind::Opening, settings.opening.clone())];
         let (drafts, scratch) = (Vec::new(), Vec::new());
-        Self { settings, before, last: 0, drafts, unsigned: 0, signed: Instant::now(), untold, scratch }
+        Self { settings, before, last: 0, missing: 0, drafts, unsigned: 0, signed: Instant::now(), untold, scratch }
     }
 
     /// Links a new batch.
@@ -146,6 +151,7 @@ impl Chain {
     /// These first entries of the batch are kept; the rest may follow.
     pub(crate) fn kept(&mut self, entries: &[Entry]) {
         self.drafts.drain(..entries.len().min(self.drafts.len()));
+        self.missing = entries.iter().map(missing).fold(self.missing, u64::saturating_add);
         if let Some(last) = entries.last() {
             self.last = last.seq;
             self.before = last.seal.as_deref().and_then(EntrySeal::hash_of).unwrap_or(self.before);
@@ -164,11 +170,11 @@ impl Chain {
         }
     }
 
-    /// The head that closes the tape, in its stored form.
+    /// The head that closes the tape, in its stored form. It says how many facts could not be recorded.
     pub(crate) fn closing(&self, ended: u64) -> Option<Vec<u8>> {
         let (settings, place) = (&self.settings, (self.last, &self.before));
-        let times = (unix_nanos(), Some(ended));
-        let head = Head::sign(HeadKind::Closing, &settings.tape, place, times, &settings.key).ok()?;
+        let head =
+            Head::sign_closing(&settings.tape, place, (unix_nanos(), ended), self.missing, &settings.key).ok()?;
         Some(head.encode_to_vec())
     }
 
@@ -176,6 +182,14 @@ impl Chain {
     pub(crate) fn closed(&mut self, closing: &[u8]) {
         self.untold.extend(Head::decode(closing).ok().map(|head| (HeadKind::Closing, head)));
         self.tell();
+    }
+}
+
+/// How many facts could not be recorded in the place of this entry. What was pruned was recorded.
+pub(super) fn missing(entry: &Entry) -> u64 {
+    match &entry.content {
+        Content::Gap(gap) if gap.reason != PRUNED => gap.facts,
+        _ => 0,
     }
 }
 

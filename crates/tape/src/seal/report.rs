@@ -7,6 +7,8 @@ use signalbox_seal::VerifyingKey;
 pub enum Verdict {
     /// Everything is as it was recorded, from the first entry that is kept to the last there was.
     Valid,
+    /// Everything that is there is as it was recorded, and the tape itself says that facts could not be recorded.
+    ClosedWithGaps,
     /// Something was changed; [`Report::fault`] says what.
     Broken,
     /// Everything that is there is as it was recorded, but the tape was never closed: there may have been more.
@@ -97,6 +99,8 @@ pub struct Report {
     pub pruned_up_to: u64,
     /// The last place that an anchor kept elsewhere confirms; none if none does.
     pub anchored_up_to: Option<u64>,
+    /// Facts that could not be recorded, as the tape says.
+    pub missing: u64,
     /// Who signed.
     pub signers: Vec<Signer>,
     /// Entries of which something was removed.

@@ -36,6 +36,8 @@ struct HeadLine {
     at: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ended: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    missing: Option<u64>,
     key_id: String,
     public_key: String,
     signature: String,
@@ -65,6 +67,7 @@ impl SignedHead {
             hash: hex(&head.hash),
             at: head.at,
             ended: head.ended,
+            missing: (head.missing > 0).then_some(head.missing),
             key_id: head.key_id.clone(),
             public_key: hex(&head.public_key),
             signature: hex(&head.signature),
@@ -88,6 +91,7 @@ impl SignedHead {
             key_id: line.key_id,
             public_key: bytes(&line.public_key, "public_key")?,
             signature: bytes(&line.signature, "signature")?,
+            missing: line.missing.unwrap_or(0),
         };
         let kind = HeadKind::of_name(&line.kind).ok_or(NoHead::Member("kind"))?;
         Ok(Self { tape: line.tape, kind, head })

@@ -5,18 +5,18 @@ use super::chain;
 use super::commitments::Commitments;
 use super::pointer::pointers;
 use super::report::{Fault, FaultKind, RedactedEntry, Report, Signer, Verdict};
-use signalbox_engine::record::{Content, Entry, TapeInfo};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, TapeInfo};
 use signalbox_seal::canonical::EncodeError;
 use signalbox_seal::{CHAIN_VERSION, ChainHash, EntrySeal, Head, HeadKind, SealDetails, TapeSeal};
 
 /// How many entries after the first wrong one are looked at to say what happened.
 const LOOK_AHEAD: usize = 2_000;
+/// Most bytes of messages in them: each of them is hashed again for every guess.
+const LOOK_AHEAD_BYTES: usize = 16 << 20;
 /// How many entries may be missing where those after them were numbered again.
 const MAX_SHIFT: u64 = 8;
 /// Most redacted entries that are listed.
 const MAX_REDACTED: usize = 10_000;
-/// Why the beginning of a tape is missing, in the entry that a store leaves in its place.
-const PRUNED: &str = "pruned";
 
 /// Verifies one tape. Its entries are [pushed](Self::push) in their order, with their bodies whole.
 #[derive(Debug)]
@@ -28,8 +28,19 @@ pub struct Verifier {
     report: Report,
     /// The first wrong entry and what follows it.
     suspects: Vec<Entry>,
+    /// Bytes of their messages.
+    suspected: usize,
+    /// Facts that are missing, as entries say.
+    gaps: u64,
     anchors: Anchors,
     scratch: Vec<u8>,
+}
+
+fn body_len(entry: &Entry) -> usize {
+    match &entry.content {
+        Content::Message(MessageEntry { body: Body::Whole(bytes), .. }) => bytes.len(),
+        _ => 0,
+    }
 }
 
 /// What is wrong with the head of a tape.
@@ -67,6 +78,7 @@ impl Verifier {
             signed_up_to: 0,
             pruned_up_to: 0,
             anchored_up_to: None,
+            missing: 0,
             signers: vec![],
             redacted: vec![],
             fault: None,
@@ -78,6 +90,8 @@ impl Verifier {
             hash: ChainHash::default(),
             report,
             suspects: vec![],
+            suspected: 0,
+            gaps: 0,
             anchors,
             scratch: vec![],
         };
@@ -119,6 +133,7 @@ impl Verifier {
         if self.report.fault.is_some() {
             return false;
         }
+        self.note_gap(&entry);
         if self.report.verdict == Verdict::NeverSealed {
             if entry.seal.as_deref().and_then(EntrySeal::hash_of).is_some() {
                 self.fail(None, FaultKind::Head, "the entries are sealed, but the seal of the tape is missing");
@@ -126,8 +141,9 @@ impl Verifier {
             return self.report.fault.is_none();
         }
         if !self.suspects.is_empty() {
+            self.suspected += body_len(&entry);
             self.suspects.push(entry);
-            return self.suspects.len() < LOOK_AHEAD;
+            return self.suspects.len() < LOOK_AHEAD && self.suspected < LOOK_AHEAD_BYTES;
         }
         if entry.seq <= self.report.pruned_up_to {
             return self.mark(&entry);
@@ -165,6 +181,12 @@ impl Verifier {
         self.report
     }
 
+    /// Counts facts that could not be recorded. What was pruned was recorded.
+    fn note_gap(&mut self, entry: &Entry) {
+        self.gaps = self.gaps.saturating_add(chain::missing(entry));
+        self.report.missing = self.report.missing.max(self.gaps);
+    }
+
     /// Says that the tape cannot be read on from here, or that its file is not as it was written.
     pub fn unreadable(&mut self, why: impl Into<String>) {
         if self.report.fault.is_none() && self.suspects.is_empty() && self.report.verdict != Verdict::NeverSealed {
@@ -179,7 +201,7 @@ impl Verifier {
 
     /// The mark that pruning leaves in the place of the last entry that it removed is not part of the chain.
     fn mark(&mut self, entry: &Entry) -> bool {
-        let is_mark = matches!(&entry.content, Content::Gap(gap) if gap.reason == PRUNED);
+        let is_mark = matches!(&entry.content, Content::Gap(gap) if gap.reason == chain::PRUNED);
         if entry.seq != self.report.pruned_up_to || !is_mark || entry.seal.is_some() {
             let why = format!("everything up to entry {} was pruned", self.report.pruned_up_to);
             self.fail(Some(entry.seq), FaultKind::Added, why);
@@ -252,7 +274,8 @@ impl Verifier {
             return self.fail(None, FaultKind::Signature, "the signature that closes the tape does not fit");
         }
         self.report.signed_up_to = closing.seq;
-        self.report.verdict = Verdict::Valid;
+        self.report.missing = self.report.missing.max(closing.missing);
+        self.report.verdict = if self.report.missing == 0 { Verdict::Valid } else { Verdict::ClosedWithGaps };
     }
 
     /// An anchor of a place that the tape does not reach: the end was cut off, or the whole seal was.

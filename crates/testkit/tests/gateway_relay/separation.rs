@@ -12,7 +12,8 @@ const MIB: usize = 1 << 20;
 
 /// The bytes of messages that the gateway holds.
 async fn message_bytes(gateway: &GatewayProcess) -> usize {
-    let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap().body;
+    let body = HttpClient::new(gateway.address()).get("/metrics").await.unwrap().body;
+    let metrics = String::from_utf8_lossy(&body);
     let line = metrics.lines().find_map(|line| line.strip_prefix("signalbox_message_bytes "));
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{metrics}"))
 }

@@ -11,6 +11,7 @@ use signalbox_control::table;
 use signalbox_engine::record::{ClientEntry, Content, Entry, Gap};
 use signalbox_tape::redact::Decryptor;
 use signalbox_tape::{TapeSource, explain, marks};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -65,7 +66,7 @@ struct Beside {
     refused: Vec<(u64, String)>,
     /// Messages of the gateway's own, and messages that did not arrive.
     own: u64,
-    lost: u64,
+    lost: BTreeMap<String, u64>,
 }
 
 impl Beside {
@@ -80,12 +81,19 @@ impl Beside {
             }
             Content::Rules(rules) => keep(&mut self.rules, rules.hash.clone()),
             Content::Refused(refused) => keep(&mut self.refused, (entry.at, marks::refused(refused))),
-            Content::Lost(_) => self.lost += 1,
+            Content::Lost(lost) => self.lose(&lost.reason),
             Content::Message(message) => {
                 self.own += u64::from(message.own);
-                self.lost += u64::from(message.lost.is_some());
+                message.lost.iter().for_each(|reason| self.lose(reason));
             }
             _ => {}
+        }
+    }
+
+    /// Counts by reason: an answer to nothing, one that came late and one that came twice are different troubles.
+    fn lose(&mut self, reason: &str) {
+        if self.lost.len() < MOST_BESIDE || self.lost.contains_key(reason) {
+            *self.lost.entry(reason.to_owned()).or_default() += 1;
         }
     }
 
@@ -98,8 +106,10 @@ impl Beside {
         if self.own > 0 {
             lines.push(format!("the gateway's own messages: {}", self.own));
         }
-        if self.lost > 0 {
-            lines.push(format!("messages that did not arrive: {}", self.lost));
+        if !self.lost.is_empty() {
+            let all: u64 = self.lost.values().sum();
+            let each: Vec<String> = self.lost.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+            lines.push(format!("messages that did not arrive: {all} ({})", each.join(", ")));
         }
         lines.extend(self.gaps.iter().map(|gap| format!("missing: {} facts ({})", gap.facts, gap.reason)));
         lines.iter().map(|line| format!("{}\n", table::harmless(line))).collect()
@@ -218,6 +228,9 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
         table::harmless(&tape.target),
         moment::shown(tape.started)
     );
+    if let Some(parent) = &tape.parent {
+        text.push_str(&format!("a branch of tape {}\n", table::harmless(parent)));
+    }
     for (number, session) in sessions.iter().take(MOST_SESSIONS) {
         let line = format!("session {number}: {}", marks::caller(session));
         text.push_str(&table::harmless(&line));
@@ -266,7 +279,7 @@ fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<E
     let all = json!({
         "tape": head(source.info(), None), "sessions": sessions, "clients": clients, "calls": calls, "unfinished": unfinished,
         "gaps": gaps,
-        "rules": beside.rules, "refused": refused, "own": beside.own, "lost": beside.lost,
+        "rules": beside.rules, "refused": refused, "own": beside.own, "lost": beside.lost.values().sum::<u64>(), "lost_by_reason": beside.lost,
     });
     output::json(&all)?;
     Ok(ExitCode::SUCCESS)

@@ -64,6 +64,7 @@ fn outcome(report: &Report, trust: Trust) -> (&'static str, u8) {
         (Verdict::NeverSealed, _) => ("never_sealed", 5),
         (_, Trust::Unknown) => ("signer_unknown", 3),
         (Verdict::NeverClosed, _) => ("never_closed", 4),
+        (Verdict::ClosedWithGaps, _) => ("closed_with_gaps", 6),
         (Verdict::Valid, _) => ("valid", 0),
     }
 }
@@ -86,7 +87,8 @@ fn as_json(tape: &str, report: &Report, (word, code, trust): (&str, u8, Trust)) 
         "signed_up_to": report.signed_up_to,
         "pruned_up_to": report.pruned_up_to,
         "anchored_up_to": report.anchored_up_to,
-        "closed": report.verdict == Verdict::Valid,
+        "closed": matches!(report.verdict, Verdict::Valid | Verdict::ClosedWithGaps),
+        "missing_facts": report.missing,
         "trust": trust.word(),
         "signers": signers,
         "redacted": redacted,
@@ -108,10 +110,19 @@ fn as_text(tape: &str, report: &Report, trust: Trust) -> String {
              the end of the tape was cut off\n\
              signatures cover it up to entry {signed}; what follows is linked to that, but anybody could have written it"
         ),
+        Verdict::ClosedWithGaps => writeln!(
+            out,
+            "tape {tape} is INCOMPLETE: the {entries} entries on it are as they were recorded and it was closed after entry \
+             {last}, but not everything that happened could be recorded"
+        ),
         Verdict::Valid => {
             writeln!(out, "tape {tape} is as it was recorded: {entries} entries, closed after entry {last}")
         }
     };
+    if report.missing > 0 {
+        let _ =
+            writeln!(out, "{} facts are missing, as the tape itself says: see `signalbox tape show`", report.missing);
+    }
     if report.pruned_up_to > 0 {
         let _ = writeln!(out, "entries up to {} were pruned, as a signature says", report.pruned_up_to);
     }

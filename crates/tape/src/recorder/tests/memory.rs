@@ -23,6 +23,7 @@ struct State {
     failing: Option<StoreError>,
     refused: Option<Arc<str>>,
     panics: bool,
+    almost_full: bool,
     idled: usize,
     ended: Option<u64>,
     closing: Option<Vec<u8>>,
@@ -73,6 +74,11 @@ impl Memory {
         self.lock().failing = error;
     }
 
+    /// Has room for one entry at a time, as a disk that is almost full.
+    pub(super) fn fill(&self) {
+        self.lock().almost_full = true;
+    }
+
     /// Refuses entries about this tool.
     pub(super) fn refuse(&self, tool: &str) {
         self.lock().refused = Some(tool.into());
@@ -101,6 +107,9 @@ impl TapeWriter for Memory {
         let mut state = self.lock();
         if let Some(error) = &state.failing {
             return Err(error.clone());
+        }
+        if state.almost_full && entries.len() > 1 {
+            return Err(StoreError::Full("the disk".into()));
         }
         let about = |entry: &Entry| match &entry.content {
             Content::Message(message) => message.subject.clone(),

@@ -31,6 +31,7 @@ fn call(session: u64, exchange: u64, began: Instant, took: Duration) -> Vec<Fact
         era: Era::Legacy,
         method: "tools/call".into(),
         subject: None,
+        unreached: None,
         backend: Some("math".into()),
         client: None,
         operation: ExchangeId(exchange),

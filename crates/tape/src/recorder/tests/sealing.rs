@@ -68,6 +68,26 @@ fn issue_16_5_a_store_that_fails_or_refuses_an_entry_does_not_break_the_chain() 
     memory.fail_with(None);
     recorder.stop(LONG);
     let report = verify(&info, &memory);
-    assert_eq!(report.verdict, Verdict::Valid, "{report:?}");
+    assert_eq!((report.verdict, report.missing), (Verdict::ClosedWithGaps, 4), "{report:?}");
     assert!(memory.all_entries().iter().any(|entry| matches!(entry.content, Content::Gap(_))));
+}
+
+/// Issue 31, point 17: on a full disk there was room for nothing but the end.
+#[test]
+fn a_tape_that_lost_facts_says_so_in_what_closes_it() {
+    let (info, settings) = sealed(3);
+    let memory = Memory::default();
+    let recorder = memory.record(settings, Redactor::none());
+    let facts = Facts::new(&recorder);
+    facts.call(1, 1, "good", Outcome::Ok);
+    assert_eq!(recorder.barrier().wait(LONG), Ok(()));
+    memory.fill();
+    (2..30).for_each(|id| facts.call(1, id, "good", Outcome::Ok));
+    eventually(|| recorder.stats().failing.is_some());
+    recorder.stop(Duration::ZERO);
+    let report = verify(&info, &memory);
+    let missing: u64 = recorder.stats().gaps.iter().map(|(_, facts)| facts).sum();
+    assert!(missing > 0 && memory.ended().is_some(), "{report:?}");
+    assert_eq!(report.verdict, Verdict::ClosedWithGaps, "{report:?}");
+    assert_eq!(report.missing, missing, "{report:?}");
 }
