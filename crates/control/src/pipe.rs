@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use signalbox_engine::Caller;
 use signalbox_runtime::Gateway;
 use signalbox_transport::stdio_front;
+use signalbox_wire::printable::one_line;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ const REVISION: &str = "2025-11-25";
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
     /// The request was refused.
-    #[error("{message} ({code})")]
+    #[error("{} ({code})", one_line(message))]
     Refused {
         /// The JSON-RPC code.
         code: i64,

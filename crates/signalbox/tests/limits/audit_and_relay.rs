@@ -25,7 +25,7 @@ pub(super) fn of_audit() -> Vec<Row> {
         row("age of what is kept, in days", vec![], Some("mcp.protocol.audit.retention_days"))
             .answer("older files and rows are deleted")
             .metric("signalbox_audit_waiting")
-            .shown(&["g_38_there_is_a_file_a_day_and_old_ones_go", "g_38_records_older_than_retention_days_are_deleted"]),
+            .shown(&["g_38_there_is_a_file_a_day_and_old_ones_go", "g_38_records_older_than_retention_days_give_way_to_a_checkpoint"]),
         row("arguments in a record, with `payloads`", vec![Bytes(MAX_ARGUMENTS)], None)
             .answer("only their size is in the record")
             .metric(AUDIT_LOST)
