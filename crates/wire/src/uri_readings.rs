@@ -7,6 +7,7 @@
 //! A plain URI has one reading, itself, which one look over its bytes tells.
 
 use crate::endpoint::without_dots;
+use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// The longest URI with odd characters that is read. A longer one is unreadable.
 pub const MAX_ODD_URI: usize = 2048;
@@ -103,10 +104,10 @@ pub fn is_plain(uri: &str) -> bool {
         return false;
     }
     // The bytes before this one in its segment, if they are dots alone.
-    let (mut dots, mut in_host) = (Some(0), !local);
+    let (mut dots, mut in_host, mut before) = (Some(0), !local, b'/');
     for byte in rest {
         match byte {
-            b'/' if dots.is_some() => return false,
+            b'/' if dots.is_some() || (in_host && before == b'.') => return false,
             b'/' => (dots, in_host) = (Some(0), false),
             b'.' => dots = dots.map(|dots| dots + 1).filter(|dots| *dots < 3),
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b'*' | b'{' | b'}' => dots = None,
@@ -117,16 +118,23 @@ pub fn is_plain(uri: &str) -> bool {
             }
             _ => return false,
         }
+        before = *byte;
     }
     let ends_in_dots = dots.is_some_and(|dots| dots > 0) || (in_host && rest.ends_with(b"."));
-    !ends_in_dots && !uri.ends_with(char::is_whitespace)
+    !ends_in_dots && !uri.ends_with(is_blank)
+}
+
+/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript counts as a blank.
+fn is_blank(one: char) -> bool {
+    one.is_whitespace() || one.is_control() || one == '\u{feff}'
 }
 
 type Step = fn(&str, Form) -> Option<(String, Omission)>;
 
 /// The steps that servers take, each of which may follow each other.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     as_written,
+    unwrapped,
     decoded,
     with_slashes,
     without_fragment,
@@ -169,22 +177,48 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// True for what servers read in ways that are not followed here: NUL, international host names and unusual numbers as hosts.
+/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which ends the host for
+/// some and not for others), and for the schemes of WHATWG international names, unusual addresses and unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
     let (scheme, rest) = split_scheme(text);
+    let after = rest.trim_start_matches(['/', '\\']);
+    let until_slash = after.split(['/', '?', '#']).next().unwrap_or_default();
+    let split_user = until_slash.rsplit_once('@').is_some_and(|(user, _)| user.contains('\\'));
     let host = || {
-        let authority = authority_of(rest.trim_start_matches(['/', '\\'])).0;
+        let authority = authority_of(after).0;
         authority.rsplit_once('@').map_or(authority, |(_, host)| host)
     };
-    text.contains('\0') || (default_port(scheme).is_some() && (!host().is_ascii() || is_odd_number(host())))
+    let odd = |host: &str| !host.is_ascii() || is_odd_number(host) || is_odd_address(host) || has_odd_port(host);
+    text.contains('\0') || split_user || (default_port(scheme).is_some() && odd(host()))
+}
+
+/// The host and its port, which may be empty.
+fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => (host, Some(port)),
+        _ => (host, None),
+    }
+}
+
+/// True for a port that is no number: Python takes `+80`, ` 80` and `8_0` for one.
+fn has_odd_port(host: &str) -> bool {
+    let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit() || b"*?".contains(&byte));
+    split_port(host).1.is_some_and(|port| !is_number(port))
+}
+
+/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other clothes.
+fn is_odd_address(host: &str) -> bool {
+    let Some(address) = split_port(host).0.strip_prefix('[') else { return false };
+    let address = address.strip_suffix(']').unwrap_or(address).parse::<Ipv6Addr>();
+    address.map_or(true, |address| address.to_ipv4_mapped().is_some())
 }
 
 /// True if a host ends in a number, as addresses do, and is not an address in its usual form.
 fn is_odd_number(host: &str) -> bool {
-    let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+    let host = split_port(host).0;
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.starts_with(|first: char| first.is_ascii_digit())
-        && host.parse::<std::net::Ipv4Addr>().is_err()
+        && host.parse::<Ipv4Addr>().is_err()
         && (last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x") || last.starts_with("0X"))
 }
 
@@ -220,25 +254,42 @@ fn under(scheme: &str, rest: &str) -> String {
 /// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI, and tabs and line
 /// breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of characters that need none.
 fn normal(text: &str) -> String {
-    let around = text.trim_matches(|one: char| one.is_whitespace() || one.is_control());
-    let text = around.replace(['\t', '\n', '\r'], "");
+    let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = split_scheme(&text);
     let rest = decode(rest, &|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
     let lower = scheme.to_ascii_lowercase();
     let Some(after) = rest.strip_prefix("//") else { return under(&lower, &rest) };
     let (authority, path) = authority_of(after);
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
-    let mut host = host.to_ascii_lowercase();
-    if let Some(port) = default_port(&lower) {
-        let bare = host.strip_suffix(port).or(host.strip_suffix(':')).unwrap_or(&host);
-        host.truncate(bare.trim_end_matches('.').len());
-    }
+    let host = normal_host(&lower, &host.to_ascii_lowercase());
     let authority = user.map_or(host.clone(), |user| format!("{user}@{host}"));
     under(&lower, &format!("//{authority}{path}"))
 }
 
+/// A host in lower case, without an empty port, and for the schemes of WHATWG without the default port, zeros before a port, the
+/// dot of the root domain, and with the usual form of an address.
+fn normal_host(scheme: &str, host: &str) -> String {
+    let (name, port) = split_port(host);
+    let port = port.filter(|port| !port.is_empty());
+    let Some(default) = default_port(scheme) else {
+        return port.map_or(name.to_owned(), |port| format!("{name}:{port}"));
+    };
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse::<Ipv6Addr>().ok());
+    let name = address.map_or_else(|| name.trim_end_matches('.').to_owned(), |address| format!("[{address}]"));
+    let port = port.map(|port| port.trim_start_matches('0')).filter(|port| default.get(1..) != Some(*port));
+    port.map_or(name.clone(), |port| format!("{name}:{port}"))
+}
+
 fn as_written(text: &str, _: Form) -> Option<(String, Omission)> {
     Some((text.to_owned(), Omission::default()))
+}
+
+/// Python takes off what RFC 3986, appendix C, has around a URI in a text.
+fn unwrapped(text: &str, _: Form) -> Option<(String, Omission)> {
+    let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+    let has_prefix = |text: &&str| text.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("url:"));
+    let bare = inner.or_else(|| Some(text).filter(has_prefix)?.get(4..))?;
+    Some((bare.to_owned(), Omission::default()))
 }
 
 fn decoded(text: &str, form: Form) -> Option<(String, Omission)> {
@@ -350,4 +401,72 @@ fn decode(text: &str, wanted: &dyn Fn(u8) -> bool) -> String {
         }
     }
     String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue 31, point 3: what WHATWG, Node or Python read as this URI is read so, or not at all.
+    #[test]
+    fn unusual_hosts_ports_and_wrappings_are_read_as_servers_read_them() {
+        let cases: [(&str, &[&str]); 4] = [
+            (
+                "http://host.example/private/x",
+                &[
+                    "http://host.example:080/private/x",
+                    "http://host.example:00080/private/x",
+                    "http://host.example:+80/private/x",
+                    "http://host.example: 80/private/x",
+                    "http://host.example:8_0/private/x",
+                    "http://evil\\@host.example/private/x",
+                    "http://host.example./private/x",
+                    "http://host.example:/private/x",
+                ],
+            ),
+            (
+                "http://[::1]/private/x",
+                &[
+                    "http://[0:0:0:0:0:0:0:1]/private/x",
+                    "http://[::0:1]/private/x",
+                    "http://[0::1]:80/private/x",
+                    "http://[::0.0.0.1]/private/x",
+                    "http://[::ffff:127.0.0.1]/private/x",
+                    "http://[::1%25eth0]/private/x",
+                ],
+            ),
+            (
+                "file:///private/x",
+                &[
+                    "\u{feff}file:///private/x",
+                    "file:///private/x\u{feff}",
+                    "URL:file:///private/x",
+                    "<file:///private/x>",
+                    "<url:file:///private/x>",
+                ],
+            ),
+            ("db://main/private", &["db://Main:/private"]),
+        ];
+        for (plain, spellings) in cases {
+            for spelling in spellings {
+                let read = match UriReadings::of(spelling) {
+                    UriReadings::Known(readings) => readings.iter().any(|reading| reading.text == plain),
+                    UriReadings::Unreadable => true,
+                };
+                assert!(read, "{spelling} is not read as {plain}: {:?}", UriReadings::of(spelling));
+            }
+        }
+    }
+
+    #[test]
+    fn another_port_or_host_is_another_uri() {
+        for (uri, other) in [
+            ("http://host.example:8080/x", "http://host.example/x"),
+            ("http://[::2]/x", "http://[::1]/x"),
+            ("db://main:5432/x", "db://main/x"),
+        ] {
+            let UriReadings::Known(readings) = UriReadings::of(uri) else { panic!("{uri} is readable") };
+            assert!(readings.iter().all(|reading| reading.text != other), "{uri} is read as {other}");
+        }
+    }
 }
