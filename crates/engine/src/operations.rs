@@ -12,6 +12,8 @@ use crate::caller::Principal;
 use crate::keys::ExchangeId;
 use crate::lock::LockResultExt;
 use bytes::Bytes;
+use signalbox_wire::json;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
@@ -97,6 +99,7 @@ pub struct Operations(Mutex<Inner>);
 impl Operations {
     /// Remembers that this state was given to this principal at the end of a round.
     pub fn note(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>, round: OperationRound) {
+        let state = &*as_read(state);
         if state.len() > MAX_OPERATION_BYTES_EACH / 16 {
             return;
         }
@@ -123,6 +126,7 @@ impl Operations {
     /// Says what a state is to its bringer. A fresh one is spent by this.
     #[must_use]
     pub fn take(&self, principal: &Principal, state: &[u8], subject: StateSubject<'_>) -> StateOrigin {
+        let state = &*as_read(state);
         let mut inner = self.lock();
         if let Some(waiting) = inner.callers.get_mut(principal).and_then(|own| own.waiting.get_mut(state)) {
             let place = waiting.iter().position(|one| one.is_of(subject));
@@ -135,6 +139,18 @@ impl Operations {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unpoisoned()
     }
+}
+
+/// A state, given as JSON, as servers read it: without escapes, blanks around it and padding, and with one alphabet of base64.
+/// States that only a strict server tells apart are one here.
+fn as_read(json: &[u8]) -> Cow<'_, [u8]> {
+    let Some(text) = json::string(json) else { return Cow::Borrowed(json) };
+    let plain = |char: char| match char {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    };
+    Cow::Owned(text.trim().trim_end_matches('=').chars().map(plain).collect::<String>().into_bytes())
 }
 
 impl Inner {
@@ -197,6 +213,18 @@ mod tests {
         assert_eq!(operations.take(&ann, b"\"s\"", TOOL), StateOrigin::Fresh(place(7)));
         assert_eq!(operations.take(&ann, b"\"s\"", TOOL), StateOrigin::Spent);
         assert_eq!(operations.take(&bob, b"\"s\"", TOOL), StateOrigin::Foreign, "used is not free for others");
+    }
+
+    /// Issue 31, point 8: what a server reads as the state of another caller is that state.
+    #[test]
+    fn a_state_in_another_spelling_is_the_same_state() {
+        let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
+        operations.note(&ann, br#""S1-a_==""#, TOOL, place(7));
+        for spelling in [r#""\u0053\u0031-a_==""#, r#""\u00531-a_""#, r#"" S1-a_==""#, r#""S1+a/""#] {
+            assert_eq!(operations.take(&bob, spelling.as_bytes(), TOOL), StateOrigin::Foreign, "{spelling}");
+        }
+        assert_eq!(operations.take(&ann, br#""S1-a_==""#, TOOL), StateOrigin::Fresh(place(7)));
+        assert_eq!(operations.take(&ann, br#""\u00531-a_==""#, TOOL), StateOrigin::Spent);
     }
 
     #[test]

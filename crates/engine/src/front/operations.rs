@@ -41,7 +41,7 @@ impl FrontMachine {
             }
             StateOrigin::Spent | StateOrigin::Unknown => Ok(()),
             StateOrigin::Foreign => {
-                let text = "params.requestState was not given to this caller";
+                let text = "params.requestState was not given to this caller by this gateway, or was changed";
                 Err(Fault::new(FaultKind::InvalidParams, text))
             }
         }
