@@ -96,6 +96,11 @@ impl SetGrants {
         Some(self.0.remove(found))
     }
 
+    /// Takes all grants of a principal away, and returns their ids.
+    pub fn revoke_principal(&mut self, principal: &str) -> Vec<String> {
+        self.0.extract_if(.., |grant| grant.to == principal).map(|grant| grant.id).collect()
+    }
+
     /// Those that count: they have not ended, and the glass may be broken where they do that.
     #[must_use]
     pub fn counting(&self, break_glass: bool, now: u64) -> Self {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
+use signalbox_assembly::grants::GrantFile;
 use signalbox_assembly::key_file::KeyFile;
 use signalbox_assembly::user_file::UserFile;
 use signalbox_authorization::password::{LocalUser, MAX_PASSWORD};
@@ -18,7 +19,8 @@ use std::process::ExitCode;
 
 pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Failure> {
     let data_dir = data_dir(global)?;
-    let files = AccountFiles { users: UserFile::of(&data_dir), keys: KeyFile::of(&data_dir) };
+    let files =
+        AccountFiles { users: UserFile::of(&data_dir), keys: KeyFile::of(&data_dir), grants: GrantFile::of(&data_dir) };
     match command {
         UsersCommand::Add { name, replace } => quietly(global, add(global, &files, &name, replace)),
         UsersCommand::List => list(global, &files.users),
@@ -30,6 +32,7 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
 struct AccountFiles {
     users: UserFile,
     keys: KeyFile,
+    grants: GrantFile,
 }
 
 /// Who a local user calls as.
@@ -96,19 +99,37 @@ async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<Exi
         true => files.keys.change(|keys| keys.revoke_subject(&subject, unix_millis()))?,
         false => Vec::new(),
     };
+    let grants = revoke_grants(&files.grants, &subject)?;
     files.users.change(|users| Ok(users.remove(name)))?;
     credentials::announce(global).await;
-    let after = (!revoked.is_empty()).then(|| json!({ "revoked_keys": revoked }));
+    let some = !revoked.is_empty() || !grants.is_empty();
+    let after = some.then(|| json!({ "revoked_keys": revoked, "revoked_grants": grants }));
     administration::note(global, ("user.remove", &subject), None, after);
     output::say(format!("removed `{name}`; all tokens of {subject} have ended"));
     if !revoked.is_empty() {
         output::say(format!("revoked the API keys of {subject}: {}", revoked.join(", ")));
+    }
+    if !grants.is_empty() {
+        output::say(format!("took away the grants of {subject}: {}", grants.join(", ")));
     }
     let backends = credentials::forget_backend_tokens(global, &subject).await?;
     if !backends.is_empty() {
         output::say(format!("forgot the tokens of {subject} for the backends {}", backends.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Takes the grants of a principal away: they would pass to whoever gets its name next. Running gateways follow the file.
+fn revoke_grants(file: &GrantFile, subject: &str) -> Result<Vec<String>, Failure> {
+    if !file.load()?.0.iter().any(|grant| grant.to == subject) {
+        return Ok(Vec::new());
+    }
+    let mut revoked = Vec::new();
+    file.change(|all| {
+        revoked = all.revoke_principal(subject);
+        Ok(())
+    })?;
+    Ok(revoked)
 }
 
 /// The password: typed twice on a terminal, which does not show it, else the first line of standard input.

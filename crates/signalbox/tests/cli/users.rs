@@ -30,7 +30,11 @@ async fn users_are_added_listed_given_another_password_and_removed() {
     }
     let listed: Value = serde_json::from_str(&run(here, &["users", "list", "--json"], "").await.stdout).unwrap();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["principal"]), (1, &Value::from("user:ada")));
-    assert_eq!(run(here, &["users", "remove", "ada"], "").await.code, 0);
+    let grant = ["grant", "add", "--to", "user:ada", "--tools", "files/*", "--for", "1h", "--because", "a test"];
+    assert_eq!(run(here, &grant, "").await.code, 0);
+    let removed = run(here, &["users", "remove", "ada"], "").await;
+    assert!(removed.code == 0 && removed.stderr.contains("took away the grants of user:ada"), "{}", removed.stderr);
+    assert!(!run(here, &["grant", "list"], "").await.stdout.contains("user:ada"), "the next Ada has none of it");
     let gone = run(here, &["users", "remove", "ada"], "").await;
     assert!(gone.code != 0 && gone.stderr.contains("there is no user"), "{}", gone.stderr);
 }
