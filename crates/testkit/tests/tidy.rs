@@ -89,6 +89,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "control",
         &[
             "wire",
+            "seal",
             "relay",
             "engine",
             "runtime",

@@ -106,7 +106,7 @@ fn judge(opening: &Opening<'_>) -> Opener {
         return must_sign_in;
     }
     // A proof of somebody else is worse than none.
-    if opening.proved.is_some() || opening.has_certificate {
+    if opening.proved.is_some() || opening.has_visitors || opening.has_certificate {
         return Opener::Other;
     }
     // Callers that have proved nothing are those of this machine. Behind a proxy everybody seems to be.
