@@ -1,5 +1,6 @@
 //! The files of the file sink: one of today, and those of earlier days beside it.
 
+use crate::record::Record;
 use signalbox_wire::timestamp;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
@@ -67,6 +68,16 @@ pub fn earlier(path: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The day of the newest record in a file, in days since 1970; `None` if it has no record.
+pub(crate) fn newest_day(file: &Path) -> io::Result<Option<u64>> {
+    let mut newest = None;
+    lines(file, &mut |_, line| {
+        newest = newest.max(Record::read(line).ok().map(|record| record.at / 1000 / DAY_SECONDS.unsigned_abs()));
+        true
+    })?;
+    Ok(newest)
 }
 
 /// The file of the checkpoints, which stand for the records of files that were deleted by age.

@@ -55,11 +55,15 @@ impl Pruner {
         SignedPlace { kind, chain: chain.to_owned(), from: 1, to, hash, at: unix_ms() }.sign(&self.key)
     }
 
-    /// Deletes the files of days before this one. They stay until a signature covers all that is in them.
+    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, and if any of their
+    /// records is newer: whoever can write to the folder can give a file another name and another time.
     pub(crate) fn prune_files(&self, path: &Path, before: u64) -> io::Result<()> {
-        let before = i64::try_from(before).unwrap_or(i64::MAX);
-        let (old, newer): (Vec<_>, Vec<_>) = files::earlier(path)?.into_iter().partition(|(day, _)| *day < before);
-        let old: Vec<PathBuf> = old.into_iter().map(|(_, file)| file).collect();
+        let (mut old, mut newer): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
+        for (day, file) in files::earlier(path)? {
+            let named_old = u64::try_from(day).map_or(true, |day| day < before);
+            let expired = newer.is_empty() && named_old && files::newest_day(&file)?.is_none_or(|day| day < before);
+            if expired { old.push(file) } else { newer.push(file) }
+        }
         let Some(oldest) = old.first() else { return Ok(()) };
         let lock = File::open(oldest)?;
         lock.lock()?;
@@ -74,7 +78,7 @@ impl Pruner {
             follow(&mut verifier, file, &mut |_| true)?;
         }
         let cuts = cuts(&verifier);
-        let newer = newer.into_iter().map(|(_, file)| file).chain(Some(path.to_owned()).filter(|path| path.is_file()));
+        let newer = newer.into_iter().chain(Some(path.to_owned()).filter(|path| path.is_file()));
         for file in newer {
             if is_covered(&verifier, &cuts) {
                 break;

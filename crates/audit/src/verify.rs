@@ -1,6 +1,7 @@
 //! Does the chain again, and names the first record that is not as it was written.
 
 use crate::chain::{ChainPlace, SEALED, next};
+use crate::event::EventType;
 use crate::record::Record;
 use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SignedPlace};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
@@ -55,6 +56,8 @@ pub struct AuditFault {
 pub enum Verdict {
     /// Every record is as it was written, and none is missing.
     Whole,
+    /// Every record is as it was written, and the log itself says that others could not be written.
+    WithGaps,
     /// Nothing is wrong, and not everything is covered by a signature.
     Unproved,
     /// Something was changed, removed, moved or added.
@@ -72,6 +75,8 @@ pub struct AuditReport {
     pub heads: u64,
     /// How many records a sink did not get, as signed gaps say.
     pub skipped: u64,
+    /// How many records could not be written, as the log itself says.
+    pub lost: u64,
     /// How many records were deleted by age, as signed checkpoints say.
     pub pruned: u64,
     /// How many records stand behind the last head of their chain: these are chained, but not signed yet.
@@ -89,6 +94,7 @@ impl AuditReport {
         match (self.faults.is_empty(), self.doubts.is_empty()) {
             (false, _) => Verdict::Broken,
             (true, false) => Verdict::Unproved,
+            (true, true) if self.lost > 0 => Verdict::WithGaps,
             (true, true) => Verdict::Whole,
         }
     }
@@ -164,6 +170,9 @@ impl<'a> AuditVerifier<'a> {
         if record.event_type.is_none() {
             return self.stand_in(place, &record);
         }
+        if record.event_type == Some(EventType::RecordsLost) {
+            self.report.lost += record.value["details"]["count"].as_u64().unwrap_or(0);
+        }
         self.chained(place, line, &record);
     }
 
@@ -190,7 +199,8 @@ impl<'a> AuditVerifier<'a> {
             Some(Some((head, key)))
                 if head.kind == HEAD && head.to + 1 == record.seq && head.hash == prev && head.chain == *chain =>
             {
-                if self.signer(place, chain, record.seq, &key, head.at) {
+                let trusted = self.signer(place, chain, record.seq, &key, head.at);
+                if trusted {
                     self.sign(chain, record.seq);
                 }
             }

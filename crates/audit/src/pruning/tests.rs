@@ -111,3 +111,18 @@ fn a_checkpoint_does_not_stand_for_invented_records() {
     pruner().prune_files(&path, 101).unwrap();
     assert_ne!(verdict(&path).0, Verdict::Whole);
 }
+
+/// Issue 31, point 17: a file that somebody gave an old name or an old time is not deleted before its records are old.
+#[test]
+fn records_are_deleted_by_their_own_age() {
+    const DAY: u64 = 24 * 3600 * 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let (mut place, mut text) = (ChainPlace::start("c"), String::new());
+    place.append(&AuditEvent::own(200 * DAY, EventType::RecordsLost, "{}", RiskLevel::Low), &mut text);
+    write(&path, Some(100), &[text.trim_end().to_owned()]);
+    pruner().prune_files(&path, 200).unwrap();
+    assert!(of_day(&path, 100).exists() && !files::checkpoints(&path).exists());
+    pruner().prune_files(&path, 201).unwrap();
+    assert!(!of_day(&path, 100).exists());
+}

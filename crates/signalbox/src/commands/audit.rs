@@ -10,16 +10,18 @@ use signalbox_assembly::seal_folder::SealFolder;
 use signalbox_audit::{AuditFault, AuditReport, AuditVerifier, Record, Verdict, export, files};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
-use signalbox_wire::timestamp;
+use signalbox_wire::{printable, timestamp};
 use std::collections::VecDeque;
 use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::ExitCode;
 
 /// Exit code for a log in which nothing is wrong, and of which not everything is signed; `tape verify` has the same for a tape
 /// that was not closed.
 const UNPROVED: u8 = 4;
+/// The exit code for a log that says itself that records are missing, as `tape verify` has it for tapes.
+const WITH_GAPS: u8 = 6;
 
 pub(super) fn run(global: &Global, command: AuditCommand) -> Result<ExitCode, Failure> {
     let config = load(global, Overrides::default())?.config;
@@ -124,18 +126,25 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
 }
 
 fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<ExitCode, Failure> {
-    let report = if args.files.is_empty() { place(config, args)?.verify(config)? } else { verify_files(config, args)? };
+    let is_copy = !args.files.is_empty();
+    let report = if is_copy { verify_files(config, args)? } else { place(config, args)?.verify(config)? };
+    let verdict = match report.verdict() {
+        // An empty file is no proof of anything.
+        Verdict::Whole if is_copy && report.heads == 0 => Verdict::Unproved,
+        verdict => verdict,
+    };
     if global.json {
         let told = |faults: &[AuditFault]| -> Vec<Value> {
             let one = |fault: &AuditFault| json!({"place": fault.place, "chain": fault.chain, "fault": fault.kind.to_string()});
             faults.iter().map(one).collect()
         };
         let told = json!({
-            "ok": report.verdict() == Verdict::Whole,
-            "verdict": word(report.verdict()).replace(' ', "_"),
+            "ok": verdict == Verdict::Whole,
+            "verdict": word(verdict).replace(' ', "_"),
             "records": report.records,
             "chains": report.chains,
             "signatures": report.heads,
+            "lost": report.lost,
             "skipped": report.skipped,
             "pruned": report.pruned,
             "unsigned": report.unsigned,
@@ -144,10 +153,16 @@ fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<Exi
         });
         output::json(&told)?;
     } else {
-        output::result(&words(&report))?;
+        output::result(&words(&report, verdict))?;
+        if is_copy && verdict == Verdict::Whole {
+            output::say(
+                "this holds up to the last signature of the copy: whether the log went on after it does not show",
+            );
+        }
     }
-    Ok(match report.verdict() {
+    Ok(match verdict {
         Verdict::Whole => ExitCode::SUCCESS,
+        Verdict::WithGaps => ExitCode::from(WITH_GAPS),
         Verdict::Broken => ExitCode::FAILURE,
         Verdict::Unproved => ExitCode::from(UNPROVED),
     })
@@ -156,6 +171,7 @@ fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<Exi
 fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Whole => "whole",
+        Verdict::WithGaps => "with gaps",
         Verdict::Unproved => "unproved",
         Verdict::Broken => "not whole",
     }
@@ -175,16 +191,19 @@ fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, F
     Ok(verifier.finish())
 }
 
-fn words(report: &AuditReport) -> String {
-    let AuditReport { records, chains, heads, skipped, pruned, unsigned, faults, doubts } = report;
+fn words(report: &AuditReport, verdict: Verdict) -> String {
+    let AuditReport { records, chains, heads, skipped, lost, pruned, unsigned, faults, doubts } = report;
     let mut text = String::new();
     for fault in faults.iter().chain(doubts) {
         text.push_str(&format!("{fault}\n"));
     }
-    let verdict = word(report.verdict());
+    let verdict = word(verdict);
     text.push_str(&format!("{verdict}: {records} records in {chains} chains, {heads} good signatures"));
     if *unsigned > 0 {
         text.push_str(&format!(", {unsigned} records behind the last one"));
+    }
+    if *lost > 0 {
+        text.push_str(&format!(", {lost} records could not be written"));
     }
     if *skipped > 0 {
         text.push_str(&format!(", {skipped} records in signed gaps"));
@@ -204,6 +223,8 @@ fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> 
         }
         None => Box::new(std::io::stdout().lock()),
     };
+    // Programs get the lines as they were written, so that these can be verified.
+    let on_terminal = args.output.is_none() && std::io::stdout().is_terminal();
     let mut buffered = BufWriter::new(&mut out);
     let mut written = Ok(());
     if args.format == AuditFormat::Csv {
@@ -217,7 +238,7 @@ fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> 
             (AuditFormat::Jsonl, false) => format!("{}\n", record.without_payloads()),
         };
         if written.is_ok() {
-            written = buffered.write_all(text.as_bytes());
+            written = buffered.write_all(if on_terminal { printable::json(&text) } else { text }.as_bytes());
         }
         written.is_ok()
     })?;

@@ -36,6 +36,7 @@ async fn held(gateway: &GatewayProcess) -> String {
     eventually("a call is held", look).await.unwrap()
 }
 
+#[expect(clippy::too_many_lines, reason = "one dialogue in which each act follows from the one before")]
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_16_every_act_of_administration_is_in_the_log() {
     let text = format!("{}{SECURITY}", config("", ""));
