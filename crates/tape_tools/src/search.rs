@@ -179,11 +179,9 @@ impl Search {
 }
 
 /// The line of a call, and its backend.
-fn outline(
-    own: &OwnTapes<'_>,
-    tape: &TapeInfo,
-    exchange: u64,
-) -> Result<Option<(Map<String, Value>, Option<String>)>, AskError> {
+type Outline = (Map<String, Value>, Option<String>);
+
+fn outline(own: &OwnTapes<'_>, tape: &TapeInfo, exchange: u64) -> Result<Option<Outline>, AskError> {
     if let Some(end) = own.end(tape, exchange)? {
         let line = |finished: &FinishedEntry| {
             (call_line::ended(&tape.id, &end, finished), finished.backend.as_deref().map(str::to_owned))

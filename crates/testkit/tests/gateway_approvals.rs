@@ -349,7 +349,7 @@ async fn issue_18_4_a_caller_of_the_new_era_agrees_by_elicitation() {
     // Other arguments, and another caller.
     let state = asked_modern(&ada).await;
     let other = modern(&carl, five.clone(), back(&state, yes())).await;
-    assert_eq!(why(&other).0, "denied", "{other}");
+    assert_eq!(why(&other).0, "invalid_params", "{other}");
     let more = modern(&ada, json!({"amount": 5000}), back(&state, yes())).await;
     assert!(why(&more).1.contains("changed after somebody was asked"), "{more}");
     assert_eq!(backend.ran(), 0);

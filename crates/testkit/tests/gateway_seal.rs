@@ -636,7 +636,8 @@ async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
     let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": VERSION,
         "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    for message in [hello.to_string(), forge(5)] {
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for message in [hello.to_string(), ready.to_string(), forge(5)] {
         socket.send(Frame::text(message)).await.unwrap();
     }
     loop {

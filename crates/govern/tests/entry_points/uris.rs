@@ -202,7 +202,7 @@ fn read_by(program: &str, arguments: &[&str], uris: &[String]) -> Option<Vec<Vec
     let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
         assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{program} is not installed");
-        println!("SKIP {program}: not installed");
+        eprintln!("SKIP {program}: not installed");
         return None;
     };
     let text = json!(uris).to_string();

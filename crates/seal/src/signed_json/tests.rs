@@ -220,13 +220,14 @@ fn short_messages_with_long_numbers_have_no_canonical_form() {
 #[test]
 fn everything_cheap_is_checked_before_the_canonical_form_is_made() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":1}}}"#;
-    let costly = signed(call).replace(r#""n":1"#, r#""n":1e999"#);
+    let numbers = format!(r#""n":[{}]"#, vec!["1e308"; 2000].join(","));
+    let costly = signed(call).replace(r#""n":1"#, &numbers).replace("mcp-cbor/2", "mcp-cbor/1");
     assert_eq!(verify(&costly).unwrap_err().reason(), "no_canonical_form");
     let (ada, zeros) = (costly.rsplit_once(r#""signature":""#).unwrap().0, "0".repeat(127));
     for (message, reason) in [
         (costly.replace(r#""keyId":"ada""#, r#""keyId":"eve""#), "unknown_key"),
         (costly.replace("Ed25519", "RSA"), "unsupported_algorithm"),
-        (costly.replace("mcp-cbor/2", "mcp-cbor/9"), "unsupported_profile"),
+        (costly.replace("mcp-cbor/1", "mcp-cbor/9"), "unsupported_profile"),
         (costly.replace("nonce-0001", "short"), "signature_malformed"),
         (format!(r#"{ada}"signature":"{zeros}"}}}}}}}}"#), "signature_malformed"),
     ] {

@@ -156,10 +156,9 @@ impl Writing {
             self.maker.gap(GapReason::Disk, std::mem::take(&mut self.untold), &mut out);
         }
         let ended = self.maker.close(Instant::now(), &mut out);
-        let lost = self.counters.snapshot().lost(GapReason::Disk);
         self.append(&mut out, &[], true);
         // A store that has given up does not take the end either.
-        if self.counters.snapshot().lost(GapReason::Disk) != lost {
+        if self.untold > 0 {
             return;
         }
         // Signed after the last entry is kept: it says how many facts are missing before it.
@@ -203,7 +202,9 @@ impl Writing {
                 break;
             }
             if !self.queue.pause(pause) {
-                self.counters.lost(GapReason::Disk, entries.len() as u64);
+                // The facts of a gap were counted when they were lost.
+                let lost = entries.iter().filter(|entry| !matches!(entry.content, Content::Gap(_))).count();
+                self.counters.lost(GapReason::Disk, lost as u64);
                 self.untold += entries.iter().map(facts_of).sum::<u64>();
                 entries.clear();
                 return false;

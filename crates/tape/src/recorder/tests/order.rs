@@ -111,7 +111,7 @@ fn a_tick_does_not_make_later_facts_late() {
     let recorder = memory.record(RecorderSettings::default(), Redactor::none());
     let start = Instant::now();
     // Whatever is told from here on happened before the tick that follows the first batch.
-    std::thread::sleep(Duration::from_millis(5));
+    std::thread::park_timeout(Duration::from_millis(5));
     recorder.facts(&call(1, 1, start, micros(500)));
     eventually(|| memory.entries().len() >= 5);
     recorder.facts(&call(2, 2, start + micros(600), micros(700)));
