@@ -24,7 +24,7 @@ fn chain() -> Vec<String> {
                 let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
                 (EventType::ChainHead, head.sign(&key()).unwrap())
             }
-            _ => (EventType::RecordsLost, format!("{{\"count\":{number}}}")),
+            _ => (EventType::ProtocolError, format!("{{\"count\":{number}}}")),
         };
         place.append(&AuditEvent::own(number, kind, &details, RiskLevel::Low), &mut text);
         lines.push(text.trim_end().to_owned());
@@ -175,4 +175,22 @@ fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     assert_eq!((report.faults.as_slice(), report.skipped), (&[][..], 4));
     lines[2] = signed.replace("\"from\":3", "\"from\":2");
     assert!(!verify(&lines).faults.is_empty());
+}
+
+/// Issue 31, point 17: a log that says itself that records could not be written is not simply whole.
+#[test]
+fn records_that_could_not_be_written_are_counted() {
+    let (mut place, mut lines) = (ChainPlace::start("c"), Vec::new());
+    for (kind, details) in [(EventType::ProtocolError, "{}"), (EventType::RecordsLost, "{\"count\":7}")] {
+        let mut text = String::new();
+        place.append(&AuditEvent::own(1, kind, details, RiskLevel::High), &mut text);
+        lines.push(text.trim_end().to_owned());
+    }
+    let ChainPlace { chain, seq, hash } = place.clone();
+    let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
+    let mut text = String::new();
+    place.append(&AuditEvent::own(1, EventType::ChainHead, &head.sign(&key()).unwrap(), RiskLevel::Low), &mut text);
+    lines.push(text.trim_end().to_owned());
+    let report = verify(&lines);
+    assert_eq!((report.verdict(), report.lost), (Verdict::WithGaps, 7), "{report:?}");
 }
