@@ -321,7 +321,8 @@ async fn issue_18_a_full_data_folder_refuses_calls_where_a_sink_is_required() {
     assert_eq!(eventually("calls pass again", passes).await.unwrap(), "2", "the backend saw none that was refused");
     let folder = gateway.terminate().await.unwrap();
     let (good, said) = audit(folder.path(), &["verify"]);
-    assert!(good, "{said}");
+    // What was to be written of the refused calls is lost, and the log says so.
+    assert!(good || said.contains("with gaps:"), "{said}");
 }
 
 /// Issue 18: a sink that is further behind than `spool_max` gets a signed gap in place of the oldest records; what it has can be
