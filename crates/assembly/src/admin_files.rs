@@ -51,7 +51,7 @@ struct Seen {
     entries: Entries,
 }
 
-/// What was in the files when they were last looked at.
+/// Contents of the files at the last look.
 #[derive(Debug)]
 pub(crate) struct AdminFiles(Mutex<[Seen; KINDS.len()]>);
 

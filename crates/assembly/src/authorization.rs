@@ -263,7 +263,7 @@ impl Authorization {
         self.server.visitors(cookies, unix_millis()).into_iter().map(visitor).collect()
     }
 
-    /// Whether somebody of this name can sign in here.
+    /// True if a local user of this name can sign in here.
     #[must_use]
     pub fn has_user(&self, name: &str) -> bool {
         self.refresh_users();

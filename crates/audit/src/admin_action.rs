@@ -35,9 +35,9 @@ impl AdminOrigin {
 /// What came of an act of administration.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AdminOutcome<'a> {
-    /// It was done.
+    /// The action took effect.
     Done,
-    /// Whoever tried may not.
+    /// The caller lacks the permission for it.
     Denied(&'a str),
     /// It could not be done.
     Failed(&'a str),

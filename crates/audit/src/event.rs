@@ -13,7 +13,7 @@ pub enum EventType {
     SecurityViolation,
     /// Somebody may use everything for a while, or no longer.
     BreakGlass,
-    /// Somebody changed what others may do, or read what they said.
+    /// An administrator changed permissions or credentials, or read payloads.
     AdminAction,
     /// A call took long.
     Performance,

@@ -13,7 +13,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Signs checkpoints.
+/// Deletes expired records and signs the checkpoints that stand for them.
 #[derive(Clone, Debug)]
 pub struct Pruner {
     key: SigningKey,
