@@ -38,6 +38,7 @@ pub mod message_proof;
 pub mod message_table;
 pub mod metrics;
 pub mod name_pattern;
+mod notice_origin;
 pub mod operation_metrics;
 pub mod operations;
 pub mod pacing;

@@ -4,13 +4,13 @@
 //! the backend in `_meta`, and before the text for the user where several backends are configured. It must never be
 //! applied to questions of the gateway itself (consent, sign-in).
 
+use crate::bridge::capabilities;
 use crate::bridge::object::{Object, is_object};
 use crate::fault::{Fault, FaultKind};
+use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, Span, builder, codes, json, meta, method};
 
-/// The name of the gateway, which no logger of a backend may use.
-const GATEWAY: &str = "signalbox";
 /// Maximum length of a backend's text quoted in a message.
 const MAX_QUOTED: usize = 80;
 
@@ -45,6 +45,14 @@ pub enum UnaskableQuestion {
     /// The question is not of the form that the protocol wants.
     #[error("the question is not an object with a method and params")]
     Shape,
+    /// The client did not declare the capability that the question needs.
+    #[error("`{method}` needs a client with the capability {required}")]
+    Undeclared {
+        /// The method of the question.
+        method: String,
+        /// The capabilities that it needs, as in `requiredCapabilities` of error -32021.
+        required: String,
+    },
 }
 
 impl UnaskableQuestion {
@@ -52,7 +60,7 @@ impl UnaskableQuestion {
     #[must_use]
     pub fn refusal(&self) -> Fault {
         let kind = match self {
-            Self::Method(_) => FaultKind::MethodNotFound,
+            Self::Method(_) | Self::Undeclared { .. } => FaultKind::MethodNotFound,
             _ => FaultKind::InvalidParams,
         };
         Fault::new(kind, self.to_string())
@@ -60,15 +68,26 @@ impl UnaskableQuestion {
 
     /// The fault with which a call ends whose answer holds this question.
     #[must_use]
-    pub fn garbage(&self, backend: &str) -> Fault {
-        let text = format!("backend `{backend}` asks what no client may be asked: {self}");
-        Fault::new(FaultKind::BackendGarbage, text).with_str("backend", backend)
+    pub fn fault(&self, backend: &str) -> Fault {
+        let fault = match self {
+            Self::Undeclared { method, required } => {
+                let text = format!(
+                    "backend `{backend}` asks `{method}`, for which the client did not declare the capability {required}"
+                );
+                Fault::new(FaultKind::MissingCapability, text).with_raw("requiredCapabilities", required.clone())
+            }
+            _ => {
+                let text = format!("backend `{backend}` asks what no client may be asked: {self}");
+                Fault::new(FaultKind::BackendGarbage, text)
+            }
+        };
+        fault.with_str("backend", backend)
     }
 
     /// The refusal as the bytes of an answer.
     pub(crate) fn reply(&self, id: &RawId) -> Bytes {
         let code = match self {
-            Self::Method(_) => codes::METHOD_NOT_FOUND,
+            Self::Method(_) | Self::Undeclared { .. } => codes::METHOD_NOT_FOUND,
             _ => codes::INVALID_PARAMS,
         };
         builder::error(Some(id), code, &self.to_string(), None)
@@ -96,7 +115,7 @@ fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
         }
         found = true;
     }
-    if crate::bridge::capabilities::by_url(params) && !found { Err(UnaskableQuestion::NoUrl) } else { Ok(()) }
+    if capabilities::by_url(params) && !found { Err(UnaskableQuestion::NoUrl) } else { Ok(()) }
 }
 
 /// Browsers skip control characters and blanks in a URL, so none may stand before, in or after the scheme.
@@ -120,9 +139,27 @@ pub struct Asker<'a> {
     pub backend: &'a str,
     /// True if other backends are configured too, so that the user has to be told which one asks.
     pub several: bool,
+    /// The client whose capabilities limit the questions; `None` where they are compared elsewhere.
+    pub client: Option<&'a ClientProfile>,
 }
 
-impl Asker<'_> {
+impl<'a> Asker<'a> {
+    /// Limits the questions to those that this client declared.
+    #[must_use]
+    pub fn of_client(self, client: &'a ClientProfile) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    fn check_declared(&self, method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
+        match self.client {
+            Some(client) if !capabilities::allows(client.modern_capabilities(false).as_bytes(), method, params) => {
+                let required = capabilities::required(method, params);
+                Err(UnaskableQuestion::Undeclared { method: method.to_owned(), required })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The params of a question as the client gets them: with the backend's name, and without a wish for the context
     /// of other servers.
     ///
@@ -130,6 +167,7 @@ impl Asker<'_> {
     /// Why the client may not be asked this.
     pub fn sign(&self, method: &str, params: &[u8]) -> Result<Bytes, UnaskableQuestion> {
         check(method, params)?;
+        self.check_declared(method, params)?;
         let base = match params {
             b"" | b"null" => Bytes::from_static(b"{}"),
             _ if is_object(params) => Bytes::copy_from_slice(params),
@@ -252,17 +290,6 @@ impl Asker<'_> {
         }
         Ok(())
     }
-
-    /// Renames the logger of a log message that claims to be the gateway's own.
-    pub(crate) fn rename_logger(&self, message: &Envelope, edits: &mut Edits) {
-        let (Some(whole), Some(params)) = (message.params_span(), message.params()) else { return };
-        for member in json::members(params).filter(|one| json::key_eq(one.key.of(params), "logger")) {
-            let Some(logger) = json::string(member.value.of(params)) else { continue };
-            if logger.to_lowercase().contains(GATEWAY) {
-                edits.replace(member.value.shift(whole.start), json::quote(&format!("{}/{logger}", self.backend)));
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -273,7 +300,7 @@ mod tests {
     const SAMPLE: &str = method::SAMPLING_CREATE_MESSAGE;
 
     fn signed(several: bool, method: &str, params: &str) -> Result<String, UnaskableQuestion> {
-        let asker = Asker { backend: "files", several };
+        let asker = Asker { backend: "files", several, client: None };
         asker.sign(method, params.as_bytes()).map(|bytes| String::from_utf8(bytes.to_vec()).unwrap())
     }
 
@@ -341,7 +368,7 @@ mod tests {
     /// Issue 31, point 9.
     #[test]
     fn only_questions_are_asked_in_either_form() {
-        let asker = Asker { backend: "files", several: false };
+        let asker = Asker { backend: "files", several: false, client: None };
         for name in ["tools/call", "initialize", "foo/bar", "ping", "notifications/message", ""] {
             assert!(matches!(asker.sign(name, b"{}"), Err(UnaskableQuestion::Method(_))), "{name}");
             let entry = format!(r#"{{"q":{{"method":"{name}"}}}}"#);

@@ -121,7 +121,7 @@ impl FrontMachine {
     }
 }
 
-/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the
+/// Names the backend in the questions that an answer holds, and fails if the client did not declare one of them: those of a call of the new era or of its task, and the
 /// URLs that an error of 2025-11-25 sends the user to first.
 fn sign_questions(
     exchange: &Exchange,
@@ -135,12 +135,15 @@ fn sign_questions(
         return Ok(());
     }
     let backend = exchange.backend.as_deref().unwrap_or_default();
-    let asker = ctx.asker(backend);
+    let asker = match &exchange.client {
+        Some(client) => ctx.asker(backend).of_client(client),
+        None => ctx.asker(backend),
+    };
     let signed = match message.result_span() {
         Some(result) if !is_error => asker.sign_within(message.bytes(), result, edits),
         _ => asker.sign_error(message, edits),
     };
-    signed.map_err(|no| no.garbage(backend))
+    signed.map_err(|no| no.fault(backend))
 }
 
 /// True if the answer to a call reports a task, which a client of the old era asks for and one of the new era may be

@@ -76,7 +76,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// The backend as clients see it when it asks them something.
     pub(super) fn asker<'b>(&self, backend: &'b str) -> Asker<'b> {
-        Asker { backend, several: self.catalog.backends().len() > 1 }
+        Asker { backend, several: self.catalog.backends().len() > 1, client: None }
     }
 
     /// True unless the entry that the route leads to is as good as unknown to the caller.

@@ -75,7 +75,7 @@ impl FrontMachine {
     /// The `inputRequests` of the backend of an exchange, as its client is asked them.
     pub(super) fn signed_requests(&self, id: ExchangeId, requests: &[u8], ctx: &Context<'_>) -> Result<Bytes, Fault> {
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.as_deref()).unwrap_or_default();
-        ctx.asker(backend).sign_all(requests).map_err(|no| no.garbage(backend))
+        ctx.asker(backend).sign_all(requests).map_err(|no| no.fault(backend))
     }
 
     /// Asks the client, and returns the answers to wait for; none are missing if nothing was asked. Returns `None` if

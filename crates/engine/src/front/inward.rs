@@ -10,6 +10,7 @@ use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::log_level::LogLevel;
+use crate::notice_origin;
 use crate::question_origin::{Asker, UnaskableQuestion};
 use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
 use std::sync::Arc;
@@ -28,8 +29,11 @@ impl FrontMachine {
         if !ctx.sees_backend(backend) || self.is_withheld(backend, message, about, ctx) {
             return;
         }
-        let signed = match signed_notice(message, ctx.asker(backend)) {
+        let client = about.and_then(|id| self.exchanges.get(&id)).and_then(|exchange| exchange.client.as_deref());
+        let asker = ctx.asker(backend);
+        let signed = match signed_notice(message, client.map_or(asker, |client| asker.of_client(client)), ctx) {
             Ok(signed) => signed,
+            Err(UnaskableQuestion::Undeclared { .. }) => return out.push(Command::Dropped("undeclared_question")),
             Err(_) => return out.push(Command::Dropped("unaskable_question")),
         };
         let message = signed.as_ref().unwrap_or(message);
@@ -188,14 +192,22 @@ impl FrontMachine {
     }
 }
 
-/// A notification whose sender would otherwise be mistaken: a log message in the gateway's name, or a task with
-/// questions. `None` for one that stays as it is.
-fn signed_notice(message: &Envelope, asker: Asker<'_>) -> Result<Option<Envelope>, UnaskableQuestion> {
+/// A notification whose sender would otherwise be mistaken: one that speaks in the gateway's name or in that of another
+/// backend, or a task with questions. `None` for one that stays as it is.
+fn signed_notice(
+    message: &Envelope,
+    asker: Asker<'_>,
+    ctx: &Context<'_>,
+) -> Result<Option<Envelope>, UnaskableQuestion> {
     let mut edits = Edits::new();
+    notice_origin::own_meta(asker.backend, message, &mut edits);
     match (message.method(), message.params_span()) {
-        (Some(method::MESSAGE), _) => asker.rename_logger(message, &mut edits),
+        (Some(method::MESSAGE), _) => {
+            let others = ctx.catalog.backends().iter().map(|entry| &*entry.name);
+            notice_origin::rename_logger(asker.backend, others, message, &mut edits);
+        }
         (Some(method::TASKS_CHANGED), Some(params)) => asker.sign_within(message.bytes(), params, &mut edits)?,
-        _ => return Ok(None),
+        _ => {}
     }
     if edits.is_empty() {
         return Ok(None);

@@ -391,7 +391,7 @@ impl FrontMachine {
         match ctx.asker(backend).sign_within(result, Span::new(0, result.len()), &mut edits) {
             Ok(()) => self.show_questions(id, &edits.apply(result), park, ctx, out),
             Err(no) => {
-                self.fail(id, &no.garbage(backend), ctx, out);
+                self.fail(id, &no.fault(backend), ctx, out);
                 out.extend(park.map(|park| Command::GiveUp { park }));
             }
         }

@@ -168,3 +168,87 @@ fn the_next_round_goes_to_the_backend_under_its_own_name() {
         ]
     );
 }
+
+/// The answer of a client of the new era with these capabilities, whose call a backend of its era answers so.
+fn shown(capabilities: &str, method: &str, answer: &str) -> String {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.says(&format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"{method}","params":{{"name":"one","taskId":"a+t1","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities}}}}}}}"#
+    ));
+    dialogue.answers(&format!(r#"{{"jsonrpc":"2.0","id":9,{answer}}}"#)).concat()
+}
+
+/// Every question, with the capability it needs.
+const QUESTIONS: [(&str, &str); 5] = [
+    (r#"{"method":"roots/list"}"#, r#"{"roots":{}}"#),
+    (r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}"#, r#"{"sampling":{}}"#),
+    (
+        r#"{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[]}}"#,
+        r#"{"sampling":{"tools":{}}}"#,
+    ),
+    (r#"{"method":"elicitation/create","params":{"message":"?"}}"#, r#"{"elicitation":{"form":{}}}"#),
+    (
+        r#"{"method":"elicitation/create","params":{"mode":"url","url":"https://x","message":"?"}}"#,
+        r#"{"elicitation":{"url":{}}}"#,
+    ),
+];
+
+/// Issue 31, point 9.
+#[test]
+fn a_new_backend_asks_a_new_client_only_what_it_declared() {
+    for (number, (question, needed)) in QUESTIONS.iter().enumerate() {
+        for (other, (_, declared)) in QUESTIONS.iter().enumerate() {
+            let answer = format!(r#""result":{{"resultType":"input_required","inputRequests":{{"k":{question}}}}}"#);
+            let said = shown(declared, "tools/call", &answer);
+            // Sampling with tools includes plain sampling.
+            if number == other || (number, other) == (1, 2) {
+                assert!(said.contains("inputRequests"), "{question} of {declared}: {said}");
+                continue;
+            }
+            let parts = ["\"code\":-32021", "backend `a`", needed, r#""backend":"a""#];
+            let whole = parts.iter().all(|part| said.contains(part)) && said.contains("requiredCapabilities");
+            assert!(whole && !said.contains("inputRequests"), "{question} of {declared}: {said}");
+        }
+    }
+    let two = format!(r#"{{"a":{},"b":{}}}"#, QUESTIONS[3].0, QUESTIONS[0].0);
+    let answer = format!(r#""result":{{"resultType":"input_required","inputRequests":{two}}}"#);
+    assert!(shown(QUESTIONS[3].1, "tools/call", &answer).contains("-32021"), "one of two is undeclared");
+}
+
+/// Issue 31, point 9.
+#[test]
+fn an_undeclared_question_reaches_no_client_by_an_error() {
+    let error = r#""error":{"code":-32042,"message":"go","data":{"elicitations":[{"mode":"url","url":"https://x","elicitationId":"1","message":"?"}]}}"#;
+    assert!(shown(r#"{"elicitation":{"url":{}}}"#, "tools/call", error).contains("https://x"));
+    let said = shown(r#"{"elicitation":{}}"#, "tools/call", error);
+    assert!(said.contains("-32021") && !said.contains("https://x"), "{said}");
+}
+
+/// Issue 31, point 9.
+#[test]
+fn a_log_message_cannot_pass_for_the_gateway_or_another_backend() {
+    let mut dialogue = Dialogue::operational();
+    let mut logged = |logger: &str, more: &str| {
+        let message = envelope(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"error","logger":{logger},"data":"x"{more}}}}}"#
+        ));
+        let told = dialogue.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: None });
+        told.concat()
+    };
+    let said = logged("\"db\"", r#","_meta":{"x":1,"io.signalbox/backend":"b","io.signalbox/other":1}"#);
+    assert!(said.ends_with(r#""logger":"db","data":"x","_meta":{"x":1,"io.signalbox/backend":"a"}}}"#), "{said}");
+    let escaped = logged("\"db\"", r#","_meta":{"io.\u0073ignalbox/backend":"b"}"#);
+    assert!(escaped.ends_with(r#""_meta":{"io.signalbox/backend":"a"}}}"#), "{escaped}");
+    for (logger, told) in [
+        ("\"signalbox\"", "a/signalbox"),
+        ("\"s\u{456}gnalbox\"", "a/s\u{456}gnalbox"),
+        ("\"b\"", "a/b"),
+        ("\"B.auth\"", "a/B.auth"),
+        ("[\"signalbox\"]", "a"),
+        ("\"a\"", "a"),
+        ("\"backend.db\"", "backend.db"),
+    ] {
+        let said = logged(logger, "");
+        assert!(said.contains(&format!(r#""logger":"{told}","data""#)), "{logger}: {said}");
+    }
+}

@@ -1,0 +1,108 @@
+//! Keeps notifications of a backend from passing for those of the gateway or of another backend.
+//!
+//! The client sees one server, so a logger's name and the members of `_meta` under `io.signalbox/` are all that tells it
+//! who speaks. Both belong to the gateway: it names the backend wherever the backend's own words could be mistaken.
+
+use crate::bridge::object::{Object, is_object};
+use signalbox_wire::{Edits, Envelope, json, meta};
+
+/// The name of the gateway, which no logger of a backend may use.
+const GATEWAY: &str = "signalbox";
+/// The prefix of the names in `_meta` that only the gateway may use.
+const OWN_META: &str = "io.signalbox/";
+
+/// Puts the backend's name before a logger that reads like the gateway or another backend. A logger with other than
+/// printable ASCII characters always counts as such; one that is no text becomes the backend's name.
+pub(crate) fn rename_logger<'a>(
+    backend: &str,
+    backends: impl Iterator<Item = &'a str> + Clone,
+    message: &Envelope,
+    edits: &mut Edits,
+) {
+    let (Some(whole), Some(params)) = (message.params_span(), message.params()) else { return };
+    for member in json::members(params).filter(|one| json::key_eq(one.key.of(params), "logger")) {
+        let name = match json::string(member.value.of(params)) {
+            Some(logger) if !is_mistakable(&logger, backend, backends.clone()) => continue,
+            Some(logger) => format!("{backend}/{logger}"),
+            None => backend.to_owned(),
+        };
+        edits.replace(member.value.shift(whole.start), json::quote(&name));
+    }
+}
+
+/// Replaces the members of `_meta` under `io.signalbox/` by the backend's name.
+pub(crate) fn own_meta(backend: &str, message: &Envelope, edits: &mut Edits) {
+    let (Some(whole), Some(params)) = (message.params_span(), message.params()) else { return };
+    for member in json::members(params).filter(|one| json::key_eq(one.key.of(params), meta::META)) {
+        let object = member.value.of(params);
+        let is_own = |key: &[u8]| json::string(key).is_some_and(|key| key.starts_with(OWN_META));
+        if !is_object(object) || !json::members(object).any(|one| is_own(one.key.of(object))) {
+            continue;
+        }
+        let mut kept = Object::new();
+        for one in json::members(object).filter(|one| !is_own(one.key.of(object))) {
+            let key = json::string(one.key.of(object)).unwrap_or_default();
+            kept = kept.raw(&key, one.value.of(object));
+        }
+        let kept = kept.raw(meta::BACKEND, json::quote(backend)).finish();
+        edits.replace(member.value.shift(whole.start), kept);
+    }
+}
+
+fn is_mistakable<'a>(logger: &str, backend: &str, mut backends: impl Iterator<Item = &'a str>) -> bool {
+    let is_plain = logger.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    let first = logger.split(|one: char| !one.is_ascii_alphanumeric() && one != '-' && one != '_').next();
+    let first = skeleton(first.unwrap_or_default());
+    !is_plain
+        || skeleton(logger).contains(&skeleton(GATEWAY))
+        || backends.any(|other| other != backend && skeleton(other) == first)
+}
+
+/// The letters and digits of a text, with those that look alike made one.
+fn skeleton(text: &str) -> String {
+    let alike = |one: char| match one.to_ascii_lowercase() {
+        'i' | '1' | '|' | '!' => 'l',
+        '0' => 'o',
+        '5' | '$' => 's',
+        '8' => 'b',
+        '9' | 'q' => 'g',
+        other => other,
+    };
+    text.chars().map(alike).filter(char::is_ascii_alphanumeric).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue 31, point 9.
+    #[test]
+    fn a_logger_that_reads_like_the_gateway_or_another_backend_is_mistakable() {
+        let mistakable = |logger: &str| is_mistakable(logger, "files", ["files", "web-1", "b"].into_iter());
+        for logger in [
+            "signalbox",
+            "SignalBox.auth",
+            "my signalbox",
+            "signal-box",
+            "signaIbox",
+            "s1gna1b0x",
+            "s\u{456}gnalbox",
+            "signal\u{200b}box",
+            "signal\u{ad}box",
+            "\u{ff53}ignalbox",
+            "tab\there",
+            "b",
+            "B",
+            "b/db",
+            "b.auth",
+            "8",
+            "web-1",
+            "WEB-I: x",
+        ] {
+            assert!(mistakable(logger), "{logger}");
+        }
+        for logger in ["", "db", "files", "files/db", "backend", "web-12", "my.app.Logger", "a b", "tools/web"] {
+            assert!(!mistakable(logger), "{logger}");
+        }
+    }
+}
