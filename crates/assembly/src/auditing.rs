@@ -310,12 +310,8 @@ impl AuditPlace {
                 Ok(())
             }
             Self::Database(url) => {
-                let mut row = 0_u64;
                 let mut database = AuditDatabase::at(url.expose())?;
-                Ok(database.records(None, None, &mut |line| {
-                    row += 1;
-                    each(&format!("row {row}"), line)
-                })?)
+                Ok(database.records(&mut |row| each("row", row.record))?)
             }
         }
     }
@@ -342,10 +338,20 @@ impl AuditPlace {
     pub fn verify(&self, config: &Config) -> Result<AuditReport, AuditReadError> {
         let keys = SealFolder::of(&config.data_dir).key_set()?;
         let mut verifier = AuditVerifier::new(&keys);
-        self.lines(&mut |place, line| {
-            verifier.line(place, line);
-            true
-        })?;
+        match self {
+            Self::Files(_) => self.lines(&mut |place, line| {
+                verifier.line(place, line);
+                true
+            })?,
+            Self::Database(url) => {
+                let mut number = 0_u64;
+                AuditDatabase::at(url.expose())?.records(&mut |row| {
+                    number += 1;
+                    verifier.row(&format!("row {number}"), row);
+                    true
+                })?;
+            }
+        }
         let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
         let folder = journals(&config.data_dir);
         let compared = ends::compare(&mut verifier, &folder, self.sink(), unix_millis().saturating_sub(days * DAY_MS));

@@ -3,10 +3,12 @@
 
 use crate::files;
 use crate::log::unix_ms;
+use crate::record::Record;
 use crate::signed::{PRUNED, PRUNED_UNPROVED, SignedPlace};
 use crate::verify::{AuditFault, AuditVerifier, FaultKind, Reached};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::{ChainHash, KeySet, Role, SigningKey, TrustedKey};
+use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -27,6 +29,8 @@ pub(crate) enum Expiry {
     Checkpoint(String),
     /// It stays: it is signed by somebody else, or not signed yet.
     Stays,
+    /// It stays: the row of this record disagrees with the record.
+    Misfiled(u64),
 }
 
 /// Where a chain is cut.
@@ -104,26 +108,43 @@ impl Pruner {
         Ok(())
     }
 
-    /// What becomes of a chain up to this record, of which `lines` are all that there are from its start on.
+    /// Decides what becomes of the start of a chain that is from before this time, in milliseconds since 1970. `rows` are all that
+    /// there are of the chain. Its age is that of its records, which the chain covers: whoever can write to the database can
+    /// change a column.
     pub(crate) fn expire_chain(
         &self,
         chain: &str,
-        upto: u64,
-        lines: impl FnOnce(&mut dyn FnMut(&str) -> bool) -> Result<(), StoreError>,
+        before: u64,
+        rows: impl FnOnce(&mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError>,
     ) -> Result<Expiry, StoreError> {
         let mut verifier = self.verifier();
-        let mut cut = None;
-        lines(&mut |line| {
-            verifier.line("row", line);
-            if cut.is_none() && verifier.reached(chain) >= upto {
-                cut = cuts(&verifier).remove(chain);
+        let (mut any_old, mut any_young, mut cut, mut misfiled) = (false, false, None, None);
+        rows(&mut |row| {
+            let record = Record::read(row.record);
+            if let Ok(record) = &record {
+                if !record.is_filed_in(row) {
+                    misfiled = Some(record.seq);
+                    return false;
+                }
+                let (aged, young) = (!record.is_checkpoint(), record.at >= before);
+                if aged && young && !any_young {
+                    (any_young, cut) = (true, cuts(&verifier).remove(chain));
+                }
+                any_old |= aged && !any_young;
             }
-            cut.as_ref().is_none_or(|cut| signed(&verifier, chain) < cut.seq)
+            verifier.record("row", row.record, record);
+            !any_young || any_old && cut.as_ref().is_some_and(|cut| signed(&verifier, chain) < cut.seq)
         })?;
+        if let Some(seq) = misfiled {
+            return Ok(Expiry::Misfiled(seq));
+        }
         // Several gateways may share a database. Each deletes what it can verify.
         let foreign = |fault: &AuditFault| matches!(fault.kind, FaultKind::Untrusted(..)) && fault.chain == chain;
-        if verifier.faults().iter().any(foreign) {
+        if !any_old || verifier.faults().iter().any(foreign) {
             return Ok(Expiry::Stays);
+        }
+        if !any_young {
+            cut = cuts(&verifier).remove(chain);
         }
         Ok(cut.map_or(Expiry::Stays, |cut| self.expiry(&verifier, chain, &cut)))
     }

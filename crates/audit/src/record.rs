@@ -2,9 +2,10 @@
 
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
-use crate::signed::{STAND_INS, SignedPlace};
+use crate::signed::{PRUNED, PRUNED_UNPROVED, STAND_INS, SignedPlace};
 use serde_json::Value;
 use signalbox_seal::{ChainHash, unhex};
+use signalbox_store::audit::StoredRecord;
 use signalbox_wire::timestamp;
 
 /// A line that is no record.
@@ -46,6 +47,18 @@ impl Record {
         let event_type = Some(EventType::of(text("event_type")?).ok_or(BadRecord)?);
         let risk = RiskLevel::of(text("risk_level")?).ok_or(BadRecord)?;
         Ok(Self { chain, seq: value["seq"].as_u64().ok_or(BadRecord)?, at, event_type, risk, value })
+    }
+
+    /// True if the columns of its row in a database say what it says itself.
+    #[must_use]
+    pub fn is_filed_in(&self, row: &StoredRecord<'_>) -> bool {
+        (row.chain, row.seq, row.at) == (&*self.chain, Some(self.seq), Some(self.at))
+    }
+
+    /// True if it stands for records that were deleted by age, and so has no age itself.
+    #[must_use]
+    pub fn is_checkpoint(&self) -> bool {
+        [PRUNED, PRUNED_UNPROVED].contains(&self.kind())
     }
 
     /// The hashes of the chain before and at it.

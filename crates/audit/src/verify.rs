@@ -2,9 +2,10 @@
 
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
-use crate::record::Record;
+use crate::record::{BadRecord, Record};
 use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SignedPlace};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
+use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
 
 /// What is wrong with a record.
@@ -22,6 +23,9 @@ pub enum FaultKind {
     /// It stands behind a later one, or twice.
     #[error("record {0} is not where it was written")]
     Reordered(u64),
+    /// The columns of its row in a database say something else.
+    #[error("the row of record {0} has another chain, number or time than the record")]
+    Misfiled(u64),
     /// Its signature does not fit what it signs.
     #[error("the signature of record {0} does not fit")]
     BadSignature(u64),
@@ -151,8 +155,24 @@ impl<'a> AuditVerifier<'a> {
 
     /// Looks at a line.
     pub fn line(&mut self, place: &str, line: &str) {
+        self.record(place, line, Record::read(line));
+    }
+
+    /// Looks at a row of a database, whose columns must say what its record says.
+    pub fn row(&mut self, place: &str, row: &StoredRecord<'_>) {
+        let record = Record::read(row.record);
+        if let Ok(record) = &record
+            && !record.is_filed_in(row)
+        {
+            self.fault(place, &record.chain, FaultKind::Misfiled(record.seq));
+        }
+        self.record(place, row.record, record);
+    }
+
+    /// Looks at a line that was read already.
+    pub(crate) fn record(&mut self, place: &str, line: &str, record: Result<Record, BadRecord>) {
         self.report.records += 1;
-        let Ok(record) = Record::read(line) else { return self.fault(place, "", FaultKind::Unreadable) };
+        let Ok(record) = record else { return self.fault(place, "", FaultKind::Unreadable) };
         let chain = record.chain.clone();
         let reached = self.reached.get(&chain);
         let expected = reached.map_or(1, |reached| reached.seq + 1);

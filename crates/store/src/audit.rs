@@ -52,6 +52,20 @@ pub struct CallRow {
     pub latency_ms: u64,
 }
 
+/// A row of `audit_record` as it is read back. Anybody who can write to the database can change its columns: only the record itself
+/// is covered by the chain.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StoredRecord<'a> {
+    /// Column `chain`.
+    pub chain: &'a str,
+    /// Column `seq`; `None` if it holds no number from 0 on.
+    pub seq: Option<u64>,
+    /// Column `at`; `None` if it holds no number from 0 on.
+    pub at: Option<u64>,
+    /// The record as it was written.
+    pub record: &'a str,
+}
+
 /// Event types of checkpoints, which stand for records that were deleted by age.
 const CHECKPOINTS: &str = "('pruned', 'pruned_unproved')";
 
@@ -88,15 +102,15 @@ impl AuditDatabase {
         }
     }
 
-    /// Chains that begin with records from before this time, in milliseconds since 1970, each with the last record of that
-    /// start. Checkpoints have no age.
+    /// Chains with a row from before this time, in milliseconds since 1970. Checkpoints have no age. Columns decide, so this finds
+    /// chains that are worth reading, and does not say what may be deleted of them.
     ///
     /// # Errors
     /// What the database says.
-    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
+    pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         match &mut self.0 {
-            Kind::Sqlite(database) => database.expired(before),
-            Kind::Postgres(database) => database.expired(before),
+            Kind::Sqlite(database) => database.chains_before(before),
+            Kind::Postgres(database) => database.chains_before(before),
         }
     }
 
@@ -122,31 +136,25 @@ impl AuditDatabase {
         }
     }
 
-    /// Hands the records of one chain to `each`, as they were written and in their order, until that says false.
+    /// Hands the rows of one chain to `each`, in the order of their numbers, until that says false.
     ///
     /// # Errors
     /// What the database says.
-    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.chain(chain, each),
             Kind::Postgres(database) => database.chain(chain, each),
         }
     }
 
-    /// Hands every record of a time to `each`, as it was written, in the order of its chain, until that says false.
+    /// Hands every row to `each`, chain by chain in the order of their numbers, until that says false.
     ///
     /// # Errors
     /// What the database says.
-    pub fn records(
-        &mut self,
-        since: Option<u64>,
-        until: Option<u64>,
-        each: &mut dyn FnMut(&str) -> bool,
-    ) -> Result<(), StoreError> {
-        let bounds = (since.map_or(0, number), until.map_or(i64::MAX, number));
+    pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         match &mut self.0 {
-            Kind::Sqlite(database) => database.records(bounds, each),
-            Kind::Postgres(database) => database.records(bounds, each),
+            Kind::Sqlite(database) => database.records(each),
+            Kind::Postgres(database) => database.records(each),
         }
     }
 }

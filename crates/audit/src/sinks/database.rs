@@ -67,14 +67,20 @@ impl Sink for DatabaseSink {
 impl DatabaseSink {
     /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no hole.
     fn prune(&mut self, before: u64) -> Result<(), StoreError> {
-        for (chain, upto) in self.database.expired(before)? {
+        for chain in self.database.chains_before(before)? {
             let (pruner, database) = (&self.pruner, &mut self.database);
-            let expiry = pruner.expire_chain(&chain, upto, |each| database.chain(&chain, each))?;
+            let expiry = pruner.expire_chain(&chain, before, |each| database.chain(&chain, each))?;
             match expiry {
-                Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: upto, text }))?,
+                // The number is that of the checkpoint itself.
+                Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: 0, text }))?,
                 Expiry::Stays => {
-                    tracing::info!(chain, "old audit records stay: no signature of this gateway covers them")
+                    tracing::info!(chain, "old audit records stay: no signature of this gateway covers them");
                 }
+                Expiry::Misfiled(seq) => tracing::warn!(
+                    chain,
+                    seq,
+                    "old audit records stay: the row of this record has another chain, number or time than the record"
+                ),
             }
         }
         self.database.prune_calls(before)
@@ -145,7 +151,9 @@ mod tests {
     use crate::chain::ChainPlace;
     use crate::event::{AuditEvent, EventType, RiskLevel};
     use crate::signed::{HEAD, SignedPlace};
+    use crate::verify::FaultKind;
     use signalbox_seal::{KeySet, SigningKey};
+    use signalbox_store::audit::StoredRecord;
 
     fn pruner() -> Pruner {
         Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new())
@@ -176,8 +184,8 @@ mod tests {
         let mut kept = Vec::new();
         AuditDatabase::at(&url)
             .unwrap()
-            .records(None, None, &mut |record| {
-                kept.push(record.to_owned());
+            .records(&mut |row| {
+                kept.push(row.record.to_owned());
                 true
             })
             .unwrap();
@@ -207,12 +215,12 @@ mod tests {
             let (mut count, keys) = (0, KeySet::new());
             let own = Pruner::new(key.clone(), keys);
             let mut verifier = own.verifier();
-            let mut each = |line: &str| {
+            let mut each = |row: &StoredRecord<'_>| {
                 count += 1;
-                verifier.line("row", line);
+                verifier.row("row", row);
                 true
             };
-            AuditDatabase::at(&url).unwrap().records(None, None, &mut each).unwrap();
+            AuditDatabase::at(&url).unwrap().records(&mut each).unwrap();
             (count, verifier.finish().faults)
         };
         sink.write(&[old, head, late, new]).unwrap();
@@ -225,5 +233,47 @@ mod tests {
         sink.write(&[Line { seq: place.seq, text: text.trim_end().to_owned() }]).unwrap();
         assert_eq!(at_late.seq, 3);
         assert_eq!(kept(), (3, vec![]), "a checkpoint, the new record and its head");
+    }
+
+    /// Issue 31, point 17: a row whose time or number disagrees with its record is no reason to delete young records.
+    #[test]
+    fn rows_that_disagree_with_their_records_are_not_deleted() {
+        let key = SigningKey::from_seed(&[7; 32]).unwrap();
+        let day_ago = unix_ms() - DAY_MS;
+        for (what, forge) in [
+            ("at", (|row: &mut AuditRow| row.at = row.at.min(1_000)) as fn(&mut AuditRow)),
+            ("seq", |row| row.seq = if row.seq == 4 { 0 } else { row.seq }),
+            ("event_type", |row| "pruned".clone_into(&mut row.event_type)),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let url = format!("sqlite:{}", folder.path().join("audit.db").display());
+            let (mut place, mut rows) = (ChainPlace::start("c"), Vec::new());
+            let mut append = |at, kind, details: &str| {
+                let mut text = String::new();
+                place.append(&AuditEvent::own(at, kind, details, RiskLevel::Low), &mut text);
+                rows.push(row(&Line { seq: place.seq, text: text.trim_end().to_owned() }));
+                place.clone()
+            };
+            append(1_000, EventType::RecordsLost, "{}");
+            append(day_ago, EventType::RecordsLost, "{}");
+            let ChainPlace { chain, seq, hash } = append(day_ago, EventType::RecordsLost, "{}");
+            let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: day_ago };
+            append(day_ago, EventType::ChainHead, &head.sign(&key).unwrap());
+            rows[1..].iter_mut().for_each(forge);
+            let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();
+            sink.database.append(&rows).unwrap();
+            sink.prune(unix_ms() - 90 * DAY_MS).unwrap();
+            let own = pruner();
+            let (mut young, mut verifier) = (0, own.verifier());
+            let mut each = |row: &StoredRecord<'_>| {
+                young += u64::from(Record::read(row.record).unwrap().at == day_ago);
+                verifier.row("row", row);
+                true
+            };
+            AuditDatabase::at(&url).unwrap().records(&mut each).unwrap();
+            assert_eq!(young, 3, "{what}");
+            let misfiled = verifier.finish().faults.iter().any(|fault| matches!(fault.kind, FaultKind::Misfiled(_)));
+            assert_eq!(misfiled, what != "event_type", "{what}");
+        }
     }
 }

@@ -1,7 +1,7 @@
-use super::{AuditRow, CHECKPOINTS, number};
+use super::{AuditRow, CHECKPOINTS, StoredRecord, number};
 use crate::postgres::{BadAddress, Failure, PostgresAddress};
-use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator as _;
+use ::postgres::{Client, RowIter};
 use signalbox_engine::record::StoreError;
 use std::fmt;
 use std::time::Duration;
@@ -146,23 +146,12 @@ impl PostgresAudit {
         })
     }
 
-    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
+    pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         self.ask(|client| {
-            let before = number(before);
-            let of_age = format!("event_type NOT IN {CHECKPOINTS}");
-            let sql = format!("SELECT DISTINCT chain FROM audit_record WHERE at < $1 AND {of_age} ORDER BY chain");
-            let first =
-                format!("SELECT seq FROM audit_record WHERE chain = $1 AND at >= $2 AND {of_age} ORDER BY seq LIMIT 1");
-            let last =
-                format!("SELECT max(seq) FROM audit_record WHERE chain = $1 AND seq < $2 AND at < $3 AND {of_age}");
-            let mut found = Vec::new();
-            for row in client.query(&sql, &[&before])? {
-                let chain: String = row.get(0);
-                let young: Option<i64> = client.query_opt(&first, &[&chain, &before])?.map(|row| row.get(0));
-                let upto: Option<i64> = client.query_one(&last, &[&chain, &young.unwrap_or(i64::MAX), &before])?.get(0);
-                found.extend(upto.and_then(|upto| Some((chain, u64::try_from(upto).ok()?))));
-            }
-            Ok(found)
+            let sql = format!(
+                "SELECT DISTINCT chain FROM audit_record WHERE at < $1 AND event_type NOT IN {CHECKPOINTS} ORDER BY chain"
+            );
+            Ok(client.query(&sql, &[&number(before)])?.iter().map(|row| row.get(0)).collect())
         })
     }
 
@@ -189,31 +178,31 @@ impl PostgresAudit {
         })
     }
 
-    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|client| {
-            let mut rows =
-                client.query_raw("SELECT record FROM audit_record WHERE chain = $1 ORDER BY seq", [chain])?;
-            while let Some(row) = rows.next()? {
-                if !each(row.get(0)) {
-                    break;
-                }
-            }
-            Ok(())
+            let sql = "SELECT chain, seq, at, record FROM audit_record WHERE chain = $1 ORDER BY seq";
+            hand_over(client.query_raw(sql, [chain])?, each)
         })
     }
 
-    pub fn records(&mut self, bounds: (i64, i64), each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+    pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|client| {
-            let sql = "SELECT record FROM audit_record WHERE at >= $1 AND at < $2 ORDER BY chain COLLATE \"C\", seq";
-            let mut rows = client.query_raw(sql, [bounds.0, bounds.1])?;
-            while let Some(row) = rows.next()? {
-                if !each(row.get(0)) {
-                    break;
-                }
-            }
-            Ok(())
+            let sql = "SELECT chain, seq, at, record FROM audit_record ORDER BY chain COLLATE \"C\", seq";
+            hand_over(client.query_raw(sql, std::iter::empty::<i64>())?, each)
         })
     }
+}
+
+/// Hands rows to `each` until that says false.
+fn hand_over(mut rows: RowIter<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), Failure> {
+    while let Some(row) = rows.next()? {
+        let (seq, at): (i64, i64) = (row.get(1), row.get(2));
+        let (seq, at) = (u64::try_from(seq).ok(), u64::try_from(at).ok());
+        if !each(&StoredRecord { chain: row.get(0), seq, at, record: row.get(3) }) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// A text that PostgreSQL keeps: it knows no zero character.

@@ -1,6 +1,6 @@
-use super::{AuditRow, CHECKPOINTS, number};
+use super::{AuditRow, CHECKPOINTS, StoredRecord, number};
 use crate::sqlite::{Failure, SqliteFile, create_if};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, Rows, params};
 use signalbox_engine::record::StoreError;
 use std::path::Path;
 use std::time::Duration;
@@ -122,28 +122,14 @@ impl SqliteAudit {
         })
     }
 
-    pub fn expired(&mut self, before: u64) -> Result<Vec<(String, u64)>, StoreError> {
+    pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         self.ask(|connection| {
-            let of_age = format!("event_type NOT IN {CHECKPOINTS}");
-            let sql = format!("SELECT DISTINCT chain FROM audit_record WHERE at < ?1 AND {of_age} ORDER BY chain");
+            let sql = format!(
+                "SELECT DISTINCT chain FROM audit_record WHERE at < ?1 AND event_type NOT IN {CHECKPOINTS} ORDER BY chain"
+            );
             let mut select = connection.prepare(&sql)?;
-            let chains: Vec<String> =
-                select.query_map([number(before)], |row| row.get(0))?.collect::<Result<_, _>>()?;
-            let first =
-                format!("SELECT seq FROM audit_record WHERE chain = ?1 AND at >= ?2 AND {of_age} ORDER BY seq LIMIT 1");
-            let last =
-                format!("SELECT max(seq) FROM audit_record WHERE chain = ?1 AND seq < ?2 AND at < ?3 AND {of_age}");
-            let mut found = Vec::new();
-            for chain in chains {
-                let young =
-                    connection.query_row(&first, params![chain, number(before)], |row| row.get(0)).optional()?;
-                let upto: Option<i64> =
-                    connection.query_row(&last, params![chain, young.unwrap_or(i64::MAX), number(before)], |row| {
-                        row.get(0)
-                    })?;
-                found.extend(upto.and_then(|upto| Some((chain, u64::try_from(upto).ok()?))));
-            }
-            Ok(found)
+            let chains = select.query_map([number(before)], |row| row.get(0))?;
+            Ok(chains.collect::<Result<_, _>>()?)
         })
     }
 
@@ -171,32 +157,32 @@ impl SqliteAudit {
         })
     }
 
-    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+    pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|connection| {
-            let mut select = connection.prepare("SELECT record FROM audit_record WHERE chain = ?1 ORDER BY seq")?;
-            let mut rows = select.query([chain])?;
-            while let Some(row) = rows.next()? {
-                if !each(&row.get::<_, String>(0)?) {
-                    break;
-                }
-            }
-            Ok(())
+            let sql = "SELECT chain, seq, at, record FROM audit_record WHERE chain = ?1 ORDER BY seq";
+            hand_over(connection.prepare(sql)?.query([chain])?, each)
         })
     }
 
-    pub fn records(&mut self, bounds: (i64, i64), each: &mut dyn FnMut(&str) -> bool) -> Result<(), StoreError> {
+    pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT record FROM audit_record WHERE at >= ?1 AND at < ?2 ORDER BY chain, seq";
-            let mut select = connection.prepare(sql)?;
-            let mut rows = select.query(params![bounds.0, bounds.1])?;
-            while let Some(row) = rows.next()? {
-                if !each(&row.get::<_, String>(0)?) {
-                    break;
-                }
-            }
-            Ok(())
+            let sql = "SELECT chain, seq, at, record FROM audit_record ORDER BY chain, seq";
+            hand_over(connection.prepare(sql)?.query([])?, each)
         })
     }
+}
+
+/// Hands rows to `each` until that says false.
+fn hand_over(mut rows: Rows<'_>, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), Failure> {
+    while let Some(row) = rows.next()? {
+        // A column of SQLite holds any type.
+        let number = |column| row.get::<_, i64>(column).ok().and_then(|value| u64::try_from(value).ok());
+        let (chain, record): (String, String) = (row.get(0)?, row.get(3)?);
+        if !each(&StoredRecord { chain: &chain, seq: number(1), at: number(2), record: &record }) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a file that has tables, but none of an audit log.
