@@ -241,7 +241,9 @@ pub fn diff(
     let mut found = TapeDiff::default();
     found.notes.extend(first.notes(old, "the old tape"));
     found.notes.extend(second.notes(new, "the new tape"));
-    found.offers = offers::compare(&first.offers, &second.offers, &both, &mut found.notes);
+    let descends = |child: &TapeSource, parent: &TapeSource| child.info().parent.as_ref() == Some(&parent.info().id);
+    let related = descends(new, old) || descends(old, new);
+    found.offers = offers::compare(&first.offers, &second.offers, related, &both, &mut found.notes);
     found.timings = timing::table(&first.calls, &second.calls, &names);
     found.counts.old = first.calls.len() as u64;
     found.counts.new = second.calls.len() as u64;

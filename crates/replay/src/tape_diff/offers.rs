@@ -73,13 +73,22 @@ impl Offers {
     }
 }
 
-/// Compares what is offered on both tapes. Where a tape does not have what backends sent, it is what clients were shown.
-pub(super) fn compare(old: &Offers, new: &Offers, masks: &Masks, notes: &mut Vec<String>) -> Vec<OfferChange> {
+/// Compares what is offered on both tapes. Where a tape does not have what backends sent, it is what clients were shown;
+/// so it is where one tape was made from the other (`related`) and played under another name than its backends have.
+pub(super) fn compare(
+    old: &Offers,
+    new: &Offers,
+    related: bool,
+    masks: &Masks,
+    notes: &mut Vec<String>,
+) -> Vec<OfferChange> {
     let dropped = old.dropped + new.dropped;
     if dropped > 0 {
         notes.push(format!("{dropped} descriptions of backends are too many to be compared"));
     }
-    if old.backends.is_empty() || new.backends.is_empty() {
+    let is_renamed =
+        related && !old.backends.keys().any(|(name, _)| new.backends.keys().any(|(other, _)| other == name));
+    if is_renamed || old.backends.is_empty() || new.backends.is_empty() {
         if old.shown.is_empty() || new.shown.is_empty() {
             notes.push("tools, prompts and resources are not compared: they are not on both tapes".to_owned());
             return Vec::new();

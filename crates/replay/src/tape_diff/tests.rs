@@ -273,28 +273,50 @@ fn offers_are_judged_as_contracts() {
     assert!(!wider.is_breaking() && !wider.is_same());
 }
 
+/// A client asked for the tools, and was shown these.
+fn listed(names: &[&str]) -> Script {
+    let mut script = Script::new();
+    script.calls += 1;
+    let tools: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
+    script.message(Point::ClientIn, MessageKind::Request, &json!({"id": 1, "method": "tools/list"}), false);
+    script.message(Point::ClientOut, MessageKind::Result, &json!({"id": 1, "result": {"tools": tools}}), false);
+    script.push(
+        Some(1),
+        Content::Finished(FinishedEntry {
+            method: "tools/list".into(),
+            outcome: "success".into(),
+            ..FinishedEntry::default()
+        }),
+    );
+    script
+}
+
+/// Issue 31, point 19: the backend of a branch is the tape, whatever the backends of its parent are called.
+#[test]
+fn a_branch_is_compared_with_its_parent_by_what_clients_were_shown() {
+    let branch = |names: &[&str], parent: Option<&str>| {
+        let mut branch = listed(names).offers(json!([{"name": "a"}]));
+        let Some(Entry { content: Content::Backend(seen), .. }) = branch.entries.last_mut() else { unreachable!() };
+        seen.backend = "tape".into();
+        (branch.info.id, branch.info.parent) = ("child".to_owned(), parent.map(str::to_owned));
+        branch
+    };
+    let parent = listed(&["a"]).offers(json!([{"name": "a"}]));
+    let found = compared(&parent, &branch(&["a"], Some("t")), &settings());
+    assert!(found.is_same() && !found.is_breaking(), "{found:?}");
+    assert!(compared(&branch(&["a"], Some("t")), &parent, &settings()).is_same());
+    let fewer = compared(&parent, &branch(&[], Some("t")), &settings());
+    assert!(fewer.is_breaking() && fewer.offers[0].change.reason == "the tool was removed", "{fewer:?}");
+    let stranger = compared(&parent, &branch(&["a"], None), &settings());
+    assert!(stranger.is_breaking(), "another tape without that backend: {stranger:?}");
+}
+
 #[test]
 fn lists_that_clients_were_shown_stand_in_for_offers() {
-    let tape = |names: &[&str]| {
-        let mut script = Script::new();
-        script.calls += 1;
-        let tools: Vec<Value> = names.iter().map(|name| json!({"name": name})).collect();
-        script.message(Point::ClientIn, MessageKind::Request, &json!({"id": 1, "method": "tools/list"}), false);
-        script.message(Point::ClientOut, MessageKind::Result, &json!({"id": 1, "result": {"tools": tools}}), false);
-        script.push(
-            Some(1),
-            Content::Finished(FinishedEntry {
-                method: "tools/list".into(),
-                outcome: "success".into(),
-                ..FinishedEntry::default()
-            }),
-        );
-        script
-    };
-    let found = compared(&tape(&["a", "b"]), &tape(&["a"]), &settings());
+    let found = compared(&listed(&["a", "b"]), &listed(&["a"]), &settings());
     assert_eq!(found.offers.len(), 1);
     assert_eq!((&found.offers[0].backend, found.offers[0].change.reason.as_str()), (&None, "the tool was removed"));
-    let neither = compared(&Script::new(), &tape(&["a"]), &settings());
+    let neither = compared(&Script::new(), &listed(&["a"]), &settings());
     assert!(neither.notes.iter().any(|note| note.contains("not on both tapes")), "{:?}", neither.notes);
 }
 
