@@ -19,6 +19,7 @@ use crate::when;
 use http::header::{CACHE_CONTROL, LINK, REFERRER_POLICY, WARNING};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use legacy_request::{Refused, user_agent};
+pub use response::{MAX_ERROR, MAX_PROGRESS};
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_transport::router::{Access, Mount, Route, RoutedAnswer, RoutedRequest};
 use std::pin::Pin;

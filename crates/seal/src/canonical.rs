@@ -36,7 +36,7 @@ mod float;
 mod read_json;
 
 pub use encode_error::EncodeError;
-pub use encoder::{ArrayEncoder, Encoder, MAX_DEPTH, MapEncoder, Value};
+pub use encoder::{ArrayEncoder, Encoder, MAX_DEPTH, MAX_GROWTH, MapEncoder, SPARE, Value};
 
 use crate::profile::Profile;
 

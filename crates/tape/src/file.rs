@@ -9,11 +9,12 @@ mod select;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod weight;
 mod writer;
 
 pub use error::TapeFileError;
 pub use frame::VERSION;
-pub use reader::{Entries, TapeFile};
+pub use reader::{Entries, MAX_SMALL_FILE, TapeFile};
 pub use select::Select;
 pub use writer::TapeFileWriter;
 

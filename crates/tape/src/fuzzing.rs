@@ -39,9 +39,16 @@ pub const TARGETS: &[(&str, Target)] = &[
 pub fn tape_file(data: &[u8]) {
     read_again(data);
     let mut framed = [&frame::MAGIC[..], &frame::VERSION.to_le_bytes()].concat();
+    let mut headed = framed.clone();
+    frame::write(&mut headed, FrameKind::Head, data).expect("memory takes it");
+    read_again(&headed);
     let head = proto::Head { kind: "wrap".to_owned(), ..proto::Head::default() }.encode_to_vec();
     frame::write(&mut framed, FrameKind::Head, &head).expect("memory takes it");
     frame::write(&mut framed, FrameKind::Entries, data).expect("memory takes it");
+    read_again(&framed);
+    let index = framed.len() as u64;
+    frame::write(&mut framed, FrameKind::Index, data).expect("memory takes it");
+    framed.extend(frame::trailer(index));
     read_again(&framed);
 }
 
@@ -230,7 +237,10 @@ mod tests {
             let (record, body) = crate::file::record::of_entry(&entry);
             [record.encode_length_delimited_to_vec(), body.to_vec()].concat()
         });
-        let mut seeds = vec![writer.finish(None).unwrap(), content.collect()];
+        let head = crate::file::record::of_head(&sample::info(), &sample::sessions()).encode_to_vec();
+        let frame = proto::Frame { offset: 12, entries: 1, last_seq: 9, sessions: vec![1, 300], ..Default::default() };
+        let index = proto::Index { frames: vec![frame], ..Default::default() }.encode_to_vec();
+        let mut seeds = vec![writer.finish(None).unwrap(), content.collect(), head, index];
         seeds.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
         let recordings: [&[u8]; 5] = [
             include_bytes!("../tests/recordings/session.pcap"),

@@ -25,9 +25,9 @@ const MAX_BATCH: usize = 10;
 /// The longest id of a request that is read, in bytes.
 const MAX_ID: usize = 1024;
 /// The longest word of progress, in bytes.
-const MAX_PROGRESS: usize = 4 * 1024;
+pub const MAX_PROGRESS: usize = 4 * 1024;
 /// The longest error, in bytes.
-const MAX_ERROR: usize = 64 * 1024;
+pub const MAX_ERROR: usize = 64 * 1024;
 /// The kinds of errors that pages know.
 const KINDS: [&str; 5] = ["execution_error", "tool_not_found", "invalid_args", "codap_error", "outcome_unknown"];
 
@@ -187,5 +187,15 @@ mod tests {
         let told = error(r#"{"type":"codap_error","message":"m","details":{"a":1}}"#);
         assert_eq!((&*told.kind, told.details.unwrap().get()), ("codap_error", r#"{"a":1}"#));
         assert_eq!(&*error(r#"{"type":"invented"}"#).kind, "execution_error");
+    }
+
+    #[test]
+    fn progress_and_errors_have_a_bound() {
+        for most in [MAX_PROGRESS, MAX_ERROR] {
+            let text = |length: usize| RawValue::from_string(format!("\"{}\"", "x".repeat(length - 2))).unwrap();
+            assert!(too_long("error", &text(most), most).is_ok());
+            let Err(Refusal::Validation(why)) = too_long("error", &text(most + 1), most) else { panic!("{most}") };
+            assert_eq!(why, format!("error may take up {most} bytes"));
+        }
     }
 }

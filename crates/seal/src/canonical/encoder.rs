@@ -14,9 +14,9 @@ use crate::profile::Profile;
 /// Deepest nesting of arrays and maps.
 pub const MAX_DEPTH: usize = 192;
 /// The canonical form of a message has at most this many times the bytes of the message, and [`SPARE`] more.
-const MAX_GROWTH: usize = 4;
+pub const MAX_GROWTH: usize = 4;
 /// Canonical bytes that even the smallest message may have.
-const SPARE: usize = 64 * 1024;
+pub const SPARE: usize = 64 * 1024;
 
 const UNSIGNED: u8 = 0 << 5;
 const NEGATIVE: u8 = 1 << 5;

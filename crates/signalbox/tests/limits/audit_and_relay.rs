@@ -4,6 +4,7 @@ use super::Most::{Bytes, Count, Time};
 use super::{Row, row};
 use signalbox_audit::{MAX_ARGUMENTS, MAX_OPEN, MAX_WAITING};
 use signalbox_relay::buckets::MAX_KEYS;
+use signalbox_relay::routes::{MAX_ERROR, MAX_PROGRESS};
 use signalbox_relay::store::{EVENT_QUEUE, MAX_ANSWERED};
 use signalbox_relay::tools::MAX_PAGE_TOOLS;
 use signalbox_relay::{RelayLimits, RelaySettings};
@@ -73,6 +74,10 @@ pub(super) fn of_relay() -> Vec<Row> {
             .answer("HTTP 400 with the error `validation_error`")
             .metric("signalbox_relay_workers")
             .shown(&["a_page_brings_tools_whose_names_are_free"]),
+        row("progress and an error that a page tells of a call", vec![Bytes(MAX_PROGRESS), Bytes(MAX_ERROR)], None)
+            .answer("HTTP 400 with the error `validation_error`")
+            .metric("signalbox_relay_unknown_answers_total")
+            .shown(&["progress_and_errors_have_a_bound"]),
         row("events that wait for one stream or call", vec![Count(EVENT_QUEUE, "events")], None)
             .answer("it is let go; a page comes back and gets what it has not answered")
             .metric("signalbox_relay_redelivered_total")

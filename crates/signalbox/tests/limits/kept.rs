@@ -10,6 +10,7 @@ use signalbox_govern::call_limits::MAX_BUCKETS;
 use signalbox_rules::limits;
 use signalbox_runtime::gateway::MAX_REFUSALS;
 use signalbox_runtime::{breakpoints, holds, webhooks};
+use signalbox_tape::file::MAX_SMALL_FILE;
 use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
 use signalbox_tape::seen;
 
@@ -184,6 +185,14 @@ pub(super) fn of_recording() -> Vec<Row> {
         .answer("the oldest exchange is kept, or with a ring let go")
         .metric("signalbox_tape_sampled_out_total")
         .shown(&["a_ring_is_written_when_something_fires"]),
+        row(
+            "what the head, the index or the entries of a tape file unpack to, without messages",
+            vec![Bytes(MAX_SMALL_FILE)],
+            None,
+        )
+        .answer("the file is damaged; a larger file may unpack to 200 times its size besides")
+        .metric("signalbox_backend_up")
+        .shown(&["empty_members_are_weighed_before_they_are_decoded", "a_small_file_does_not_unpack_to_hours_of_work"]),
         row("signed heads that wait for one place of `seal.anchor`", vec![Count(MAX_WAITING_ANCHORS, "heads")], None)
             .answer("the oldest go; later ones cover what they did")
             .metric(r#"signalbox_anchors_total{outcome="dropped"}"#)

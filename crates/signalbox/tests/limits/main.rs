@@ -26,6 +26,7 @@ use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, session_store, task_directory};
+use signalbox_seal::canonical;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::{child, router, send_queue, tcp_front, turned_away, unknown_caller};
 use signalbox_wire::limits;
@@ -178,6 +179,17 @@ fn of_messages() -> Vec<Row> {
         .answer("error -32600")
         .metric("signalbox_malformed_total")
         .shown(&["size_depth_and_width_are_bounded"]),
+        row(
+            "the canonical form of a signed message",
+            vec![Count(canonical::MAX_GROWTH, "times the message"), Bytes(canonical::SPARE)],
+            None,
+        )
+        .answer("error `no_canonical_form`; the bytes are added to what the message allows")
+        .metric("signalbox_signatures_refused_total")
+        .shown(&[
+            "short_messages_with_long_numbers_have_no_canonical_form",
+            "a_forged_signature_over_long_numbers_is_refused_at_every_way_in",
+        ]),
     ]
 }
 
@@ -558,6 +570,7 @@ fn every_row_names_tests_that_exist() {
         "tape",
         "audit",
         "relay",
+        "seal",
         "config",
         "assembly",
         "control",

@@ -3,6 +3,7 @@
 use super::error::TapeFileError;
 use super::frame::{self, END, FrameKind, HEADER, Header, MAGIC, MAX_RECORD, PREAMBLE, TRAILER, VERSION};
 use super::select::Select;
+use super::weight::{self, weigh};
 use super::writer::note;
 use super::{proto, record, upgrade};
 use bytes::{Buf, Bytes};
@@ -14,8 +15,13 @@ use std::io::{Read, Seek, SeekFrom};
 
 /// Most sessions that are gathered from entries.
 const MAX_SESSIONS: usize = 100_000;
-/// What an entry costs whoever reads it, in bytes of its record.
+/// Memory that an entry takes besides its record.
 const ENTRY_COST: u64 = 64;
+/// Most that records of a file weigh, however small the file is.
+pub const MAX_SMALL_FILE: usize = 16 << 20;
+/// How much more records may weigh for each byte of the file.
+const MAX_GROWTH: u64 = 200;
+const TOO_MUCH: &str = "the file unpacks to more than a recording of its size holds";
 
 /// How much a file may unpack to. A few kilobytes of repetitions would otherwise be hours of work: for any file a sum, and so many
 /// times its size besides. Tapes that are recorded stay far below.
@@ -27,13 +33,20 @@ struct Allowance {
 
 impl Allowance {
     fn of_file(length: u64) -> Self {
-        Self { records: (16 << 20) + length.saturating_mul(200), bodies: (256 << 20) + length.saturating_mul(1_000) }
+        let records = MAX_SMALL_FILE as u64 + length.saturating_mul(MAX_GROWTH);
+        Self { records, bodies: (256 << 20) + length.saturating_mul(1_000) }
     }
 
-    /// Uses some of it; none if there is too little left.
-    fn take_record(&mut self, bytes: usize) -> Option<()> {
-        self.records = self.records.checked_sub(bytes as u64 + ENTRY_COST)?;
+    /// Takes the record of an entry and its elements; `None` if there is too little left.
+    fn take_record(&mut self, bytes: usize, weight: u64) -> Option<()> {
+        self.records = self.records.checked_sub((bytes as u64 + ENTRY_COST).saturating_add(weight))?;
         Some(())
+    }
+
+    /// Checks that a head or an index weighs no more than all records of the file may.
+    fn admit(self, content: &[u8], fields: &[weight::Field]) -> Result<(), &'static str> {
+        let weight = weigh(content, fields)?;
+        if weight > self.records { Err(TOO_MUCH) } else { Ok(()) }
     }
 
     fn take_body(&mut self, bytes: usize) -> Option<()> {
@@ -73,6 +86,8 @@ impl<R: Read + Seek> TapeFile<R> {
         let header = Header::read(&mut from, PREAMBLE)?.filter(|header| header.kind == FrameKind::Head);
         let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the header is missing"))?;
         let content = header.content(&mut from, PREAMBLE)?;
+        let allowance = Allowance::of_file(length);
+        allowance.admit(&content, weight::HEAD).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
         // Files of older versions do not say it twice.
         if ![0, version].contains(&head.version) {
@@ -80,8 +95,7 @@ impl<R: Read + Seek> TapeFile<R> {
         }
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
         let first = PREAMBLE + HEADER as u64 + u64::from(header.stored);
-        let (frames, allowance) = (vec![], Allowance::of_file(length));
-        let (missing, index, damage) = (None, None, None);
+        let (frames, missing, index, damage) = (vec![], None, None, None);
         let mut file = Self { from, version, info, sessions, frames, missing, first, index, damage, allowance };
         match file.read_index(length) {
             Ok(index) => {
@@ -213,6 +227,7 @@ impl<R: Read + Seek> TapeFile<R> {
             return Err(no_index("the index does not end where the file does"));
         }
         let content = header.content(&mut self.from, place)?;
+        self.allowance.admit(&content, weight::INDEX).map_err(no_index)?;
         let index = proto::Index::decode(content).map_err(|error| no_index(&error.to_string()))?;
         let ordered =
             index.frames.is_sorted_by(|one, other| one.offset < other.offset && one.last_seq < other.first_seq);
@@ -340,14 +355,14 @@ impl<R: Read + Seek> Entries<'_, R> {
         if length > self.content.remaining() || length > MAX_RECORD {
             return Err(damaged("a record is longer than its frame"));
         }
-        let too_much = "the file unpacks to more than a recording of its size holds";
-        self.allowance.take_record(length).ok_or_else(|| damaged(too_much))?;
         let record = self.content.split_to(length);
+        let weight = weigh(&record, weight::ENTRY).map_err(damaged)?;
+        self.allowance.take_record(length, weight).ok_or_else(|| damaged(TOO_MUCH))?;
         let told = proto::Entry::decode(record).map_err(|error| damaged(&error.to_string()))?;
         let told = upgrade::entry(told, self.file.version);
         let body = usize::try_from(record::body_bytes(&told)).ok().filter(|body| *body <= self.content.remaining());
         let body = body.ok_or_else(|| damaged("a message is longer than its frame"))?;
-        self.allowance.take_body(body).ok_or_else(|| damaged(too_much))?;
+        self.allowance.take_body(body).ok_or_else(|| damaged(TOO_MUCH))?;
         let body = self.content.split_to(body);
         // Whoever keeps a small body would keep its whole frame otherwise.
         let is_small = body.len() < self.length / 2;

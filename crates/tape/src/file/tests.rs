@@ -141,6 +141,47 @@ fn a_small_file_does_not_unpack_to_hours_of_work() {
     }
 }
 
+/// Issue 31, point 14: an empty member takes two bytes of a frame, which pack to nothing, and hundreds of bytes of memory.
+#[test]
+fn empty_members_are_weighed_before_they_are_decoded() {
+    let (preamble, too_much) = ([&MAGIC[..], &VERSION.to_le_bytes()].concat(), "unpacks to more than a recording");
+    let head = record::of_head(&sample::info(), &[]).encode_to_vec();
+    let nested = |key: u8, content: Vec<u8>| {
+        let mut length = Vec::new();
+        prost::encode_length_delimiter(content.len(), &mut length).unwrap();
+        [vec![key], length, content].concat()
+    };
+    let (millions, claims) = ([0x4A, 0].repeat(4_000_000), [0x3A, 0].repeat(4_000_000));
+    // Sessions, what was taken out, and claims of one session.
+    for members in [millions, claims.clone(), nested(0x4A, nested(0x12, claims.clone()))] {
+        let mut bytes = preamble.clone();
+        frame::write(&mut bytes, FrameKind::Head, &[&head[..], &members].concat()).unwrap();
+        assert!(bytes.len() < 4_000, "{}", bytes.len());
+        let error = open(&bytes).err().unwrap().to_string();
+        assert!(error.contains(too_much), "{error}");
+    }
+    // Sessions of one frame in the index, in both forms that protobuf has for numbers.
+    for numbers in [nested(0x3A, vec![1; 8_000_000]), [0x38, 1].repeat(4_000_000)] {
+        let mut bytes = hostile(&[]);
+        let place = bytes.len() as u64;
+        frame::write(&mut bytes, FrameKind::Index, &nested(0x0A, numbers)).unwrap();
+        bytes.extend(frame::trailer(place));
+        let mut tape = open(&bytes).unwrap();
+        assert_eq!(tape.missing(), Some("the index at the end of the file is damaged"));
+        assert!(tape.audit(&mut |_| true).is_err());
+    }
+    // Decisions, conditions of one, headers, and parts of what a backend offers.
+    let decision = nested(0x4A, [0x32, 0].repeat(1_000_000));
+    // The key of field 19 has two bytes.
+    let headers = nested(0x42, [vec![0x9A], nested(0x01, [0x22, 0].repeat(1_000_000))].concat());
+    let [decisions, parts] = [(0x62, 0x0A), (0x72, 0x2A)].map(|(key, inner)| nested(key, [inner, 0].repeat(1_000_000)));
+    for entry in [decisions, decision, headers, parts] {
+        let record = nested(0, entry);
+        let error = open(&hostile(&[&record[1..]])).unwrap().entries(Select::default()).find_map(Result::err);
+        assert!(error.unwrap().to_string().contains(too_much));
+    }
+}
+
 #[test]
 fn other_files_and_later_versions_are_refused_in_words() {
     let refused = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
