@@ -1,15 +1,18 @@
-//! Tells the audit log of changes to the files of administration: keys, users, grants and switches, whoever wrote them. A command
-//! that runs beside the gateway, an editor and another process all leave their mark there.
+//! Tells the audit log of changes to the files of administration: API keys, users, grants, switches and the keys of signatures. A
+//! command that runs beside the gateway, an editor and another process all leave their mark there.
 
 use crate::auditing::Auditing;
 use crate::auth_file::{AuthFile, FileStamp};
 use crate::grants::GrantFile;
 use crate::key_file::KeyFile;
 use crate::permissions::SwitchFile;
+use crate::seal_folder::SealFolder;
 use crate::user_file::UserFile;
 use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_seal::TrustedKey;
+use signalbox_wire::timestamp;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -34,16 +37,32 @@ impl Unreadable {
 struct Kind {
     /// What an entry of it is called in records.
     noun: &'static str,
-    file: &'static str,
+    file: fn(&Path) -> AuthFile,
     load: fn(&Path) -> Result<Entries, Unreadable>,
+    /// Its entries stay in force while it is missing, until the gateway has written it again.
+    outlives_file: bool,
 }
 
-const KINDS: [Kind; 4] = [
-    Kind { noun: "key", file: "keys.json", load: keys },
-    Kind { noun: "user", file: "users.json", load: users },
-    Kind { noun: "grant", file: "grants.json", load: grants },
-    Kind { noun: "switch", file: "switches.json", load: switches },
+const KINDS: [Kind; 5] = [
+    Kind { noun: "key", file: |data| AuthFile::of(data, "keys.json"), load: keys, outlives_file: false },
+    Kind { noun: "user", file: |data| AuthFile::of(data, "users.json"), load: users, outlives_file: false },
+    Kind { noun: "grant", file: |data| AuthFile::of(data, "grants.json"), load: grants, outlives_file: false },
+    Kind { noun: "switch", file: |data| AuthFile::of(data, "switches.json"), load: switches, outlives_file: true },
+    Kind {
+        noun: "seal_key",
+        file: |data| AuthFile::at(SealFolder::of(data).key_set_file()),
+        load: seal_keys,
+        outlives_file: false,
+    },
 ];
+
+impl Kind {
+    /// The stamp of its file, if that is another one than before.
+    fn news(&self, data_dir: &Path, seen: &Seen) -> Option<Option<FileStamp>> {
+        let now = (self.file)(data_dir).stamp();
+        (now != seen.stamp && (now.is_some() || !self.outlives_file)).then_some(now)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -59,7 +78,7 @@ impl AdminFiles {
     /// Reads all of them. What is there already is not told.
     pub fn new(data_dir: &Path) -> Self {
         let seen = KINDS.map(|kind| Seen {
-            stamp: AuthFile::of(data_dir, kind.file).stamp(),
+            stamp: (kind.file)(data_dir).stamp(),
             entries: (kind.load)(data_dir).unwrap_or_default(),
         });
         Self(Mutex::new(seen))
@@ -68,18 +87,15 @@ impl AdminFiles {
     /// True if one of them was written since it was last looked at. Nothing is read.
     pub fn have_news(&self, data_dir: &Path) -> bool {
         let seen = self.0.lock().unpoisoned();
-        KINDS.iter().zip(&*seen).any(|(kind, seen)| AuthFile::of(data_dir, kind.file).stamp() != seen.stamp)
+        KINDS.iter().zip(&*seen).any(|(kind, seen)| kind.news(data_dir, seen).is_some())
     }
 
     /// Tells what changed. Blocks.
     pub fn tell(&self, data_dir: &Path, audit: &Auditing) {
         let mut all = self.0.lock().unpoisoned();
         for (kind, seen) in KINDS.iter().zip(all.iter_mut()) {
-            let file = AuthFile::of(data_dir, kind.file);
-            let stamp = file.stamp();
-            if stamp == seen.stamp {
-                continue;
-            }
+            let Some(stamp) = kind.news(data_dir, seen) else { continue };
+            let file = (kind.file)(data_dir);
             seen.stamp = stamp;
             let owner = std::fs::metadata(file.path())
                 .map_or_else(|_| "unknown".to_owned(), |one| format!("uid:{}", one.uid()));
@@ -160,6 +176,25 @@ fn switches(data_dir: &Path) -> Result<Entries, Unreadable> {
     let name =
         |principal: bool, pattern: &str| if principal { format!("caller {pattern}") } else { pattern.to_owned() };
     Ok(switches.0.iter().map(|switch| (name(switch.principal, &switch.pattern), json!(switch))).collect())
+}
+
+fn seal_keys(data_dir: &Path) -> Result<Entries, Unreadable> {
+    let keys = SealFolder::of(data_dir).key_set().map_err(Unreadable::of)?;
+    let time = |seconds: Option<i64>| seconds.map(timestamp::rfc3339);
+    let shown = |key: &TrustedKey| {
+        let roles: Vec<&str> = key.roles.iter().map(|role| role.name()).collect();
+        let shown = json!({
+            "name": key.name,
+            "public_key": key.key.to_hex(),
+            "roles": roles,
+            "valid_from": time(key.valid_from),
+            "valid_until": time(key.valid_until),
+            "revoked_at": time(key.revoked_at),
+            "replaces": key.replaces,
+        });
+        (key.key.id().to_owned(), shown)
+    };
+    Ok(keys.iter().map(shown).collect())
 }
 
 #[cfg(test)]

@@ -48,6 +48,11 @@ impl AuthFile {
         Self(data_dir.join(FOLDER).join(name))
     }
 
+    /// The file at this path, which is followed like one of the folder.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }

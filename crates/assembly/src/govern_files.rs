@@ -3,17 +3,27 @@
 
 use crate::auth_file::FileStamp;
 use crate::grants::{GrantClock, GrantFile};
-use crate::permissions::{self, SwitchFile};
+use crate::permissions::{self, SetSwitches, SwitchFile};
 use signalbox_config::Config;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_govern::Permissions;
 use signalbox_runtime::Gateway;
 use std::fmt::Display;
+use std::path::Path;
 use std::sync::Mutex;
 
-/// What was read of both files last.
+/// Follows both files.
 #[derive(Debug, Default)]
-pub(crate) struct GovernFiles(Mutex<[Seen; 2]>);
+pub(crate) struct GovernFiles(Mutex<Followed>);
+
+/// Contents of the files at the last look.
+#[derive(Debug, Default)]
+struct Followed {
+    switches: Seen,
+    grants: Seen,
+    /// Switches in force, which are written down again if their file goes.
+    in_force: SetSwitches,
+}
 
 /// What was seen of one file.
 #[derive(Debug, Default)]
@@ -58,33 +68,63 @@ impl Seen {
 impl GovernFiles {
     /// True if there is something to put in force: two looks at the system, and nothing is read.
     pub fn has_news(&self, config: &Config) -> bool {
-        let seen = self.0.lock().unpoisoned();
-        let [of_switches, of_grants] = &*seen;
-        let switches = SwitchFile::of(&config.data_dir).stamp();
-        (switches.is_some() && of_switches.is_due(switches))
-            || of_grants.is_due(GrantFile::of(&config.data_dir).stamp())
+        let followed = self.0.lock().unpoisoned();
+        let switches = match SwitchFile::of(&config.data_dir).stamp() {
+            None => !followed.in_force.0.is_empty(),
+            stamp => followed.switches.is_due(stamp),
+        };
+        switches || followed.grants.is_due(GrantFile::of(&config.data_dir).stamp())
     }
 
-    /// Puts in force what changed since it was last looked at. Switches whose file is gone stay: nothing comes back by an accident.
-    pub fn follow(&self, config: &Config, permissions: &Permissions, grants: &GrantClock, gateway: &Gateway) {
-        let mut seen = self.0.lock().unpoisoned();
-        let [of_switches, of_grants] = &mut *seen;
+    /// Puts in force what changed since it was last looked at. Switches whose file is gone stay, and are written down again: nothing
+    /// comes back by an accident. Returns how many switches that were.
+    pub fn follow(&self, config: &Config, permissions: &Permissions, grants: &GrantClock, gateway: &Gateway) -> usize {
+        let mut followed = self.0.lock().unpoisoned();
         let file = SwitchFile::of(&config.data_dir);
-        if let Some(stamp) = file.stamp()
-            && let Some(all) =
-                of_switches.read(Some(stamp), || file.load(), "keeping the switches that were set before")
-        {
-            permissions::apply(permissions, &all, gateway);
+        let restored = followed.restore(&file, &config.data_dir);
+        if let Some(stamp) = file.stamp() {
+            let otherwise = "keeping the switches that were set before";
+            if let Some(all) = followed.switches.read(Some(stamp), || file.load(), otherwise) {
+                permissions::apply(permissions, &all, gateway);
+                followed.in_force = all;
+            }
         }
         let file = GrantFile::of(&config.data_dir);
-        if let Some(all) = of_grants.read(file.stamp(), || file.load(), "keeping the grants that were given before") {
+        let otherwise = "keeping the grants that were given before";
+        if let Some(all) = followed.grants.read(file.stamp(), || file.load(), otherwise) {
             grants.apply(&all, config.permissions.break_glass.allowed);
         }
+        restored
     }
 
     /// Has both read at the next look, because the configuration or this process changed something.
     pub fn look_again(&self) {
-        *self.0.lock().unpoisoned() = Default::default();
+        let mut followed = self.0.lock().unpoisoned();
+        (followed.switches, followed.grants) = Default::default();
+    }
+}
+
+impl Followed {
+    /// Writes the switches in force down again if their file is gone, and returns how many they are. A failure is told once.
+    fn restore(&mut self, file: &SwitchFile, data_dir: &Path) -> usize {
+        // A data folder that is gone as a whole is not made anew.
+        if self.in_force.0.is_empty() || file.stamp().is_some() || !data_dir.is_dir() {
+            return 0;
+        }
+        match file.restore(&self.in_force) {
+            Ok(()) => {
+                let (switches, file) = (self.in_force.0.len(), file.path().display());
+                tracing::warn!(switches, %file, "the file of switches was gone, and is written again");
+                switches
+            }
+            Err(error) => {
+                if self.switches.stamp != Some(None) {
+                    tracing::error!(%error, "the file of switches is gone; they stay in force");
+                }
+                self.switches.stamp = Some(None);
+                0
+            }
+        }
     }
 }
 
@@ -92,6 +132,29 @@ impl GovernFiles {
 mod tests {
     use super::*;
     use crate::auth_file::AuthFile;
+    use crate::permissions::SetSwitch;
+
+    /// Issue 31, point 16: file and running state agree after the file was deleted.
+    #[test]
+    fn switches_in_force_are_written_down_again_when_their_file_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = SwitchFile::of(folder.path());
+        let switch = SetSwitch {
+            pattern: "b/echo".to_owned(),
+            principal: false,
+            off: "killed".to_owned(),
+            reason: String::new(),
+            by: "ada".to_owned(),
+            since: 7,
+        };
+        let all = file.change(|all| all.set(switch)).unwrap();
+        let mut followed = Followed { in_force: all.clone(), ..Followed::default() };
+        assert_eq!(followed.restore(&file, folder.path()), 0, "it is there");
+        std::fs::remove_file(file.path()).unwrap();
+        assert_eq!((followed.restore(&file, folder.path()), file.load().unwrap()), (1, all));
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert_eq!(followed.restore(&file, folder.path()), 0, "the data folder is gone");
+    }
 
     #[test]
     fn a_file_is_read_when_it_is_another_one_or_could_not_be_read() {

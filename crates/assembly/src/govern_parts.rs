@@ -94,9 +94,9 @@ impl GovernParts {
     }
 
     /// Puts in force which switches and grants any process of the data folder has written down since it was last asked. Looks at two
-    /// files, and reads what has changed.
-    pub fn follow_files(&self, config: &Config, gateway: &Gateway) {
-        self.files.follow(config, &self.permissions, &self.grants, gateway);
+    /// files, and reads what has changed. Returns how many switches were written down again because their file was gone.
+    pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
+        self.files.follow(config, &self.permissions, &self.grants, gateway)
     }
 
     /// The same after this process has written something down, or follows another configuration: both files are read.

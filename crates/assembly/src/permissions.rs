@@ -187,6 +187,10 @@ impl SwitchFile {
         Self(AuthFile::of(data_dir, "switches.json"))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
     /// When it was last written, if it is there; a change means that it has to be read again.
     pub(crate) fn stamp(&self) -> Option<FileStamp> {
         self.0.stamp()
@@ -214,6 +218,20 @@ impl SwitchFile {
             change(&mut all)?;
             let text = serde_json::to_string_pretty(&all).map_err(|why| self.damaged(why))?;
             Ok((text, all))
+        })
+    }
+
+    /// Writes switches down again whose file is gone. One that is there by now stays as it is.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(crate) fn restore(&self, switches: &SetSwitches) -> Result<(), SwitchFileFault> {
+        self.0.change(|| {
+            let text = match self.0.read()? {
+                Some(text) => text,
+                None => serde_json::to_string_pretty(switches).map_err(|why| self.damaged(why))?,
+            };
+            Ok((text, ()))
         })
     }
 

@@ -15,6 +15,7 @@ use crate::assemble::{self, App, AssembleError};
 use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
+use crate::permissions::SwitchFile;
 use crate::signals::{Hangup, Hangups};
 use arc_swap::ArcSwap;
 use plan::Course;
@@ -184,6 +185,31 @@ impl Reloader {
             after: after.as_ref(),
             outcome: if done.is_ok() { AdminOutcome::Done } else { AdminOutcome::Failed(&why) },
         });
+    }
+
+    /// Puts in force what the files of switches and grants say now. A file of switches that is gone is written again, and the audit
+    /// log is told. Blocks.
+    pub fn follow_govern_files(&self) {
+        let config = self.current();
+        let restored = self.app.govern.follow_files(&config, &self.app.gateway);
+        let Some(audit) = self.app.audit.as_ref().filter(|_| restored > 0) else { return };
+        audit.administer(&AdminAction {
+            who: "unknown",
+            address: None,
+            origin: AdminOrigin::File,
+            action: "switch.restored",
+            target: &SwitchFile::of(&config.data_dir).path().display().to_string(),
+            before: None,
+            after: Some(&serde_json::json!({ "switches": restored })),
+            outcome: AdminOutcome::Done,
+        });
+    }
+
+    /// Tells the audit log what changed in the files of administration since the last look. Blocks.
+    pub fn tell_of_admin_files(&self) {
+        if let Some(audit) = &self.app.audit {
+            self.admin_files.tell(&self.current().data_dir, audit);
+        }
     }
 
     async fn look(&self) -> News {

@@ -37,6 +37,7 @@ mod wrap;
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
 use crate::failure::Failure;
 use crate::output;
+use serde_json::json;
 use signalbox_assembly::data_dir::run_folder;
 use signalbox_assembly::logging;
 use signalbox_config::loader::Loader;
@@ -99,8 +100,14 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Keys { command } => api_keys::run(&global, command),
         Command::Users { command } => users::run(&global, command),
         Command::Seal { command } => seal::run(&global, command),
-        Command::Login(args) => login::login(&global, &args),
-        Command::Logout(args) => login::logout(&global, &args),
+        Command::Login(args) => {
+            let (done, of) = (login::login(&global, &args), json!({"user": args.user}));
+            administration::note_done(&global, done, ("backend.login", &args.backend), Some(of))
+        }
+        Command::Logout(args) => {
+            let (done, of) = (login::logout(&global, &args), json!({"user": args.user}));
+            administration::note_done(&global, done, ("backend.logout", &args.backend), Some(of))
+        }
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),

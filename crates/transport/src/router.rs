@@ -128,9 +128,9 @@ impl Route {
         Self { audited: Some(action), ..self }
     }
 
-    /// True if not every caller may use it, or its use is audited.
+    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may look at roles themselves.
     fn is_observed(&self) -> bool {
-        self.audited.is_some() || matches!(self.access, Access::Role(_) | Access::EitherRole(_))
+        self.audited.is_some() || self.access != Access::Open
     }
 
     /// Its method.

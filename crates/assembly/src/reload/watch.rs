@@ -63,7 +63,7 @@ impl Watcher {
 
 /// Reloads whenever a file has changed, for as long as the configuration says that it should be watched. Switches and grants are
 /// followed in any case.
-pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
+pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
@@ -85,22 +85,15 @@ pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
 }
 
 /// Puts in force what other processes of the data folder were told. No thread is woken while there is nothing.
-async fn follow_govern_files(reloader: &Reloader, config: &Arc<Config>) {
-    let app = reloader.app();
-    if app.govern.has_news(config) {
-        let (govern, gateway, config) = (app.govern.clone(), Arc::clone(&app.gateway), Arc::clone(config));
-        let _ = tokio::task::spawn_blocking(move || govern.follow_files(&config, &gateway)).await;
+async fn follow_govern_files(reloader: &Arc<Reloader>, config: &Config) {
+    if reloader.app().govern.has_news(config) {
+        let this = Arc::clone(reloader);
+        let _ = tokio::task::spawn_blocking(move || this.follow_govern_files()).await;
     }
-    tell_of_admin_files(reloader, config).await;
-}
-
-/// Has the audit log told who changed keys, users, grants and switches.
-async fn tell_of_admin_files(reloader: &Reloader, config: &Arc<Config>) {
-    let Some(audit) = reloader.app().audit.clone().filter(|_| reloader.admin_files.have_news(&config.data_dir)) else {
-        return;
-    };
-    let (files, config) = (Arc::clone(&reloader.admin_files), Arc::clone(config));
-    let _ = tokio::task::spawn_blocking(move || files.tell(&config.data_dir, &audit)).await;
+    if reloader.app().audit.is_some() && reloader.admin_files.have_news(&config.data_dir) {
+        let this = Arc::clone(reloader);
+        let _ = tokio::task::spawn_blocking(move || this.tell_of_admin_files()).await;
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Tells the audit log who used the API for what, and who was refused.
 
-use super::Served;
+use super::{Served, audit};
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::Caller;
 use signalbox_engine::fault::{Fault, FaultKind};
@@ -20,9 +20,12 @@ impl RouteObserver for Administration {
             let fault = Fault::new(FaultKind::Unauthenticated, format!("{}: {}", used.action, used.target));
             return app.gateway.refused(used.caller, Some(used.status.as_u16()), &fault, None);
         }
-        // Who read something is written down, and not what it was.
-        let changed = used.body.filter(|_| !used.action.ends_with(".read"));
-        let after = changed.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+        let after = match used.action {
+            audit::READ => used.status.is_success().then(|| json!({"payloads": audit::reads_payloads(used.caller)})),
+            // Who read something is written down, and not what it was.
+            action if action.ends_with(".read") => None,
+            _ => used.body.and_then(|body| serde_json::from_slice::<Value>(body).ok()),
+        };
         let why = used.problem.unwrap_or(used.status.as_str());
         let outcome = match used.status {
             StatusCode::FORBIDDEN => AdminOutcome::Denied(why),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::{EventType, RiskLevel};
-use signalbox_engine::Proof;
+use signalbox_engine::{Caller, Proof};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_tape::moment;
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
@@ -22,20 +22,28 @@ const READS_PAYLOADS: &str = "auditor_payloads";
 const MAX_RECORDS: usize = 1_000;
 const SOME_RECORDS: usize = 100;
 
+/// Action of a search, in the audit log itself.
+pub(super) const READ: &str = "audit.read";
+
+/// True if this caller is shown arguments. The owner of the process owns its files as well.
+pub(super) fn reads_payloads(caller: &Caller) -> bool {
+    let identity = caller.identity();
+    identity.proof == Proof::LocalUser || identity.has_role(READS_PAYLOADS)
+}
+
 /// What somebody may read.
 struct Reading {
     payloads: bool,
 }
 
 impl Reading {
-    /// What this caller may read. Whoever owns the process owns its files as well.
+    /// What this caller may read.
     fn of(request: &RoutedRequest) -> Result<Self, Problem> {
         let identity = request.caller.identity();
         if identity.proof == Proof::Unproved {
             return Err(Problem::Unauthenticated);
         }
-        let owner = identity.proof == Proof::LocalUser;
-        let payloads = owner || identity.has_role(READS_PAYLOADS);
+        let payloads = reads_payloads(&request.caller);
         if payloads || identity.has_role(AUDITOR) || identity.has_role(super::routes::ADMIN) {
             return Ok(Self { payloads });
         }

@@ -75,6 +75,9 @@ pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: Routed
         Some(authentication) => authentication.follow_files(&credentials.served.app().gateway).await,
         None => 0,
     };
+    // Keys that were good for a moment are in the audit log too.
+    let reloader = Arc::clone(&credentials.served.reloader);
+    let _ = tokio::task::spawn_blocking(move || reloader.tell_of_admin_files()).await;
     Ok(ok(
         &json!({"command": credentials.served.overview.command(), "pid": std::process::id(), "sessions_ended": ended}),
     ))

@@ -102,7 +102,7 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
     ];
     // Auditors need not be administrators: the handlers look at the roles themselves.
     all.extend([
-        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller).audited("audit.read"),
+        to.route(Method::GET, AUDIT, Mount::Both, audit::search).access(Access::Caller).audited(audit::READ),
         to.route(Method::GET, "/api/v1/audit/status", Mount::Both, audit::status).access(Access::Caller),
     ]);
     all.extend(guarded);
@@ -114,7 +114,7 @@ fn credentials_route(served: &Arc<Served>, authentication: Option<&Arc<Authentic
     let credentials = Credentials { served: Arc::clone(served), authentication: authentication.cloned() };
     let route =
         Bind(&Arc::new(credentials)).route(Method::POST, CREDENTIALS, Mount::Both, process::refresh_credentials);
-    route.access(Access::Role(ADMIN))
+    route.access(Access::Role(ADMIN)).audited("credentials.refresh")
 }
 
 /// The pages of sign-ins at backends. Where people can sign in at the gateway itself, a browser proves by that who it is.

@@ -23,6 +23,7 @@ struct Lifted {
 }
 
 pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
+    follow(&served).await;
     let config = served.reloader.current();
     let set = SwitchFile::of(&config.data_dir).load().map_err(|fault| failed(&fault))?;
     let off = &config.permissions.kill_switch;
@@ -69,11 +70,18 @@ pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answere
     Ok(ok(&json!({"pattern": lifted.pattern, "lifted": found})))
 }
 
+/// Puts in force what the file says. A file that was deleted is written again first: it must not look as if nothing were switched off.
+async fn follow(served: &Served) {
+    let reloader = Arc::clone(&served.reloader);
+    let _ = tokio::task::spawn_blocking(move || reloader.follow_govern_files()).await;
+}
+
 /// Writes the switches down, and puts them in force.
 async fn change(
     served: &Served,
     change: impl FnOnce(&mut SetSwitches) -> Result<(), SwitchFileFault>,
 ) -> Result<(), Problem> {
+    follow(served).await;
     let rules = served.reloader.current();
     SwitchFile::of(&rules.data_dir).change(change).map_err(|fault| failed(&fault))?;
     served.app().govern.follow_written(&rules, &served.app().gateway);

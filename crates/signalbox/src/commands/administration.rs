@@ -3,11 +3,26 @@
 
 use super::{load, processes};
 use crate::cli::Global;
+use crate::failure::Failure;
 use crate::output;
 use serde_json::Value;
 use signalbox_assembly::auditing::Auditing;
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::Overrides;
+use std::process::ExitCode;
+
+/// Writes down what a command did, if it did not fail.
+pub(super) fn note_done(
+    global: &Global,
+    done: Result<ExitCode, Failure>,
+    action: (&str, &str),
+    after: Option<Value>,
+) -> Result<ExitCode, Failure> {
+    if done.is_ok() {
+        note(global, action, None, after);
+    }
+    done
+}
 
 /// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written is told,
 /// and does not undo what was done.

@@ -323,6 +323,8 @@ impl Server {
 }
 
 #[cfg(test)]
+mod refused_routes;
+#[cfg(test)]
 mod tests {
     use super::*;
     use http::{Method, StatusCode};

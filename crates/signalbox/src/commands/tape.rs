@@ -26,7 +26,7 @@ mod trust;
 mod unfinished;
 mod verify;
 
-use super::{load, quiet_logs};
+use super::{administration, load, quiet_logs};
 use crate::cli::{Global, TapeCommand};
 use crate::failure::Failure;
 use crate::output;
@@ -46,6 +46,7 @@ use std::sync::Arc;
 /// Does it.
 pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
+    note_reading(global, &command);
     match command {
         TapeCommand::List => list(global),
         TapeCommand::Show(args) => show::run(global, &args),
@@ -60,6 +61,22 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Redact(args) => redact::run(global, &args),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
+    }
+}
+
+/// Writes down who reads recorded messages. Files that are not in the store are the reader's own.
+fn note_reading(global: &Global, command: &TapeCommand) {
+    let (word, tapes) = match command {
+        TapeCommand::Show(args) => ("show", vec![args.tape.as_str()]),
+        TapeCommand::Search(args) => ("search", vec![args.tape.as_deref().unwrap_or("*")]),
+        TapeCommand::Diff(args) => ("diff", vec![args.old.as_str(), &args.new]),
+        TapeCommand::Export(args) => ("export", vec![args.tape.as_str()]),
+        TapeCommand::Prove(args) => ("prove", vec![args.tape.as_str()]),
+        TapeCommand::Redact(args) => ("redact", vec![args.tape.as_str()]),
+        _ => return,
+    };
+    for tape in tapes.into_iter().filter(|tape| !is_file(tape)) {
+        administration::note(global, ("tape.read", tape), None, Some(json!({"command": format!("tape {word}")})));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::SealFailure;
 use super::input::{public_key, read};
 use crate::cli::{ExportKeyArgs, Global, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs};
+use crate::commands::administration;
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -20,20 +21,21 @@ pub(super) fn run(global: &Global, folder: &SealFolder, command: KeysCommand) ->
     match command {
         KeysCommand::New(args) => {
             let key = SigningKey::generate().map_err(SealFailure::from)?;
-            keep(global, folder, key, &args)
+            keep(global, folder, key, ("seal_key.new", &args))
         }
         KeysCommand::Import { file, about } => {
             let key = read_signing_key(&read(&file)?).map_err(SealFailure::from)?;
-            keep(global, folder, key, &about)
+            keep(global, folder, key, ("seal_key.import", &about))
         }
         KeysCommand::List => list(global, folder),
         KeysCommand::Show { id } => tell(global, folder, &folder_keys(folder)?, &id),
-        KeysCommand::Export(args) => export(folder, &args),
+        KeysCommand::Export(args) => export(global, folder, &args),
         KeysCommand::Revoke { id, at } => {
             let keys = folder.change_key_set(|keys| -> Result<KeySet, SealFailure> {
                 keys.revoke(&id, at.unwrap_or_else(now))?;
                 Ok(keys.clone())
             })?;
+            note(global, folder, "seal_key.revoke", keys.get(&id));
             tell(global, folder, &keys, &id)
         }
         KeysCommand::Rotate { id, new_id, overlap } => rotate(global, folder, &id, new_id.as_deref(), overlap),
@@ -44,8 +46,16 @@ pub(super) fn run(global: &Global, folder: &SealFolder, command: KeysCommand) ->
                 keys.add(about_key(key, &about))?;
                 Ok(keys.clone())
             })?;
+            note(global, folder, "seal_key.trust", keys.get(&id));
             tell(global, folder, &keys, &id)
         }
+    }
+}
+
+/// Writes down what was done to a key.
+fn note(global: &Global, folder: &SealFolder, action: &str, key: Option<&TrustedKey>) {
+    if let Some(key) = key {
+        administration::note(global, (action, key.key.id()), None, Some(row(folder, key)));
     }
 }
 
@@ -83,7 +93,12 @@ fn folder_keys(folder: &SealFolder) -> Result<KeySet, Failure> {
 }
 
 /// Keeps a private key, and trusts it.
-fn keep(global: &Global, folder: &SealFolder, key: SigningKey, args: &NewKeyArgs) -> Result<ExitCode, Failure> {
+fn keep(
+    global: &Global,
+    folder: &SealFolder,
+    key: SigningKey,
+    (action, args): (&str, &NewKeyArgs),
+) -> Result<ExitCode, Failure> {
     let key = match &args.about.id {
         Some(id) => key.named(id).map_err(SealFailure::from)?,
         None => key,
@@ -93,6 +108,7 @@ fn keep(global: &Global, folder: &SealFolder, key: SigningKey, args: &NewKeyArgs
         save(folder, &key, args.signing)?;
         Ok(keys.clone())
     })?;
+    note(global, folder, action, keys.get(key.id()));
     tell(global, folder, &keys, key.id())
 }
 
@@ -123,6 +139,7 @@ fn rotate(
         save(folder, &fresh, own)?;
         Ok(keys.clone())
     })?;
+    note(global, folder, "seal_key.rotate", keys.get(fresh.id()));
     tell(global, folder, &keys, fresh.id())
 }
 
@@ -132,7 +149,8 @@ fn is_own(folder: &SealFolder, keys: &KeySet, id: &str) -> bool {
     keys.get(id).zip(own).is_some_and(|(known, own)| known.key == *own.verifying_key())
 }
 
-fn export(folder: &SealFolder, args: &ExportKeyArgs) -> Result<ExitCode, Failure> {
+fn export(global: &Global, folder: &SealFolder, args: &ExportKeyArgs) -> Result<ExitCode, Failure> {
+    let is_private = !matches!(args.format, KeyFormat::Public | KeyFormat::PublicHex);
     let public = || -> Result<VerifyingKey, Failure> {
         let keys = folder_keys(folder)?;
         let known = keys.get(&args.id).ok_or_else(|| SealFailure::Unknown(Untrusted::Unknown(args.id.clone())))?;
@@ -150,10 +168,13 @@ fn export(folder: &SealFolder, args: &ExportKeyArgs) -> Result<ExitCode, Failure
     };
     match &args.output {
         Some(path) => save_private(path, &content).map_err(SealFailure::from)?,
-        None if matches!(args.format, KeyFormat::Public | KeyFormat::PublicHex) => {
+        None if !is_private => {
             output::result(&String::from_utf8_lossy(&content))?;
         }
         None => return Err(SealFailure::NotPrinted.into()),
+    }
+    if is_private {
+        administration::note(global, ("seal_key.export", &args.id), None, Some(json!({"private": true})));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,6 +2,7 @@
 
 use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};
+use crate::commands::administration;
 use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
@@ -21,6 +22,10 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
         dry_run: args.dry_run,
     };
     let pruned = pruning_store(global, args.dry_run)?.prune(&retention, unix_nanos())?;
+    if !args.dry_run {
+        let after = json!({"tapes": pruned.tapes.len(), "entries": pruned.entries});
+        administration::note(global, ("tape.prune", &pruned.tapes.join(", ")), None, Some(after));
+    }
     if global.json {
         let all =
             json!({"tapes": pruned.tapes, "entries": pruned.entries, "bytes": pruned.bytes, "dry_run": args.dry_run});
@@ -54,6 +59,7 @@ pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode,
         return Err(Failure::Refused(why));
     }
     store.remove(&tape.id)?;
+    administration::note(global, ("tape.delete", &tape.id), None, None);
     output::result(&format!("deleted {}\n", tape.id))?;
     Ok(ExitCode::SUCCESS)
 }
