@@ -68,8 +68,25 @@ const WORDS: &[&str] = &[
 ];
 
 /// Parts of names whose values are places in a list or numbers of a request, and no secrets.
-const OTHER_NAMES: &[&str] =
-    &["page", "progress", "continuation", "cursor", "sync", "next", "count", "public", "websocket"];
+const OTHER_NAMES: &[&str] = &[
+    "page",
+    "progress",
+    "continuation",
+    "cursor",
+    "sync",
+    "next",
+    "count",
+    "public",
+    "pubkey",
+    "pub_key",
+    "websocket",
+    "cache",
+    "idempotency",
+    "partition",
+    "foreign",
+    "primarykey",
+    "primary_key",
+];
 /// How far before a match its name may begin, in bytes.
 const LONGEST_NAME: usize = 40;
 
@@ -82,6 +99,7 @@ pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> 
         Check::Basic => is_basic(secret),
         Check::Pairs => secret.contains(&b'=') && !is_placeholder(secret),
         Check::Given => is_given(secret),
+        Check::Placed => is_given(secret) && !PLACEHELD.iter().any(|word| secret.eq_ignore_ascii_case(word.as_bytes())),
         Check::Quoted => is_quoted(secret) && !is_other_name(text, start),
         Check::Random => is_random(secret) && !is_other_name(text, start),
     }
@@ -135,8 +153,14 @@ fn is_placeholder(secret: &[u8]) -> bool {
 
 fn is_password(secret: &[u8]) -> bool {
     let is_word = |word: &&str| secret.eq_ignore_ascii_case(word.as_bytes());
-    let is_constant = secret.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
-    let is_number = secret.iter().all(|byte| byte.is_ascii_digit() || b".,_-+eE".contains(byte));
+    let is_capital = |byte: &u8| byte.is_ascii_uppercase() || *byte == b'_';
+    let is_name = |byte: &u8| is_capital(byte) || byte.is_ascii_digit();
+    let is_constant = secret.iter().all(is_capital)
+        || secret.contains(&b'_') && secret.first().is_some_and(is_capital) && secret.iter().all(is_name);
+    let is_digit = |byte: &u8| byte.is_ascii_digit() || b".,_-+eE".contains(byte);
+    let is_address =
+        secret.strip_prefix(b"0x").is_some_and(|hex| hex.len() <= 16 && hex.iter().all(u8::is_ascii_hexdigit));
+    let is_number = is_address || secret.iter().all(is_digit);
     let is_colour = secret.split_first().is_some_and(|(first, digits)| {
         *first == b'#' && matches!(digits.len(), 3 | 6 | 8) && digits.iter().all(u8::is_ascii_hexdigit)
     });
@@ -176,10 +200,17 @@ const PLACE_NAMES: &[&str] = &[
     "username",
     "user",
     "prompt",
+    "secretstr",
+    "secretbytes",
 ];
 
+/// Words that manuals put in the place of a password.
+const PLACEHELD: &[&str] = &["foobared", "pass", "pw", "mypassword", "my_password", "default"];
+
 fn is_given(secret: &[u8]) -> bool {
-    let is_name = PLACE_NAMES.iter().any(|name| secret.eq_ignore_ascii_case(name.as_bytes()));
+    // GraphQL and TypeScript write `String!` and `string?`.
+    let word = secret.strip_suffix(b"!").or(secret.strip_suffix(b"?")).unwrap_or(secret);
+    let is_name = PLACE_NAMES.iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes()));
     let is_between_percents = secret.len() > 1 && secret.starts_with(b"%") && secret.ends_with(b"%");
     let is_variable = is_between_percents
         || secret.starts_with(b"#{")
@@ -240,6 +271,8 @@ fn is_quoted(secret: &[u8]) -> bool {
 
 /// Least length of a value that looks random.
 const RANDOM: usize = 16;
+/// Least length of hex digits that are a key behind the name of one: 128 bits.
+const HEX_KEY: usize = 32;
 
 fn is_random(secret: &[u8]) -> bool {
     let digits = secret.iter().filter(|byte| byte.is_ascii_digit()).count();
@@ -249,12 +282,34 @@ fn is_random(secret: &[u8]) -> bool {
     // Names have their digits together: `PublicKeyX509Der`.
     let groups = secret.split(u8::is_ascii_digit).filter(|part| !part.is_empty()).count();
     let enough = secret.len() >= RANDOM && digits < secret.len() && changes * 4 >= secret.len();
-    enough && groups >= 4 && entropy(secret) >= 3.0 && is_secret(secret)
+    let is_hex = secret.len() >= HEX_KEY && secret.iter().all(u8::is_ascii_hexdigit) && digits > 0;
+    (is_hex || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
+}
+
+/// Whether capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks between
+/// their words, or capitals that stand alone.
+fn is_dense(secret: &[u8]) -> bool {
+    let body = secret.trim_ascii_end().strip_suffix(b"==").or(secret.strip_suffix(b"=")).unwrap_or(secret);
+    let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
+    let pairs = || body.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
+    let changes = pairs().filter(|(one, other)| kind(one) != kind(other)).count();
+    let together = pairs().filter(|(one, other)| one.is_ascii_uppercase() && other.is_ascii_uppercase()).count();
+    let plain = body.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/".contains(byte));
+    plain && body.len() >= 24 && together >= 2 && changes * 3 >= body.len() && entropy(body) >= 4.0
+}
+
+/// Whether this may be the rest of a credential of which only the beginning is known: a long stretch of letters and digits.
+pub(crate) fn is_tail(tail: &[u8]) -> bool {
+    let stretch = tail.split(|byte| !byte.is_ascii_alphanumeric()).max_by_key(|part| part.len()).unwrap_or_default();
+    let digits = stretch.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let groups = stretch.split(u8::is_ascii_digit).filter(|part| !part.is_empty()).count();
+    stretch.len() >= RANDOM && digits < stretch.len() && groups >= 3 && entropy(stretch) >= 3.0 && is_secret(tail)
 }
 
 fn is_basic(secret: &[u8]) -> bool {
     let decoded = STANDARD.decode(secret).or_else(|_| STANDARD_NO_PAD.decode(secret));
-    let is_text = |bytes: &[u8]| bytes.iter().all(|byte| !byte.is_ascii_control());
+    // `echo` without `-n` leaves the end of its line in the pair.
+    let is_text = |bytes: &[u8]| bytes.trim_ascii_end().iter().all(|byte| !byte.is_ascii_control());
     decoded.is_ok_and(|pair| pair.contains(&b':') && is_text(&pair) && std::str::from_utf8(&pair).is_ok())
 }
 

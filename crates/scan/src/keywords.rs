@@ -28,6 +28,8 @@ struct Entry {
     exactly: Option<Box<[u8]>>,
     /// The credential begins with it.
     first: bool,
+    /// It says by itself whose credential follows.
+    telling: bool,
 }
 
 /// A keyword in a text.
@@ -39,6 +41,8 @@ pub(crate) struct Hit {
     pub(crate) from: usize,
     /// Where it ends.
     pub(crate) to: usize,
+    /// It begins a credential and says by itself whose.
+    pub(crate) telling: bool,
 }
 
 impl Keywords {
@@ -49,7 +53,8 @@ impl Keywords {
             for word in &rule.keywords {
                 let lower = word.to_ascii_lowercase();
                 let exactly = (lower != *word).then(|| word.as_bytes().into());
-                let entry = Entry { rule: index, exactly, first: rule.begins_with(word) };
+                let entry =
+                    Entry { rule: index, exactly, first: rule.begins_with(word), telling: rule.is_told_by(word) };
                 words.entry(lower).or_default().push(entry);
             }
         }
@@ -91,7 +96,10 @@ impl Keywords {
     fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
         let entries = self.entries.get(word).map(Vec::as_slice).unwrap_or_default();
         let fitting = entries.iter().filter(move |entry| entry.fits(text, from, to));
-        fitting.map(move |entry| Hit { rule: entry.rule, from, to })
+        fitting.map(move |entry| {
+            let telling = entry.telling && begins_word(text, from);
+            Hit { rule: entry.rule, from, to, telling }
+        })
     }
 }
 

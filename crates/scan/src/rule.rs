@@ -19,6 +19,7 @@ pub(crate) const BUILT_IN: &[&str] = &[
     include_str!("../rules/mail.toml"),
     include_str!("../rules/money.toml"),
     include_str!("../rules/operations.toml"),
+    include_str!("../rules/places.toml"),
     include_str!("../rules/work.toml"),
 ];
 
@@ -26,6 +27,8 @@ pub(crate) const BUILT_IN: &[&str] = &[
 const BEFORE: usize = 96;
 /// How far behind a keyword a match may end, in bytes, where the rule does not say otherwise.
 const REACH: usize = 512;
+/// Least length of a keyword that says by itself whose credential follows, in bytes.
+const TELLING: usize = 5;
 /// Largest compiled form of one pattern, in bytes.
 const MAX_COMPILED: usize = 1 << 20;
 /// Most memory that the search of one pattern keeps, in bytes.
@@ -37,6 +40,15 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,8}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,16}(?:\\*["'`])?"#),
     // The rest of a name.
     ("<name>", r"[A-Za-z0-9_.\-]{0,40}"),
+    // Behind a name, what tells several of one kind or forms of one apart: `PASSWORD_2`, `KEY_B64`, `TOKEN_PROD`.
+    (
+        "<tail>",
+        r"(?i:[_-]?(?:[0-9]{1,3}|b64|base64|hex|value|plain|raw|primary|secondary|prod|production|dev|development|stage|staging|live|old|new|default|main)){0,2}",
+    ),
+    // Between two arguments: `("name", "value")`.
+    ("<pair>", r#"\\*["'`][ \t]{0,4},[ \t]{0,4}\\*["'`]"#),
+    // From the end of a name to its value in quotes: `name = "`, `"name": "`, `name == f"`.
+    ("<quoted>", r#"(?:\\*["'`])?\]?\s{0,16}(?:=>|:=|!?={1,3}|:)\s{0,16}(?:[bBrRfFuUL]{1,2}|@)?\\*["'`]"#),
     // No letter or digit stands before this, but for the letter of an escape like `\n`.
     ("<start>", r"(?:\b{start-half}|_|\\[nrt])"),
     // No letter or digit stands behind this.
@@ -73,6 +85,8 @@ pub enum Check {
     Pairs,
     /// It stands where only a password can stand: any word will do that is neither a variable nor a placeholder.
     Given,
+    /// It stands where a password is handed over: as `Given`, and none of the words that manuals put there.
+    Placed,
     /// It stands quoted behind the name of a password: a word of its own, but no label and no path.
     Quoted,
     /// It looks random: long, with letters and digits that change often.
@@ -159,6 +173,14 @@ impl Rule {
     pub(crate) fn begins_with(&self, keyword: &str) -> bool {
         let plain = self.pattern.replace('\\', "");
         !self.pattern.contains("(?<secret>") && !plain.contains('|') && plain.starts_with(keyword)
+    }
+
+    /// Whether this keyword stands at the beginning of the credential and in hardly any other word: `CFPAT-`, `glpat-`.
+    pub(crate) fn is_told_by(&self, keyword: &str) -> bool {
+        let separated = keyword.len() >= TELLING && keyword.ends_with(['-', '_', '.']);
+        separated
+            && keyword.starts_with(|first: char| first.is_ascii_alphanumeric())
+            && !self.pattern.contains("(?<secret>")
     }
 
     /// Whether a match is possible around a keyword.

@@ -14,6 +14,8 @@ pub const MAX_FOUND: usize = 16_384;
 /// How many bytes patterns may look at, for each byte of a text and in any case.
 const WORK_PER_BYTE: usize = 32;
 const WORK: usize = 1 << 20;
+/// Longest credential that is found by how it begins alone, in bytes.
+const LONGEST_TAIL: usize = 1024;
 
 /// All rules, ready to be applied.
 #[derive(Debug)]
@@ -149,6 +151,9 @@ impl Scanner {
             if last.is_empty() {
                 last.resize(self.rules.len(), None);
             }
+            if hit.telling {
+                search.tail(self.rules.get(usize::from(hit.rule)), text, hit.from, hit.to, &place);
+            }
             let index = usize::from(hit.rule);
             let (Some(rule), Some(last)) = (self.rules.get(index), last.get_mut(index)) else { continue };
             let (start, end) = rule.window(hit.from, hit.to, text.len());
@@ -170,6 +175,24 @@ impl Scanner {
 }
 
 impl<'a> Search<'a> {
+    /// Takes what follows a telling keyword for a credential if it looks random, since issuers change lengths and alphabets.
+    fn tail(
+        &mut self,
+        rule: Option<&'a Rule>,
+        text: &[u8],
+        from: usize,
+        to: usize,
+        place: impl Fn(usize, usize) -> (usize, usize),
+    ) {
+        let rest = text.get(to..).unwrap_or_default().iter().take(LONGEST_TAIL);
+        let length = rest.take_while(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte)).count();
+        let tail = text.get(to..to + length).unwrap_or_default();
+        if let Some(rule) = rule.filter(|_| checks::is_tail(tail)) {
+            let (start, end) = place(from, to + length);
+            self.found.push(Found { start, end, kind: &rule.id });
+        }
+    }
+
     /// Runs the pattern of a rule over a part of the text.
     fn window(
         &mut self,

@@ -315,6 +315,12 @@ fn issue_13_point_9_innocent_words_stay() {
         "Token: \"#ddd0c0\"",
         "login(username=username, password=password)",
         "t.pass(\"tests/ui/pass/*.rs\")",
+        "pub const MsV1_0ChangePassword: MSV1_0_PROTOCOL_MESSAGE_TYPE = 5;",
+        "wbemErrLocalCredentials = 0x80041064,",
+        "username: str\n    password: SecretStr\n",
+        "METHOD can be \"trust\", \"md5\", \"password\", \"scram-sha-256\"",
+        "const pubkey256 = 'SIXvRyDmBJSgatgTQRGbInBaAK+hZOQ18UmrSwnDlK8=';",
+        "'ASAuthorizationAppleIDCredential', 'ASAuthorizationAppleIDProvider'",
     ] {
         assert_eq!(faults("words", text.as_bytes()), Vec::<String>::new());
     }

@@ -184,3 +184,22 @@ fn credentials_in_double_base64_in_hex_and_beside_an_underscore_are_found() {
         assert!(!String::from_utf8_lossy(&unhex(&left)).contains(&token[4..]), "{text}: {left}");
     }
 }
+
+/// Issue 31, point 21: issuers change the length and the alphabet of their tokens.
+#[test]
+fn tokens_are_known_by_how_they_begin_whatever_their_length() {
+    let mut random = made_up::Random::new("begin");
+    let letters = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+    for begin in ["NRAK-", "CLOJARS_", "PMAK-", "CFPAT-", "glpat-"] {
+        for length in [28, 50, 90] {
+            let token = format!("{begin}{}", random.take(letters, length));
+            let text = format!("deploy with {token}, then look");
+            let findings = scanner().find(text.as_bytes());
+            let covered = |found: &signalbox_scan::Found<'_>| text[found.start..found.end].contains(&token);
+            assert!(findings.found.iter().any(covered), "{text}: {:?}", findings.found);
+            assert!(scanner().may_hold(text.as_bytes()), "{text}");
+        }
+        let words = format!("{begin}of-the-station_and_its_platforms");
+        assert!(scanner().find(words.as_bytes()).found.is_empty(), "{words}");
+    }
+}
