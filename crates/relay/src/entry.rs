@@ -7,7 +7,9 @@ use crate::random;
 use crate::refusal::Refusal;
 use crate::relay::{Relay, TRANSPORT};
 use crate::settings::{Phase, millis};
+use crate::stray_codes::{has_stray_codes, without_stray_codes};
 use crate::tools::{CONNECT, SESSION_CODE};
+use bytes::Bytes;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
@@ -115,6 +117,7 @@ impl Entry for RelayEntry {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let (code, message) = without_code(message);
+            let message = without_stray_codes(message);
             let Some(code) = code else { return Ok(Named { principal: relay.nowhere(&caller), message }) };
             let id = message.id();
             let refused = |refusal: Refusal| {
@@ -136,23 +139,19 @@ impl Entry for RelayEntry {
     }
 
     fn seen(&self, message: Envelope) -> Envelope {
-        if message.method() != Some(method::TOOLS_CALL) {
-            return message;
-        }
-        let bytes = message.bytes();
-        let name = message.param("name").and_then(|span| wire_json::string(span.of(bytes)));
-        if name.as_deref() != Some(CONNECT) {
-            return message;
-        }
-        let Some((_, span, text)) = argument(&message, "sessionId") else { return message };
+        let code = if connects(&message) { argument(&message, "sessionId") } else { None };
+        let Some((_, span, text)) = code else { return without_stray_codes(message) };
         let mut edits = Edits::new();
         edits.replace(span, wire_json::quote(&self.0.ticket(&text)));
-        Envelope::parse(edits.apply(bytes)).unwrap_or(message)
+        without_stray_codes(Envelope::parse(edits.apply(message.bytes())).unwrap_or(message))
     }
 
     /// What is secret in such a call is taken out of single messages only.
     fn stands_alone(&self, messages: &[u8]) -> bool {
-        messages.windows(CONNECT.len()).any(|part| part == CONNECT.as_bytes())
+        wire_json::elements(messages).any(|span| {
+            let message = Envelope::parse(Bytes::copy_from_slice(span.of(messages)));
+            message.is_ok_and(|message| connects(&message) || has_stray_codes(&message))
+        })
     }
 
     fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer {
@@ -194,6 +193,12 @@ fn unavailable() -> RoutedAnswer {
 /// True for what pages load.
 fn is_page(path: &str) -> bool {
     path == "/relay" || path.starts_with("/relay/")
+}
+
+/// True for a call that binds a session to a page.
+fn connects(message: &Envelope) -> bool {
+    let name = message.param("name").and_then(|span| wire_json::string(span.of(message.bytes())));
+    message.method() == Some(method::TOOLS_CALL) && name.as_deref() == Some(CONNECT)
 }
 
 /// The member of the arguments of this name, if it is a string: the object's place, its value's place, and what it says.
@@ -286,6 +291,50 @@ mod tests {
         let ticket = argument(&seen, "sessionId").unwrap().2;
         assert_eq!(entry.0.redeem(&ticket).as_deref(), Some("ABC123XY"));
         assert_eq!(entry.0.redeem(&ticket), None, "once");
+    }
+
+    /// Issue 31: old clients give the code under other names, of this page or of another, and in lists.
+    #[tokio::test]
+    async fn codes_under_other_names_are_taken_out_too() {
+        let (entry, secret) = (entry(), "ABC123XY");
+        let call = |name: &str, arguments: &str| {
+            envelope(&format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+            ))
+        };
+        let given = [
+            r#"{"sessionCode":"ABC123XY"}"#,
+            r#"{"sessionCode":["ABC123XY"],"a":1}"#,
+            r#"{"a":1,"code":"ABC123XY"}"#,
+            r#"{"code":["x","ABC123XY"],"sessionCode":"ABC123XY","sessionId":"ABC123XY"}"#,
+            r#"{"session\u0049d":"\u0041BC123XY"}"#,
+        ];
+        for arguments in given {
+            let old = entry.seen(call("own_get", arguments));
+            let caller = Caller::anonymous("http");
+            let modern =
+                entry.named(caller, call("own_get", &arguments.replace(r#""sessionCode":"ABC123XY""#, r#""b":2"#)));
+            for message in [old, modern.await.unwrap().message] {
+                let text = String::from_utf8_lossy(message.bytes()).into_owned();
+                assert!(!text.contains("BC123XY"), "{arguments}: {text}");
+                assert_eq!(text.contains(r#""a":1"#), arguments.contains(r#""a":1"#), "{text}");
+            }
+            let connect = entry.seen(call(CONNECT, arguments));
+            assert!(!String::from_utf8_lossy(connect.bytes()).contains("BC123XY"), "{arguments}");
+            assert!(
+                entry.stands_alone(
+                    format!("[{}]", String::from_utf8_lossy(call("own_get", arguments).bytes())).as_bytes()
+                )
+            );
+        }
+        for arguments in [r#"{"code":"print(1)","sessionId":7}"#, r#"{"other":"ABC123XY"}"#, r#"{"code":["no code"]}"#]
+        {
+            let kept = call("own_get", arguments);
+            assert_eq!(entry.seen(kept.clone()).bytes(), kept.bytes());
+            assert!(!entry.stands_alone(format!("[{}]", String::from_utf8_lossy(kept.bytes())).as_bytes()), "{secret}");
+        }
+        let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#;
+        assert!(!String::from_utf8_lossy(entry.seen(envelope(list)).bytes()).contains(secret));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod session;
 pub mod settings;
 pub mod shares;
 pub mod store;
+mod stray_codes;
 pub mod stream_roles;
 pub mod tool_request;
 pub mod tools;
