@@ -258,6 +258,11 @@ fn is_quoted(secret: &[u8]) -> bool {
         return true;
     }
     let lower = secret.to_ascii_lowercase();
+    // `password2024!` is a password, `password_hash` is a name.
+    let rest = ["password", "passwd", "secret"].iter().find_map(|name| lower.strip_prefix(name.as_bytes()));
+    if rest.is_some_and(|rest| rest.len() >= 4 && is_suffix(rest)) {
+        return !is_placeholder(secret);
+    }
     let is_name = NAMES.iter().chain(LABELS).any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some());
     // Labels begin with a capital; paths, names of members and formats have punctuation of their own.
     let is_plain = secret.iter().all(u8::is_ascii_lowercase) && secret.len() >= 8;
@@ -267,6 +272,13 @@ fn is_quoted(secret: &[u8]) -> bool {
     }
     let is_odd = secret.iter().any(|byte| b"!@#$%^&*+=?~".contains(byte)) && secret.iter().any(u8::is_ascii_alphabetic);
     !is_name && is_password(secret) && (is_plain || is_odd && is_given(secret))
+}
+
+/// Whether this is what people put behind a word to make a password of it: digits and signs, hardly a letter.
+fn is_suffix(rest: &[u8]) -> bool {
+    let letters = rest.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+    let is_separator = |byte: &u8| b"_-./: ".contains(byte);
+    letters <= 1 && rest.iter().any(u8::is_ascii_digit) && !rest.iter().any(is_separator)
 }
 
 /// Least length of a value that looks random.
@@ -283,7 +295,9 @@ fn is_random(secret: &[u8]) -> bool {
     let groups = secret.split(u8::is_ascii_digit).filter(|part| !part.is_empty()).count();
     let enough = secret.len() >= RANDOM && digits < secret.len() && changes * 4 >= secret.len();
     let is_hex = secret.len() >= HEX_KEY && secret.iter().all(u8::is_ascii_hexdigit) && digits > 0;
-    (is_hex || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
+    // Words of a name begin with a capital each; here every second letter changes its case.
+    let is_odd = secret.len() >= RANDOM && changes * 2 >= secret.len() && is_jumbled(secret);
+    (is_hex || is_odd || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
 }
 
 /// Whether capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks between

@@ -316,6 +316,8 @@ fn issue_13_point_9_innocent_words_stay() {
         "login(username=username, password=password)",
         "t.pass(\"tests/ui/pass/*.rs\")",
         "pub const MsV1_0ChangePassword: MSV1_0_PROTOCOL_MESSAGE_TYPE = 5;",
+        "match verdict { Verdict::Pass => \"approved\", Verdict::Fail => \"refused\" }",
+        "pub ImportKey: BCryptImportKeyFn,",
         "wbemErrLocalCredentials = 0x80041064,",
         "username: str\n    password: SecretStr\n",
         "METHOD can be \"trust\", \"md5\", \"password\", \"scram-sha-256\"",
