@@ -2,8 +2,10 @@
 
 use arc_swap::ArcSwap;
 use signalbox_config::Config;
+use signalbox_engine::catalog::EntryRef;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::dialect::validation::{AccessConstraint, ConstraintKind};
+use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_govern::Permissions;
 use signalbox_govern::constraints::{PathConstraint, Scope};
 use signalbox_govern::path_bounds::Folders;
@@ -24,6 +26,18 @@ impl AnswerRedaction {
     /// As this configuration says.
     pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>) -> Self {
         Self { rules: ArcSwap::from_pointee(rules(config)), permissions: Arc::clone(permissions) }
+    }
+
+    /// The constraints on results of this tool.
+    pub(crate) fn on_call(&self, caller: &Caller, entry: &EntryRef<'_>) -> Vec<AccessConstraint> {
+        let rules = self.rules.load();
+        let held = rules.iter().filter(|(scope, _)| scope.holds_for(&self.permissions, caller, entry));
+        held.map(|(scope, _)| AccessConstraint {
+            kind: ConstraintKind::Redaction,
+            policy: Some(scope.policy()),
+            detail: "parts are taken out of the result".to_owned(),
+        })
+        .collect()
     }
 
     /// Follows another configuration.
@@ -78,7 +92,7 @@ impl Interceptor for AnswerRedaction {
                 Redacted::Withheld => return withheld(),
             }
             names.push(Arc::new(Ruling {
-                rule: Some(format!("constraint:{}", scope.name).into()),
+                rule: Some(scope.policy()),
                 verdict: "modify",
                 detail: "something was taken out of the answer".to_owned(),
                 ..Ruling::default()

@@ -6,6 +6,7 @@ use crate::assemble::AssembleError;
 use crate::auditing::Auditing;
 use crate::govern_files::GovernFiles;
 use crate::grants::GrantClock;
+use crate::permission_validator::PermissionValidator;
 use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
@@ -70,7 +71,13 @@ impl GovernParts {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
         self.grants.attach(gateway, audit);
         gateway.show_by(Arc::clone(&self.permissions) as _);
-        let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::clone(&self.permissions) as _);
+        let validator = PermissionValidator {
+            permissions: Arc::clone(&self.permissions),
+            scopes: Arc::clone(&self.scopes),
+            constraints: Arc::clone(&self.constraints),
+            redaction: Arc::clone(&self.redaction),
+        };
+        let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::new(validator) as _);
         gateway.govern_by(Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ });
     }
 

@@ -29,6 +29,7 @@ mod openid;
 pub mod otel;
 pub mod permission_backtest;
 pub mod permission_trial;
+mod permission_validator;
 pub mod permissions;
 pub mod process_memory;
 pub mod recording;

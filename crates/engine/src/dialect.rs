@@ -6,6 +6,7 @@
 //! ```text
 //! tools/list {category, trust_level} ──► request ──► tools/list ──► … ──► list of tools ──► listing ──► tools with their labels
 //! tools/invoke {tool_id, …}          ──► request ──► tools/call ──► … ──► its result    ──► answer  ──► {status, data, …}
+//! tools/validate {tool_id, …}        ──► validation: permissions, policies and constraints, without a call
 //! tools/register {…}                 ──► registration: checked, and refused
 //!                                                        … ──► a fault or an error      ──► error   ──► -32601 with its data
 //! ```
@@ -25,17 +26,22 @@ pub mod listing;
 pub mod registration;
 pub mod request;
 pub mod security_context;
+pub mod validation;
 
 use crate::audit_id::AuditRun;
 use crate::caller::Caller;
+use crate::fault::Fault;
 use crate::standing::TrustLevel;
 use crate::tool_label::LabelSource;
 use signalbox_wire::{Envelope, meta, method};
+use validation::{AccessConstraint, ToolUse};
 
 /// The WebSocket subprotocol of the dialect.
 pub const SUBPROTOCOL: &str = "signalbox.governed";
 /// Calls a tool.
 pub const INVOKE: &str = "tools/invoke";
+/// Asks whether a call of a tool would be allowed.
+pub const VALIDATE: &str = "tools/validate";
 /// Registers a tool.
 pub const REGISTER: &str = "tools/register";
 /// The version of the dialect, which its clients are known by toward backends.
@@ -58,6 +64,8 @@ pub enum Asked {
         /// The version that it must have.
         version: Option<Box<str>>,
     },
+    /// To validate a call of a tool.
+    Validate,
     /// To register a tool.
     Register,
     /// Something that the dialect does not have.
@@ -71,6 +79,7 @@ impl Asked {
         match self {
             Self::List { .. } => "Tool discovery failed",
             Self::Invoke { .. } => "Tool execution failed",
+            Self::Validate => "Tool validation failed",
             Self::Register => "Tool registration failed",
             Self::Other => "Request failed",
         }
@@ -82,7 +91,7 @@ impl Asked {
 #[must_use]
 pub fn is_spoken(message: &Envelope) -> bool {
     match message.method() {
-        Some(INVOKE | REGISTER) => message.param_meta(meta::PROTOCOL_VERSION).is_none(),
+        Some(INVOKE | VALIDATE | REGISTER) => message.param_meta(meta::PROTOCOL_VERSION).is_none(),
         Some(method::TOOLS_LIST) => {
             let filters = message.param("category").is_some() || message.param("trust_level").is_some();
             filters && message.param_meta(meta::PROTOCOL_VERSION).is_none()
@@ -95,6 +104,13 @@ pub fn is_spoken(message: &Envelope) -> bool {
 pub trait PermissionSource: Send + Sync {
     /// True if the caller has this permission, such as `read:filesystem`.
     fn has(&self, caller: &Caller, permission: &str) -> bool;
+
+    /// Validates the use of a tool: the permissions of the caller, then policies, then constraints (G-13). Returns the
+    /// constraints under which a call is allowed.
+    ///
+    /// # Errors
+    /// The fault with which a call would be refused.
+    fn validate(&self, usage: &ToolUse<'_>) -> Result<Vec<AccessConstraint>, Fault>;
 }
 
 /// A credential that is limited by scopes has the permissions that are among them; any other has all.
@@ -105,6 +121,11 @@ impl PermissionSource for ScopePermissions {
     fn has(&self, caller: &Caller, permission: &str) -> bool {
         let scopes = caller.identity().standing.as_ref().and_then(|standing| standing.scopes.as_ref());
         scopes.is_none_or(|scopes| scopes.iter().any(|scope| **scope == *permission))
+    }
+
+    /// Scopes know no policies and impose no constraints.
+    fn validate(&self, _: &ToolUse<'_>) -> Result<Vec<AccessConstraint>, Fault> {
+        Ok(Vec::new())
     }
 }
 
@@ -134,7 +155,7 @@ mod tests {
             let text = format!(r#"{{"jsonrpc":"2.0","id":"1","method":"{method}","params":{params}}}"#);
             is_spoken(&Envelope::parse(text.into()).unwrap())
         };
-        assert!(spoken("tools/invoke", "{}") && spoken("tools/register", "{}"));
+        assert!(spoken("tools/invoke", "{}") && spoken("tools/register", "{}") && spoken("tools/validate", "{}"));
         assert!(spoken("tools/list", r#"{"category":"x"}"#) && spoken("tools/list", r#"{"trust_level":"verified"}"#));
         assert!(!spoken("tools/list", r#"{"cursor":"x"}"#) && !spoken("tools/call", r#"{"category":"x"}"#));
         let described = r#"{"category":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}"#;

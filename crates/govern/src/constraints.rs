@@ -11,6 +11,7 @@ use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
     Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
 };
+use signalbox_engine::dialect::validation::{AccessConstraint, ConstraintKind};
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_wire::{json, printable};
 use std::sync::Arc;
@@ -30,6 +31,12 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// The name of the constraint in rulings and errors.
+    #[must_use]
+    pub fn policy(&self) -> Arc<str> {
+        format!("constraint:{}", self.name).into()
+    }
+
     /// True if it is for this caller and this entry.
     #[must_use]
     pub fn holds_for(&self, permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
@@ -114,6 +121,33 @@ impl ConstraintCheck {
         self.all.store(Arc::new(all));
     }
 
+    /// The constraints on a call of this tool.
+    ///
+    /// # Errors
+    /// The fault for arguments, a JSON object, that break one.
+    pub fn on_call(
+        &self,
+        caller: &Caller,
+        entry: &EntryRef<'_>,
+        arguments: &[u8],
+        unix_ms: u64,
+    ) -> Result<Vec<AccessConstraint>, Fault> {
+        if self.permissions.breaks_glass(caller.principal().as_str(), unix_ms) {
+            return Ok(Vec::new());
+        }
+        let (all, shadow) = (self.all.load(), self.permissions.set().shadow);
+        let held = all.iter().filter(|one| one.scope.holds_for(&self.permissions, caller, entry));
+        held.map(|one| match one.fault(arguments).filter(|_| !shadow) {
+            Some(why) => Err(refusal(&one.scope.policy(), why)),
+            None => Ok(AccessConstraint {
+                kind: ConstraintKind::Folders,
+                policy: Some(one.scope.policy()),
+                detail: format!("the arguments `{}` must lie within {}", one.arguments.join("`, `"), one.shown),
+            }),
+        })
+        .collect()
+    }
+
     fn broken(&self, case: &Case<'_>) -> Option<(Arc<str>, String)> {
         let entry = entry_of(case).filter(|_| case.phase == Phase::Request)?;
         let principal = case.caller.principal().as_str();
@@ -123,14 +157,17 @@ impl ConstraintCheck {
         let arguments = case.message.param("arguments").map_or(&b"{}"[..], |span| span.of(case.message.bytes()));
         let all = self.all.load();
         let mut held = all.iter().filter(|one| one.scope.holds_for(&self.permissions, case.caller, &entry));
-        let broken =
-            held.find_map(|one| Some((format!("constraint:{}", one.scope.name).into(), one.fault(arguments)?)))?;
+        let broken = held.find_map(|one| Some((one.scope.policy(), one.fault(arguments)?)))?;
         let address = case.caller.identity().address.map(|address| address.ip());
         let around = Circumstances { unix_ms: case.unix_ms, address };
         // What the caller may not use anyway is answered by those who say so, who may not even tell that it is there.
         let access = self.permissions.access(case.caller, &entry, Some(arguments), &around);
         matches!(access, Access::Usable(_) | Access::AfterAsking(_)).then_some(broken)
     }
+}
+
+fn refusal(policy: &str, why: String) -> Fault {
+    Fault::new(FaultKind::Denied, why).with_str("policy", policy)
 }
 
 impl Interceptor for ConstraintCheck {
@@ -145,7 +182,7 @@ impl Interceptor for ConstraintCheck {
         let ruling = Ruling { rule: Some(Arc::clone(&name)), verdict: word, detail: why.clone(), ..Ruling::default() };
         let verdict = match shadow {
             true => Verdict::Pass,
-            false => Verdict::Refuse(Fault::new(FaultKind::Denied, why).with_str("policy", &name)),
+            false => Verdict::Refuse(refusal(&name, why)),
         };
         Judgement { verdict, rulings: ruling.into(), effects: Vec::new() }
     }

@@ -32,6 +32,7 @@ mod roles;
 mod switch_check;
 mod switches;
 mod timed_grants;
+mod validation;
 
 pub use access::{Access, Denial};
 pub use approval_links::ApprovalLinks;
@@ -52,7 +53,7 @@ use roles::EXECUTE;
 use signalbox_engine::NamePattern;
 use signalbox_engine::catalog::{Audience, EntryRef, ListKind, Style, Visibility};
 use signalbox_engine::chain::ConsentOf;
-use signalbox_engine::dialect::{PermissionSource, ScopePermissions};
+use signalbox_engine::dialect::{PermissionSource as _, ScopePermissions};
 use signalbox_engine::subject_names::SubjectNames;
 use signalbox_engine::{Caller, Fault};
 use signalbox_wire::glob::{Wildcards, fits};
@@ -402,9 +403,9 @@ impl Permissions {
     }
 }
 
-/// G-12: whether the entry is a resource outside of these patterns.
+/// True unless the entry is a resource, or a template of some, outside of these patterns (G-12).
 fn may_use_resource(patterns: &[Box<str>], entry: &EntryRef<'_>) -> bool {
-    if patterns.is_empty() || entry.kind != ListKind::Resources {
+    if patterns.is_empty() || entry.kind.style() != Style::Uri {
         return true;
     }
     let names = SubjectNames::new(Style::Uri, entry.name.into(), Some(entry.backend));
@@ -463,15 +464,9 @@ impl Visibility for Permissions {
         let entitlement = self.entitlement((version, &set), caller, entry);
         entitlement.is_listed() || ((set.reveal || set.shadow) && entitlement.access != Access::Closed)
     }
-}
 
-impl PermissionSource for Permissions {
-    fn has(&self, caller: &Caller, permission: &str) -> bool {
-        let set = self.set.load();
-        if self.grants.load().breaks_glass(caller.principal().as_str()) {
-            return true;
-        }
-        set.has_permission(caller, permission)
+    fn is_off(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        self.principal_off(caller).is_some() || self.off(&self.set.load(), entry).is_some()
     }
 }
 

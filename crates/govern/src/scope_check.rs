@@ -1,7 +1,11 @@
 //! Asks for the scopes that a tool, prompt or resource needs, of callers whose credential is limited by scopes.
 
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::chain::{
+    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+};
+use signalbox_engine::standing::Standing;
+use signalbox_engine::{Caller, Fault, FaultKind};
 
 /// A scope and what it is needed for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +47,27 @@ impl ScopeCheck {
     }
 }
 
+impl ScopeCheck {
+    /// The fault for a caller whose credential lacks a scope that this entry needs.
+    #[must_use]
+    pub fn refusal(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {
+        let standing = caller.identity().standing.as_ref().filter(|standing| standing.scopes.is_some())?;
+        let names = EntryNames::of(entry);
+        let mut needed = self.required.clone();
+        let meant = self.rules.iter().filter(|rule| rule.patterns.iter().any(|pattern| pattern.touches(&names)));
+        needed.extend(meant.map(|rule| rule.scope.clone()));
+        lacking(standing, &needed)
+    }
+}
+
+/// The fault for scopes that a credential lacks.
+fn lacking(standing: &Standing, needed: &[Box<str>]) -> Option<Fault> {
+    let lacking = standing.lacks(needed);
+    let text = format!("the credential lacks the scope {}", lacking.join(" "));
+    let fault = || Fault::new(FaultKind::InsufficientScope, text).with_str("scope", &needed.join(" "));
+    (!lacking.is_empty()).then(fault)
+}
+
 impl Interceptor for ScopeCheck {
     fn name(&self) -> &'static str {
         "scopes"
@@ -53,14 +78,9 @@ impl Interceptor for ScopeCheck {
         else {
             return Judgement::pass();
         };
-        let needed = self.needed(case);
-        let lacking = standing.lacks(&needed);
-        if lacking.is_empty() {
-            return Judgement::pass();
-        }
-        let text = format!("the credential lacks the scope {}", lacking.join(" "));
-        let fault = Fault::new(FaultKind::InsufficientScope, text.clone()).with_str("scope", &needed.join(" "));
-        Judgement { verdict: Verdict::Refuse(fault), rulings: Ruling::of("refuse", text).into(), effects: Vec::new() }
+        let Some(fault) = lacking(standing, &self.needed(case)) else { return Judgement::pass() };
+        let rulings = Ruling::of("refuse", fault.message.clone()).into();
+        Judgement { verdict: Verdict::Refuse(fault), rulings, effects: Vec::new() }
     }
 
     fn is_idle(&self) -> bool {

@@ -427,3 +427,45 @@ async fn g_24_errors_tell_as_much_as_the_caller_is_trusted() {
     let full = "Unknown tool: no_such_tool";
     assert_eq!(told, ["The tool failed", "The tool failed", full, full]);
 }
+
+const GOVERNED: &str = "[constraints.\"demo/*\"]\npath_arguments = [\"path\"]\nfolders = [\"src\"]\nredact = [\"0000-[0-9]+\"]\n\
+    [tools.\"demo/echo\"]\npermissions = [\"spend:money\"]\n";
+
+/// G-13, G-14, G-22: a call is validated without being made: `{granted, constraints, audit_context}`, or the permission that is lacking.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constraints() {
+    let folder = folder();
+    let gateway = GatewayProcess::serve(&config(&folder, &format!("{REQUIRED}{GOVERNED}"))).await.unwrap();
+    gateway.ready().await.unwrap();
+    let new = ["keys", "new", "example", "--subject", "user123", "--scope", "read:filesystem"];
+    let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
+    let web = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let known = async || web.post(&discovery().to_string()).await.ok().filter(|answer| answer.status == 200);
+    eventually("the key is known", known).await.unwrap();
+    let validation = |tool: &str, path: &str| {
+        json!({"jsonrpc": "2.0", "id": "v", "method": "tools/validate", "params": {
+            "tool_id": tool, "parameters": {"path": path}, "security_context": {"user_id": "user123"}}})
+    };
+    let mut governed = Client::websocket(&gateway, "signalbox.governed", Some(&key)).await;
+    for client in [&mut governed, &mut Client::http(&gateway, Some(&key))] {
+        let granted = client.ask(&validation("directory_list", "./src")).await["result"].take();
+        assert_eq!(members(&granted), ["audit_context", "constraints", "granted", "tool_id"], "{granted}");
+        assert_eq!(granted["granted"], true);
+        let constraints = granted["constraints"].as_array().unwrap();
+        let kinds: Vec<_> = constraints.iter().map(|one| (&one["type"], &one["policy"])).collect();
+        let policy = json!("constraint:demo/*");
+        assert_eq!(kinds, [(&json!("folders"), &policy), (&json!("redaction"), &policy)], "{granted}");
+        assert!(constraints[0]["detail"].as_str().unwrap().contains("`src`"), "{granted}");
+        let audit = &granted["audit_context"];
+        assert_eq!((&audit["user_id"], &audit["permissions"]), (&json!("user123"), &json!(["read:filesystem"])));
+        assert!(audit["audit_id"].as_str().unwrap().starts_with("audit-"), "{granted}");
+        let outside = client.ask(&validation("directory_list", "/etc")).await;
+        assert_eq!(refused(&outside), pair("security_error", "denied"));
+        let lacking = client.ask(&validation("echo", "src")).await;
+        assert_eq!(refused(&lacking), pair("security_error", "permission_denied"));
+        let data = &lacking["error"]["data"];
+        assert_eq!(data["details"]["permission"], "spend:money", "{lacking}");
+        assert_eq!(data["error_message"], "User lacks required permission", "{lacking}");
+        assert_eq!(refused(&client.ask(&validation("nothing", "src")).await).1, "tool_not_found");
+    }
+}

@@ -54,7 +54,7 @@ pub fn translate(message: &Bytes, about: &About<'_>) -> Bytes {
             builder::response(about.id, &list)
         }
         Asked::Invoke { tool_id, .. } => invoked(result, tool_id, about),
-        Asked::Register | Asked::Other => message.clone(),
+        Asked::Validate | Asked::Register | Asked::Other => message.clone(),
     }
 }
 

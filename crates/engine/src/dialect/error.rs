@@ -88,7 +88,7 @@ pub(super) fn quoted(text: &str) -> Bytes {
     Bytes::from(json::quote(text))
 }
 
-fn write_optional(out: &mut Vec<u8>, text: Option<&str>) {
+pub(super) fn write_optional(out: &mut Vec<u8>, text: Option<&str>) {
     match text {
         Some(text) => json::write_quoted(out, text),
         None => out.extend_from_slice(b"null"),

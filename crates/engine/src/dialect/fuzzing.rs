@@ -51,6 +51,7 @@ mod tests {
         let seeds = [
             &br#"{"jsonrpc":"2.0","id":"1","method":"tools/list","params":{"category":"filesystem","trust_level":"verified"}}"#[..],
             br#"{"jsonrpc":"2.0","id":"2","method":"tools/invoke","params":{"tool_id":"t","tool_version":"1","parameters":{"path":"./src"},"security_context":{"user_id":"ada","session_id":"s","permissions":["read:x"]}}}"#,
+            br#"{"jsonrpc":"2.0","id":"4","method":"tools/validate","params":{"tool_id":"t","parameters":{}}}"#,
             br#"{"jsonrpc":"2.0","id":"3","method":"tools/register","params":{"tool_metadata":{"name":"t"},"schema":{"input":{}}}}"#,
             br#"{"jsonrpc":"2.0","id":"1","result":{"content":[{"type":"text","text":"{}"}],"isError":true,"_meta":{"signalbox/error":{"error_code":"x","details":{"reason":"y"}}}}}"#,
             br#"{"jsonrpc":"2.0","id":"1","result":{"tools":[{"name":"a","inputSchema":{}}],"nextCursor":"c"}}"#,

@@ -5,7 +5,7 @@
 
 use super::registration;
 use super::security_context::{self, Known};
-use super::{Asked, INVOKE, REGISTER, VERSION};
+use super::{Asked, INVOKE, REGISTER, VALIDATE, VERSION};
 use crate::fault::{Fault, FaultKind};
 use crate::standing::TrustLevel;
 use signalbox_wire::{Envelope, RawId, Revision, builder, json, meta, method};
@@ -24,14 +24,16 @@ pub fn read(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Faul
     match message.method() {
         Some(INVOKE) => invoke(message, known),
         Some(method::TOOLS_LIST) => list(message, known),
+        Some(VALIDATE) => (Asked::Validate, checked_call(message, known).map(|_| Inner::Here)),
         Some(REGISTER) => {
             let checked = context(message, known).and_then(|()| registration::check(message.params().unwrap_or(b"{}")));
             (Asked::Register, checked.map(|()| Inner::Here))
         }
         other => {
             let shown: String = other.unwrap_or_default().chars().take(64).collect();
-            let text =
-                format!("the governed dialect has no method `{shown}`; it has tools/list, {INVOKE} and {REGISTER}");
+            let text = format!(
+                "the governed dialect has no method `{shown}`; it has tools/list, {INVOKE}, {VALIDATE} and {REGISTER}"
+            );
             (Asked::Other, Err(Fault::new(FaultKind::MethodNotFound, text)))
         }
     }
@@ -44,19 +46,42 @@ fn invoke(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>
         tool_id: tool_id.as_ref().ok().and_then(Option::as_deref).unwrap_or_default().into(),
         version: version.as_ref().ok().and_then(Option::as_deref).map(Into::into),
     };
-    let inner = || {
-        let tool = tool_id?.ok_or_else(|| registration::missing_fields(&["tool_id".to_owned()]))?;
-        version?;
-        context(message, known)?;
-        let parameters = raw(message, "parameters").unwrap_or(b"{}");
-        if !parameters.starts_with(b"{") {
-            return Err(invalid("`params.parameters` must be an object"));
-        }
-        let request = described(message, method::TOOLS_CALL).param_str("name", &tool);
-        mcp(&request.param_raw("arguments", parameters))
-    };
-    let inner = inner();
+    let inner = checked_call(message, known).and_then(|call| {
+        let request = described(message, method::TOOLS_CALL).param_str("name", &call.tool_id);
+        mcp(&request.param_raw("arguments", call.parameters))
+    });
     (asked, inner)
+}
+
+/// A call as `tools/invoke` and `tools/validate` describe it.
+pub(crate) struct DescribedCall<'a> {
+    /// The tool.
+    pub tool_id: String,
+    /// The version that the tool must have.
+    pub version: Option<String>,
+    /// The parameters, an object.
+    pub parameters: &'a [u8],
+}
+
+fn checked_call<'a>(message: &'a Envelope, known: &Known<'_>) -> Result<DescribedCall<'a>, Fault> {
+    let call = described_call(message)?;
+    context(message, known)?;
+    Ok(call)
+}
+
+/// Reads the call that a message describes.
+///
+/// # Errors
+/// If a member is missing or of another type.
+pub(crate) fn described_call(message: &Envelope) -> Result<DescribedCall<'_>, Fault> {
+    let tool_id = text(message, "tool_id")?;
+    let tool_id = tool_id.ok_or_else(|| registration::missing_fields(&["tool_id".to_owned()]))?;
+    let version = text(message, "tool_version")?;
+    let parameters = raw(message, "parameters").unwrap_or(b"{}");
+    if !parameters.starts_with(b"{") {
+        return Err(invalid("`params.parameters` must be an object"));
+    }
+    Ok(DescribedCall { tool_id, version, parameters })
 }
 
 fn list(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>) {
@@ -172,6 +197,14 @@ mod tests {
                 r#"{"tool_id":"a","security_context":{"user_id":"eve"}}"#,
                 FaultKind::InvalidSecurityContext,
                 "user_id",
+            ),
+            ("tools/validate", "{}", FaultKind::MissingFields, "tool_id"),
+            ("tools/validate", r#"{"tool_id":"a","parameters":[]}"#, FaultKind::InvalidParams, "must be an object"),
+            (
+                "tools/validate",
+                r#"{"tool_id":"a","security_context":{"permissions":["write:disk"]}}"#,
+                FaultKind::InvalidSecurityContext,
+                "write:disk",
             ),
             ("tools/list", r#"{"trust_level":"full"}"#, FaultKind::InvalidParams, "system, verified"),
             ("tools/list", r#"{"category":[]}"#, FaultKind::InvalidParams, "category"),

@@ -5,13 +5,15 @@ use super::exchanges::Exchanges;
 use super::holding::Continuation;
 use super::judging::Passed;
 use super::modern::describes_itself;
+use super::requests::Search;
 use super::{Context, FrontMachine, Lifecycle, Mode};
-use crate::catalog::Route;
+use crate::catalog::{ListKind, Route};
 use crate::command::Command;
 use crate::dialect::answer::{self, About};
 use crate::dialect::error::{DialectError, Stamp};
 use crate::dialect::request::{self, Inner};
 use crate::dialect::security_context::Known;
+use crate::dialect::validation::{self, AuditContext, ToolUse};
 use crate::dialect::{Asked, DialectPorts, is_spoken};
 use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
@@ -21,6 +23,7 @@ use crate::tool_label::ToolLabel;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, RawId};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 impl FrontMachine {
     /// From now on every request is one of the governed dialect.
@@ -92,20 +95,74 @@ impl FrontMachine {
 
     /// Refuses a call whose client wants another version of the tool than the one there is.
     pub(super) fn check_tool_version(&self, id: ExchangeId, route: &Route, ctx: &Context<'_>) -> Result<(), Fault> {
-        let (Some(Asked::Invoke { version: Some(wanted), tool_id }), Some(ports)) =
-            (self.asked_in_dialect(id), ctx.dialect)
-        else {
-            return Ok(());
-        };
-        match ports.labels.label(&route.backend, &route.name).version {
-            Some(version) if version != *wanted => {
-                let shown: String = wanted.chars().take(64).collect();
-                let text = format!("tool `{tool_id}` has the version `{version}`, not `{shown}`");
-                let fault = Fault::new(FaultKind::WrongToolVersion, text);
-                Err(fault.with_str("requested_version", &shown).with_str("version", &version))
+        match (self.asked_in_dialect(id), ctx.dialect) {
+            (Some(Asked::Invoke { version: Some(wanted), tool_id }), Some(ports)) => {
+                same_version(tool_id, wanted, &ports.labels.label(&route.backend, &route.name))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Validates a call, or keeps the request until the lists that it depends on are known.
+    pub(super) fn validate_call(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if (ctx.lists_ready)(&self.selector(id)) {
+            self.answer_validation(id, message, ctx, out);
+        } else {
+            self.await_lists(id, message.clone(), None, out);
+        }
+    }
+
+    /// Answers whether a call would be allowed, and under which constraints (G-13).
+    pub(super) fn answer_validation(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        match self.validation(id, message, ctx) {
+            Ok(result) => self.reply_own(id, &result, ctx, out),
+            Err(fault) if fault.kind == FaultKind::UnknownTool => self.leads_nowhere(id, message, &fault, ctx, out),
+            Err(fault) => self.fail(id, &fault, ctx, out),
+        }
+    }
+
+    fn validation(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>) -> Result<Vec<u8>, Fault> {
+        let ports = ctx.dialect.ok_or_else(|| super::requests::no_method(crate::dialect::VALIDATE))?;
+        let call = request::described_call(message)?;
+        let unknown = || Fault::unknown(ListKind::Tools, &call.tool_id);
+        let route = Search::Listed.route(ListKind::Tools, &call.tool_id, ctx).ok_or_else(unknown)?;
+        let label = ports.labels.label(&route.backend, &route.name);
+        if let Some(version) = &call.version {
+            same_version(&call.tool_id, version, &label)?;
+        }
+        let caller = self.caller_of(Some(id)).clone();
+        let usage = ToolUse {
+            caller: &caller,
+            entry: ctx.catalog.entry_of(ListKind::Tools, &route, ctx.principal),
+            tool_id: &call.tool_id,
+            parameters: call.parameters,
+            unix_ms: (ctx.unix_ms)(),
+        };
+        let judged = ports.permissions.validate(&usage);
+        if let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| !is_unknown(&judged)) {
+            exchange.backend = Some(Arc::clone(&route.backend));
+            exchange.own_name = Some(route.name.clone());
+            exchange.subject = Some(call.tool_id.as_str().into());
+        }
+        let audit = AuditContext {
+            audit_id: &ports.audit_run.id(id),
+            user: caller.principal().as_str(),
+            session: ports.session,
+            permissions: &label.permissions,
+        };
+        Ok(validation::granted(&call.tool_id, &judged?, &audit))
     }
 
     /// What an exchange asked in the dialect, if it did.
@@ -165,6 +222,24 @@ impl FrontMachine {
         let stamp = Stamp { audit_id: audit_id.as_deref(), unix_ms: (ctx.unix_ms)() };
         // Old and new eras differ in the statuses of faults that the dialect tells in the body; those that HTTP itself knows stay.
         (DialectError::of(&told, asked).reply(client_id, stamp), fault.http_status(Era::Legacy))
+    }
+}
+
+/// True if the caller is told that there is no such tool, so that its record must not say otherwise.
+fn is_unknown<T>(judged: &Result<T, Fault>) -> bool {
+    matches!(judged, Err(fault) if fault.kind == FaultKind::UnknownTool)
+}
+
+/// Refuses another version of a tool than the one that its label has.
+fn same_version(tool_id: &str, wanted: &str, label: &ToolLabel) -> Result<(), Fault> {
+    match &label.version {
+        Some(version) if **version != *wanted => {
+            let shown: String = wanted.chars().take(64).collect();
+            let text = format!("tool `{tool_id}` has the version `{version}`, not `{shown}`");
+            let fault = Fault::new(FaultKind::WrongToolVersion, text);
+            Err(fault.with_str("requested_version", &shown).with_str("version", version))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -95,6 +95,7 @@ impl FrontMachine {
             method::LOGGING_SET_LEVEL => self.set_level(id, message, ctx, out),
             method::SERVER_DISCOVER => self.discover(id, ctx, out),
             method::SUBSCRIPTIONS_LISTEN => self.listen(id, message, ctx, out),
+            dialect::VALIDATE => self.validate_call(id, message, ctx, out),
             dialect::REGISTER => self.fail(id, &registration::not_served(), ctx, out),
             name => {
                 let fault = no_method(name);
@@ -145,6 +146,7 @@ impl FrontMachine {
             None if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
                 self.open_listener(id, &message, ctx, out);
             }
+            None if message.method() == Some(dialect::VALIDATE) => self.answer_validation(id, &message, ctx, out),
             None => self.list_page(id, &message, ctx, out),
             Some(client) => {
                 let params = Params::read(&message);

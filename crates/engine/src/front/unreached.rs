@@ -100,21 +100,25 @@ impl FrontMachine {
 /// Why an entry has no route that its caller may take.
 fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
     let kinds: &[ListKind] = match method {
-        method::TOOLS_CALL => &[ListKind::Tools],
+        method::TOOLS_CALL | dialect::VALIDATE => &[ListKind::Tools],
         method::PROMPTS_GET => &[ListKind::Prompts],
         method::COMPLETION_COMPLETE => &[ListKind::Prompts, ListKind::Resources],
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &[ListKind::Resources],
         _ => &[],
     };
-    let exists = |kind: &ListKind| match kind {
-        ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)).is_some(),
-        ListKind::Prompts => ctx.catalog.prompt(name).is_some(),
-        ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name).is_some(),
+    let route = |kind: &ListKind| match kind {
+        ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)),
+        ListKind::Prompts => ctx.catalog.prompt(name),
+        ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name),
     };
-    match kinds.iter().any(exists) {
-        true => Absence::Hidden,
-        false if ctx.sight.is_some() => Absence::UnknownToLimited,
-        false => Absence::Unknown,
+    match kinds.iter().find_map(|kind| Some((*kind, route(kind)?))) {
+        // Switches come before permissions.
+        Some((kind, route)) => match ctx.sight {
+            Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.principal)) => Absence::SwitchedOff,
+            _ => Absence::Hidden,
+        },
+        None if ctx.sight.is_some() => Absence::UnknownToLimited,
+        None => Absence::Unknown,
     }
 }
 
@@ -125,7 +129,7 @@ fn subject(message: &Envelope) -> Option<Box<str>> {
     let reference = params.reference.map(|span| span.of(bytes));
     let member = |name: &str| reference.and_then(|reference| Some(json::member(reference, name)?.of(reference)));
     let found = match message.method()? {
-        dialect::INVOKE => message.param("tool_id").map(|span| span.of(bytes)),
+        dialect::INVOKE | dialect::VALIDATE => message.param("tool_id").map(|span| span.of(bytes)),
         method::COMPLETION_COMPLETE => member("name").or_else(|| member("uri")),
         name if name.starts_with("tasks/") => params.task_id.map(|span| span.of(bytes)),
         _ => params.name.or(params.uri).map(|span| span.of(bytes)),

@@ -104,7 +104,11 @@ impl CallCheck {
         let passes = matches!(verdict, Verdict::Pass);
         let ruling = Ruling {
             rule: grounds.policy,
-            verdict: if passes { "approved" } else { "deny" },
+            verdict: match verdict {
+                Verdict::Pass => "approved",
+                Verdict::Reply(_) => "answered",
+                _ => "deny",
+            },
             detail,
             inputs: by.map(|by| ("person", by)).into_iter().collect(),
             ..Ruling::default()
@@ -230,7 +234,7 @@ fn denied(denial: &Denial, fault: Fault) -> Judgement {
     Judgement { verdict: Verdict::Refuse(fault), rulings: ruling.into(), effects: Vec::new() }
 }
 
-fn denial_fault(denial: &Denial) -> Fault {
+pub(super) fn denial_fault(denial: &Denial) -> Fault {
     let fault = Fault::new(FaultKind::Denied, denial.grounds.reason.clone());
     let fault = match &denial.permission {
         Some(permission) => fault.with_str("permission", permission),

@@ -2,6 +2,8 @@
 
 use super::*;
 use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::dialect::PermissionSource;
+use signalbox_engine::dialect::validation::{ConstraintKind, ToolUse};
 use signalbox_engine::standing::Standing;
 use signalbox_engine::{Identity, Principal, Proof};
 
@@ -141,6 +143,31 @@ fn g_12_a_user_is_kept_to_its_resources() {
     let resource = |name| EntryRef { kind: ListKind::Resources, backend: "files", name, definition: None };
     assert!(is_usable(&set, &ada, &resource("file:///public/a")) && is_usable(&set, &ada, &entry("files", "read")));
     assert!(!is_usable(&set, &ada, &resource("file:///public/../etc")));
+    let template = |name| EntryRef { kind: ListKind::Templates, ..resource(name) };
+    assert!(set.lists(&ada, &template("file:///public/{name}")));
+    for hidden in ["file:///private/{name}", "db://{x}", "file:///{+path}", "{+uri}"] {
+        assert!(!set.lists(&ada, &template(hidden)), "{hidden}");
+    }
+}
+
+/// G-13, G-14: permissions, then policies; a lacking permission is named, and consent is a constraint.
+#[test]
+fn g_13_a_use_is_validated_in_the_documents_order() {
+    let asks = Role { ask: vec![SubjectPattern::new("files/write")], ..role(&["tools.execute"], &["files"]) };
+    let book = [("asker", asks), ("reader", role(&["tools.read"], &["files"]))];
+    let roles = RoleBook::new(book.map(|(name, role)| (name.to_owned(), role)), None);
+    let set = permissions(PermissionSet { roles, ..PermissionSet::default() });
+    let validate = |who: &Caller, entry: EntryRef<'_>| {
+        set.validate(&ToolUse { caller: who, entry, tool_id: "t", parameters: b"{}", unix_ms: 0 })
+    };
+    let (ada, bob, eve) = (caller("ada", &["asker"]), caller("bob", &["reader"]), caller("eve", &["other"]));
+    assert_eq!(validate(&ada, entry("files", "read")).unwrap(), []);
+    let asked = validate(&ada, entry("files", "write")).unwrap();
+    assert!(matches!(&asked[..], [one] if one.kind == ConstraintKind::Consent), "{asked:?}");
+    let denied = validate(&bob, entry("files", "read")).unwrap_err();
+    assert_eq!((denied.dialect_word(), denied.data[0].0), ("permission_denied", "permission"), "{denied:?}");
+    let hidden = validate(&eve, entry("files", "read")).unwrap_err();
+    assert_eq!(hidden.message, "Unknown tool: t");
 }
 
 fn grant(to: &str, entries: &[&str], until_ms: u64, breaks_glass: bool) -> Arc<TimedGrant> {

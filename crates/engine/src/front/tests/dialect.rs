@@ -64,3 +64,24 @@ fn a_client_of_mcp_stays_one() {
     let refused = answer(&dialogue.says(INVOKE));
     assert_eq!(refused["error"]["data"]["reason"], "method_not_found");
 }
+
+/// G-13, G-14
+#[test]
+fn g_13_a_call_can_be_validated_without_being_made() {
+    let mut dialogue = Dialogue::new(Mode::Pipe);
+    let validate = |tool: &str| {
+        let params = format!(r#"{{"tool_id":"{tool}","parameters":{{"a":1}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":"4","method":"tools/validate","params":{params}}}"#)
+    };
+    let granted = answer(&dialogue.says(&validate("one")));
+    let expected = json!({"tool_id": "one", "granted": true, "constraints": [], "audit_context": {
+        "audit_id": "audit-0-1", "user_id": "anonymous", "session_id": "s1", "permissions": []}});
+    assert_eq!(granted["result"], expected);
+    let unknown = answer(&dialogue.says(&validate("nope")));
+    let data = &unknown["error"]["data"];
+    assert_eq!(
+        (&data["error_code"], &unknown["error"]["message"]),
+        (&json!("tool_not_found"), &json!("Tool validation failed"))
+    );
+    assert!(dialogue.calls.is_empty());
+}

@@ -1,0 +1,107 @@
+//! `tools/validate`: whether a call would be allowed, and under which constraints (G-13). Nothing is called.
+
+use super::error::write_optional;
+use super::listing;
+use crate::caller::Caller;
+use crate::catalog::EntryRef;
+use crate::fault::Fault;
+use signalbox_wire::json;
+use std::sync::Arc;
+
+/// The use of a tool to validate.
+#[derive(Copy, Clone)]
+pub struct ToolUse<'a> {
+    /// The caller.
+    pub caller: &'a Caller,
+    /// The tool.
+    pub entry: EntryRef<'a>,
+    /// The name by which the caller knows the tool.
+    pub tool_id: &'a str,
+    /// The parameters of the call, a JSON object.
+    pub parameters: &'a [u8],
+    /// The time, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+impl ToolUse<'_> {
+    /// The fault for a tool that the caller may not know of.
+    #[must_use]
+    pub fn unknown(&self) -> Fault {
+        Fault::unknown(self.entry.kind, self.tool_id)
+    }
+}
+
+/// Kind of a constraint.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ConstraintKind {
+    /// Paths in the parameters must lie within folders.
+    Folders,
+    /// Parts are taken out of the result.
+    Redaction,
+    /// A person must agree first.
+    Consent,
+}
+
+impl ConstraintKind {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Folders => "folders",
+            Self::Redaction => "redaction",
+            Self::Consent => "consent",
+        }
+    }
+}
+
+/// A constraint on a call that is allowed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AccessConstraint {
+    /// The kind of constraint.
+    pub kind: ConstraintKind,
+    /// The constraint, role or policy that imposes it.
+    pub policy: Option<Arc<str>>,
+    /// The constraint as a sentence.
+    pub detail: String,
+}
+
+/// Members of `audit_context`.
+#[derive(Copy, Clone, Debug)]
+pub struct AuditContext<'a> {
+    /// The id of the request in the audit log.
+    pub audit_id: &'a str,
+    /// The principal of the caller.
+    pub user: &'a str,
+    /// The session; a request over HTTP has none.
+    pub session: Option<&'a str>,
+    /// The permissions that the tool is labelled with.
+    pub permissions: &'a [Box<str>],
+}
+
+/// The result for a call that would be allowed.
+#[must_use]
+pub fn granted(tool_id: &str, constraints: &[AccessConstraint], audit: &AuditContext<'_>) -> Vec<u8> {
+    let mut out = br#"{"tool_id":"#.to_vec();
+    json::write_quoted(&mut out, tool_id);
+    out.extend_from_slice(br#","granted":true,"constraints":["#);
+    for (at, one) in constraints.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(br#"{"type":"#);
+        json::write_quoted(&mut out, one.kind.word());
+        out.extend_from_slice(br#","policy":"#);
+        write_optional(&mut out, one.policy.as_deref());
+        out.extend_from_slice(br#","detail":"#);
+        json::write_quoted(&mut out, &one.detail);
+        out.push(b'}');
+    }
+    out.extend_from_slice(br#"],"audit_context":{"audit_id":"#);
+    json::write_quoted(&mut out, audit.audit_id);
+    out.extend_from_slice(br#","user_id":"#);
+    json::write_quoted(&mut out, audit.user);
+    out.extend_from_slice(br#","session_id":"#);
+    write_optional(&mut out, audit.session);
+    out.extend_from_slice(br#","permissions":"#);
+    out.extend_from_slice(&listing::texts(audit.permissions));
+    out.extend_from_slice(b"}}");
+    out
+}
