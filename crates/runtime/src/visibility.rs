@@ -1,8 +1,8 @@
 //! What decides which entries callers see, and how sessions are told that lists changed.
 
 use crate::gateway::Gateway;
-use signalbox_engine::Event;
-use signalbox_engine::catalog::{Changed, ViewKey, Visibility};
+use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
+use signalbox_engine::{Caller, Event, Principal};
 use std::sync::Arc;
 
 impl Gateway {
@@ -15,6 +15,21 @@ impl Gateway {
     #[must_use]
     pub fn visibility(&self) -> Option<&dyn Visibility> {
         self.visibility.get().map(|visibility| &**visibility).filter(|visibility| !visibility.is_open())
+    }
+
+    /// True unless the tool of this exposed name is as good as unknown to the caller.
+    #[must_use]
+    pub fn reveals_tool(&self, caller: &Caller, principal: &Principal, exposed: &str) -> bool {
+        let catalog = self.catalog.snapshot();
+        let sight = self.visibility().map(|visibility| Sight::of(visibility, caller));
+        let route = match sight.as_ref().and_then(Sight::sole) {
+            Some(sole) => catalog.own_tool(sole, exposed),
+            None => catalog.tool(exposed),
+        };
+        route.is_some_and(|route| {
+            let is_revealed = |sight: &Sight<'_>| sight.reveals(&catalog.entry_of(ListKind::Tools, &route, principal));
+            catalog.is_listed_for(ListKind::Tools, &route, principal) && sight.as_ref().is_none_or(is_revealed)
+        })
     }
 
     /// Tells clients to read their lists again, because callers may now see other entries.

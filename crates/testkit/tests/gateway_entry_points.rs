@@ -250,3 +250,25 @@ async fn issue_18_2_changes_of_a_resource_are_not_told_once_its_permission_is_wi
         assert!(again["error"].is_object(), "{again}");
     }
 }
+
+/// Issue 31, point 5: a hidden tool that mirrors arguments into headers is answered as one that does not exist, whatever its headers say.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_tool_with_mirrored_arguments_is_answered_as_unknown() {
+    let backend = child("one", ServedEra::Both, "").unwrap();
+    let denied = config("[roles.some]\ndeny = ['one/test_x_mcp_header']\n", &backend);
+    let gateway = GatewayProcess::serve(&config("[roles.some]\n", &backend)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (_, key) = session(&gateway, "2025-06-18").await;
+    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let call = async |name: &str| {
+        let arguments = json!({"region": "here"});
+        let answer = client.modern(1, "tools/call", json!({"name": name, "arguments": arguments})).await.unwrap();
+        (answer.status, answer.message().unwrap())
+    };
+    let (status, shown) = call("test_x_mcp_header").await;
+    assert_eq!((status, &shown["error"]["data"]["reason"]), (400, &json!("header_mismatch")), "{shown}");
+    reload(&gateway, &denied).await;
+    let (hidden, nothing) = (call("test_x_mcp_header").await, call("nothing").await);
+    assert_eq!(hidden.0, nothing.0);
+    assert_eq!(unnamed(&hidden.1, "test_x_mcp_header"), unnamed(&nothing.1, "nothing"));
+}

@@ -128,6 +128,17 @@ async fn who_may_not_connect_is_told_so_before_anything_is_opened() {
     assert_eq!(HttpClient::new(gateway.address()).get("/mcp").await.unwrap().status, 400);
 }
 
+/// Issue 31: a wrong credential of the upgrade ends the attempt, so that no second one is tried in the first message.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_credential_of_the_upgrade_ends_the_attempt() {
+    let gateway = gateway("[mcp.protocol.security]\nrequire_authentication = true\n").await;
+    for (header, value) in [("authorization", "Bearer nope"), ("authorization", "nope"), ("x-api-key", "nope")] {
+        let refused = PipeClient::websocket(gateway.address(), &[(header, value)]).await.err();
+        assert!(refused.is_some_and(|refused| refused.to_string().starts_with("401 ")), "{header}: {value}");
+    }
+    assert!(PipeClient::websocket(gateway.address(), &[]).await.is_ok(), "the first message may prove it");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_session_or_connection_too_many_is_refused() {
     let gateway = gateway("[mcp.protocol.security]\nmax_concurrent_sessions = 1").await;

@@ -192,6 +192,11 @@ impl ClientConnection {
         Ok(Identified { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
     }
 
+    /// True if a request shows a credential.
+    pub fn shows_credential(headers: &HeaderMap) -> bool {
+        CREDENTIAL_HEADERS.into_iter().any(|name| headers.contains_key(name))
+    }
+
     /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
     pub fn caller(&self) -> Caller {
         let known = self.caller.lock().unpoisoned().as_ref().map(|last| last.caller.clone());

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
+use signalbox_engine::caller::Principal;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind, Limit, dialect};
 use signalbox_runtime::counters::Counters;
@@ -307,11 +308,13 @@ pub(super) fn open_modern(
         let text = "a client of this revision sends no responses";
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
-    check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
+    check_headers(heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let visit = connection.visit();
     let (caller, _) = Visit::of(visit.as_ref(), connection.caller());
     let proof = if proof.is_open() { Proved(front.gateway.confirm(&caller, message)) } else { proof };
     let (caller, principal) = Visit::of(visit.as_ref(), proof.caller().unwrap_or(caller));
+    check_param_headers(front, heads, message, (&caller, &principal))
+        .map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let session = front
         .gateway
         .open_session_for(caller, principal, Mode::Stateless, "", "http")
@@ -339,30 +342,46 @@ pub(super) fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carri
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
-fn check_headers(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
-    let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
-    let params = message.params().unwrap_or_default();
+fn check_headers(heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     let undescribed = || message.param_meta(meta::PROTOCOL_VERSION).is_none() && heads.speaks_modern();
     // A request that fails to describe itself does not pass the check, so it is asked for that only then.
     if message.kind() != Kind::Request && undescribed() {
         return Ok(());
     }
     if let Err(error) = header::check(|name| heads.look_up(name), message) {
-        return if undescribed() { Ok(()) } else { Err(mismatch(error)) };
-    }
-    if message.method() == Some(method::TOOLS_CALL) {
-        // What the header says was just found to be what the body says.
-        let name = match heads.look_up(header::NAME) {
-            HeaderValues::One(raw) => header::decode_value(raw).ok(),
-            _ => header::required_name(method::TOOLS_CALL, params),
-        };
-        let catalog = front.gateway.catalog.snapshot();
-        if let Some(marked) = name.and_then(|name| catalog.param_headers(&name).cloned()) {
-            let arguments = message.param("arguments").map_or(&b"{}"[..], |span| span.of(message.bytes()));
-            header_params::check_params(&marked, arguments, |name| heads.look_up(name)).map_err(mismatch)?;
-        }
+        return if undescribed() { Ok(()) } else { Err(mismatch(&error)) };
     }
     Ok(())
+}
+
+/// The headers that a tool mirrors arguments into must say what the arguments say. A tool that the caller may not know of is
+/// answered by the engine as one that does not exist.
+fn check_param_headers(
+    front: &FrontShared,
+    heads: &Heads<'_>,
+    message: &Envelope,
+    (caller, principal): (&signalbox_engine::Caller, &Principal),
+) -> Result<(), Fault> {
+    if message.method() != Some(method::TOOLS_CALL) {
+        return Ok(());
+    }
+    // The header was found to say what the body says.
+    let name = match heads.look_up(header::NAME) {
+        HeaderValues::One(raw) => header::decode_value(raw).ok(),
+        _ => header::required_name(method::TOOLS_CALL, message.params().unwrap_or_default()),
+    };
+    let catalog = front.gateway.catalog.snapshot();
+    let Some(name) = name else { return Ok(()) };
+    let Some(marked) = catalog.param_headers(&name) else { return Ok(()) };
+    let arguments = message.param("arguments").map_or(&b"{}"[..], |span| span.of(message.bytes()));
+    match header_params::check_params(marked, arguments, |name| heads.look_up(name)) {
+        Err(error) if front.gateway.reveals_tool(caller, principal, &name) => Err(mismatch(&error)),
+        _ => Ok(()),
+    }
+}
+
+fn mismatch(error: &header::HeaderError) -> Fault {
+    Fault::new(FaultKind::HeaderMismatch, error.to_string())
 }
 
 /// Answers the POST. Without a session there is no revision that was agreed on, and so no batch.

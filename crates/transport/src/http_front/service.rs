@@ -129,8 +129,11 @@ fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Res
 }
 
 /// True if the client asks for a WebSocket, and was refused only because it gave no credential: its first message may.
+/// A wrong credential ends the attempt.
 fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
-    let no_credential = fault.kind == FaultKind::Unauthenticated && fault.data.is_empty();
+    let no_credential = fault.kind == FaultKind::Unauthenticated
+        && fault.data.is_empty()
+        && !ClientConnection::shows_credential(request.headers());
     no_credential && *request.method() == Method::GET && upgrade::is_asked_for(request.headers())
 }
 
