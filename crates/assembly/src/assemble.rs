@@ -18,6 +18,7 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_oauth::OauthDesk;
+use signalbox_oauth::page_host::PageHost;
 use signalbox_relay::Relay;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
@@ -155,7 +156,7 @@ impl App {
 }
 
 /// Puts everything together; nothing runs yet. Both the fronts' sessions and the gateway's own connections act for
-/// `principal`.
+/// `principal`; people who sign in at backends are sent to `pages`.
 ///
 /// # Errors
 /// If a backend cannot be made of what is configured.
@@ -164,10 +165,11 @@ pub fn assemble(
     principal: Principal,
     catalog_file: Option<PathBuf>,
     recording: Option<Arc<Recording>>,
+    pages: PageHost,
 ) -> Result<App, AssembleError> {
     let settings = settings(config);
     let reaper = Reaper::new();
-    let desk = backend_auth::desk(config);
+    let desk = backend_auth::desk(config, pages);
     backend_auth::tell_exceptions(config);
     let mut backends = backends(config, (&reaper, &desk), &settings)?;
     let relay = relaying::relay(config);

@@ -1,15 +1,47 @@
 //! The credentials that go with requests to backends.
 
-use signalbox_config::{BackendConfig, BackendTarget, Config};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Transport};
+use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth::web_address::WebAddress;
 use signalbox_oauth::{AuthSpec, OauthCredentials, OauthDesk, StaticCredentials, Vault};
 use signalbox_runtime::{BackendCredentials, Gateway};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// What the OAuth clients of all backends share. Nothing is read or opened before one of them needs it.
 #[must_use]
-pub fn desk(config: &Config) -> Arc<OauthDesk> {
+pub fn desk(config: &Config, pages: PageHost) -> Arc<OauthDesk> {
     let vault = Vault::of(&config.data_dir, config.outbound.key_command.clone());
-    OauthDesk::new(config.outbound.clone(), vault)
+    OauthDesk::new(config.outbound.clone(), vault, pages)
+}
+
+/// Where people sign in at backends, for a gateway that listens at this address.
+#[must_use]
+pub fn page_host(config: &Config, address: SocketAddr) -> PageHost {
+    if let Some(url) = &config.outbound.public_url {
+        return PageHost::Public(url.clone());
+    }
+    let listen = &config.listen;
+    let named = config.auth.server.as_ref().and_then(|server| server.issuer.as_ref()).or(config.auth.resource.as_ref());
+    let named = named.and_then(|url| WebAddress::read(url)).map(|address| address.origin);
+    let named = named.filter(|origin| origin.starts_with("https://"));
+    // Browsers are sent back with codes, which go by TLS or stay on the machine.
+    let own = match (listen.transport, listen.tls.is_some()) {
+        (Transport::Tcp, _) => None,
+        (_, true) => Some(format!("https://{}", local(address))),
+        (_, false) => local(address).ip().is_loopback().then(|| format!("http://{}", local(address))),
+    };
+    PageHost::Unnamed { base: own.map(|own| named.unwrap_or(own)), is_proof_required: config.auth.required }
+}
+
+/// The address under which this machine reaches a listener.
+fn local(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// The credentials of a backend, if any are configured.

@@ -343,6 +343,14 @@ fn remote(table: &Table<'_>) -> Result<BackendTarget, ConfigError> {
     };
     let (headers, transport) = (headers(table)?, transport(table, &url)?);
     let auth = super::backend_auth::check(table, &headers)?.map(Box::new);
+    if is_socket(&url) && table.has("auth") {
+        let auth = table.table("auth")?;
+        if auth.choice("exchange_subject")? == "caller" {
+            // One connection, and so one credential, serves all callers of a principal.
+            let needs = Problem::Needs("an `http://` or `https://` address in `url`");
+            return Err(auth.key_error("exchange_subject", needs));
+        }
+    }
     Ok(BackendTarget::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)?, auth })
 }
 
@@ -375,13 +383,17 @@ pub(super) fn address(table: &Table<'_>, text: &Text<'_>) -> Result<Uri, ConfigE
     Ok(url)
 }
 
+fn is_socket(url: &Uri) -> bool {
+    url.scheme_str().is_some_and(|scheme| scheme.to_ascii_lowercase().starts_with("ws"))
+}
+
 fn transport(table: &Table<'_>, url: &http::Uri) -> Result<UrlTransport, ConfigError> {
     let transport = match table.choice("transport")?.as_str() {
         "http" => UrlTransport::Http,
         "sse" => UrlTransport::Sse,
         _ => UrlTransport::Auto,
     };
-    let socket = url.scheme_str().is_some_and(|scheme| scheme.to_ascii_lowercase().starts_with("ws"));
+    let socket = is_socket(url);
     if let Some(word) = table.text("transport")?.filter(|_| socket && transport != UrlTransport::Auto) {
         return Err(bad(table, &word, "`auto`, as a `ws://` address says itself what is spoken there"));
     }

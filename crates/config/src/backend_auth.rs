@@ -220,7 +220,11 @@ mod tests {
     use std::path::Path;
 
     fn load(auth: &str) -> Result<AuthSpec, ConfigError> {
-        let text = format!("[backends.b]\nurl = \"https://b.example/mcp\"\n[backends.b.auth]\n{auth}");
+        load_at("https://b.example/mcp", auth)
+    }
+
+    fn load_at(url: &str, auth: &str) -> Result<AuthSpec, ConfigError> {
+        let text = format!("[backends.b]\nurl = \"{url}\"\n[backends.b.auth]\n{auth}");
         let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
         let loaded = Config::parse(Path::new("/etc/signalbox.toml"), &text, &env, &Overrides::default());
         let config = loaded?.config;
@@ -262,6 +266,8 @@ mod tests {
             "type = \"token_exchange\"\nexchange_url = \"https://idp.example/token\"\nexchange_subject = \"caller\"\n";
         let AuthSpec::Oauth(spec) = load(own).unwrap() else { panic!() };
         assert!(spec.per_user, "each caller has a token of its own");
+        let on_socket = load_at("wss://b.example/mcp", own).unwrap_err().to_string();
+        assert!(on_socket.contains("exchange_subject"), "one connection would serve all callers: {on_socket}");
         assert!(load(&format!("{own}secret_env = \"T\"")).unwrap_err().to_string().contains("exchange_subject"));
         let exchange = "exchange_url = \"https://idp.example/token\"\nsecret_env = \"T\"\nclient_id = \"a\"";
         assert!(matches!(grant(&format!("type = \"token_exchange\"\n{exchange}")), Grant::TokenExchange(_)));

@@ -1,7 +1,9 @@
 //! The tokens that callers proved themselves with, for backends that are reached with what an identity provider gives for them
 //! (RFC 8693). A caller's token goes to that provider and nowhere else.
 //!
-//! They are kept in memory only, of each principal the one that was verified last, until it expires, and only where a backend wants them.
+//! They are kept in memory only, and only where a backend wants them. A call is made with the token of its own
+//! caller ([`crate::standing::Credential::token`]). Requests of the gateway itself on behalf of a principal, such as lists, are made with
+//! the token that was verified last of that principal, which stays here until it expires.
 
 use crate::caller::Principal;
 use crate::lock::LockResultExt as _;
@@ -33,10 +35,16 @@ impl CallerTokens {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
+    /// True if a backend wants tokens.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
     /// Keeps a token that was verified, in the place of the one before. Nothing is kept while no backend wants it.
     pub fn put(&self, principal: &Principal, token: &[u8], expires: u64, now: u64) {
         let Ok(token) = std::str::from_utf8(token) else { return };
-        if !self.wanted.load(Ordering::Relaxed) {
+        if !self.is_wanted() {
             return;
         }
         let mut kept = self.kept.lock().unpoisoned();

@@ -1,6 +1,7 @@
 //! What a proved caller is known to be: how far it is trusted, its roles, groups and scopes, and for how long the credential
 //! that said so is good.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -79,7 +80,33 @@ pub struct Credential {
     pub id: Box<str>,
     /// When it expires, in milliseconds since 1970.
     pub expires: Option<u64>,
+    /// The token itself, where a backend is reached with what it is exchanged for.
+    pub token: Option<SubjectToken>,
     state: Arc<AtomicU8>,
+}
+
+/// A token that can be exchanged for another (RFC 8693). Its `Debug` output hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SubjectToken(Arc<str>);
+
+impl SubjectToken {
+    /// Wraps a token.
+    #[must_use]
+    pub fn new(token: &str) -> Self {
+        Self(token.into())
+    }
+
+    /// The token.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SubjectToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SubjectToken(…)")
+    }
 }
 
 const GOOD: u8 = 0;
@@ -91,7 +118,7 @@ impl Credential {
     #[must_use]
     pub fn new(id: &str, expires: Option<u64>) -> (Self, Revocation) {
         let state = Arc::new(AtomicU8::new(GOOD));
-        (Self { id: id.into(), expires, state: Arc::clone(&state) }, Revocation(state))
+        (Self { id: id.into(), expires, token: None, state: Arc::clone(&state) }, Revocation(state))
     }
 
     /// Why it is no longer good at this time, in milliseconds since 1970.

@@ -26,6 +26,8 @@ pub struct Carrier<'a> {
     pub session: Option<&'a str>,
     /// The sender, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
+    /// The caller that the connection names, if it differs from the opener of the session. The message may prove more.
+    pub connection_caller: Option<&'a Caller>,
     /// Why the message is refused, if the front found that its signature does not hold.
     pub refusal: Option<&'a Fault>,
 }

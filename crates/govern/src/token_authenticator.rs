@@ -9,7 +9,7 @@ use arc_swap::ArcSwap;
 use signalbox_engine::authenticator::{Arrival, Authenticator};
 use signalbox_engine::caller::Identity;
 use signalbox_engine::caller_tokens::CallerTokens;
-use signalbox_engine::standing::Credential;
+use signalbox_engine::standing::{Credential, SubjectToken};
 use signalbox_engine::{Fault, Principal, Proof};
 use std::fmt;
 use std::sync::Arc;
@@ -94,15 +94,17 @@ impl TokenAuthenticator {
             }
         })?;
         let expires = verified.expires;
-        let token_kept = self.keep(issuer, verified);
+        let token_kept = self.keep(issuer, verified, token);
         self.callers.put(&token_kept.principal, token, expires, now);
         self.tokens.insert(token, token_kept.clone(), now);
         Ok(token_kept)
     }
 
-    fn keep(&self, issuer: &TokenIssuer, verified: Verified) -> VerifiedToken {
+    fn keep(&self, issuer: &TokenIssuer, verified: Verified, token: &[u8]) -> VerifiedToken {
         let id = format!("{}/{}", issuer.rules.name, verified.id.as_deref().unwrap_or("-"));
-        let (credential, revocation) = Credential::new(&id, Some(verified.expires));
+        let (mut credential, revocation) = Credential::new(&id, Some(verified.expires));
+        let subject = std::str::from_utf8(token).ok().filter(|_| self.callers.is_wanted());
+        credential.token = subject.map(SubjectToken::new);
         let mut claims: Vec<(Box<str>, Box<str>)> = vec![("issuer".into(), issuer.rules.issuer.as_str().into())];
         claims.extend(verified.client.map(|client| ("client_id".into(), client.into())));
         let standing = self.directory.load().standing(&verified.principal, verified.said, Some(credential));
@@ -129,7 +131,11 @@ impl Authenticator for TokenAuthenticator {
         if let Some(refresh) = &self.refresh {
             refresh();
         }
-        let known = match self.tokens.get(token, arrival.now) {
+        // One that was verified before a backend wanted tokens was not kept.
+        let lacks_token = |known: &VerifiedToken| {
+            self.callers.is_wanted() && known.standing.credential.as_ref().is_some_and(|one| one.token.is_none())
+        };
+        let known = match self.tokens.get(token, arrival.now).filter(|known| !lacks_token(known)) {
             Some(known) => known,
             None => self.verify(token, arrival.now).map_err(|error| invalid(&error.to_string()))?,
         };

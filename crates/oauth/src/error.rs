@@ -54,6 +54,11 @@ pub enum OauthError {
     /// There is no token to exchange.
     #[error("there is no token of this caller to exchange")]
     NoSubject,
+    /// The holder would have to prove itself to a page that there is none of.
+    #[error(
+        "a browser cannot prove who signs in: set `auth.outbound.public_url` to the https address of the gateway, or let an administrator run `signalbox login`"
+    )]
+    NoPages,
     /// The system gives no randomness.
     #[error("cannot get random bytes from the system")]
     Random,

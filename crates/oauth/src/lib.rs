@@ -10,6 +10,7 @@ pub mod challenge;
 pub mod client_identity;
 pub mod discovery;
 mod error;
+mod exchanged_tokens;
 pub mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
@@ -19,6 +20,7 @@ pub mod oauth_credentials;
 pub mod oauth_desk;
 pub mod openid;
 pub mod outbound;
+pub mod page_host;
 pub mod pkce;
 mod private_key;
 pub mod probe;

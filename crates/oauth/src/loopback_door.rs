@@ -3,6 +3,7 @@
 use crate::error::OauthError;
 use crate::form;
 use crate::oauth_desk::{CALLBACK, CONNECT, OauthDesk, Page};
+use crate::page_host::Place;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -125,10 +126,10 @@ fn request(head: &[u8], address: SocketAddr) -> Option<BrowserRequest<'_>> {
 async fn page(desk: &OauthDesk, request: &BrowserRequest<'_>) -> Page {
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
     match path.strip_prefix(CONNECT) {
-        Some(ticket) if request.is_post => desk.confirm(ticket, &request.cookies),
-        Some(ticket) => desk.connect(ticket, false),
+        Some(ticket) if request.is_post => desk.confirm(ticket, Place::Loopback, &request.cookies),
+        Some(ticket) => desk.connect(ticket, Place::Loopback, false),
         None if path == CALLBACK && !request.is_post => {
-            desk.callback(form::read(query).unwrap_or_default(), &request.cookies).await
+            desk.callback(form::read(query).unwrap_or_default(), Place::Loopback, &request.cookies).await
         }
         None => Page::Text { status: 404, text: "There is nothing here.".to_owned() },
     }

@@ -5,6 +5,7 @@ use crate::client_identity::ClientIdentity;
 use crate::discovery::ServerMetadata;
 use crate::discovery::{self, Discovered};
 use crate::error::OauthError;
+use crate::exchanged_tokens::ExchangedTokens;
 use crate::oauth_desk::{CALLBACK, OauthDesk};
 use crate::private_key::now;
 use crate::secret_source::SecretSource;
@@ -17,7 +18,7 @@ use crate::web_address::{WebAddress, canonical};
 use http::header::{AUTHORIZATION, HeaderValue};
 use signalbox_engine::{Fault, FaultKind, Principal};
 use signalbox_runtime::clock::unix_millis;
-use signalbox_runtime::{BackendCredentials, BoxFuture, Credential, Refusal};
+use signalbox_runtime::{Asker, BackendCredentials, Behalf, BoxFuture, Credential, Refusal};
 use signalbox_transport::web_client::DialGuard as _;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ struct Inner {
     url: String,
     spec: OauthSpec,
     desk: Arc<OauthDesk>,
+    /// In memory only.
+    exchanged: ExchangedTokens,
 }
 
 /// What became of the attempt to get a token.
@@ -62,7 +65,7 @@ impl OauthCredentials {
         {
             desk.callers.want();
         }
-        Self(Arc::new(Inner { backend: backend.into(), url, spec, desk }))
+        Self(Arc::new(Inner { backend: backend.into(), url, spec, desk, exchanged: ExchangedTokens::default() }))
     }
 
     /// The address at which a person signs in for this principal. `challenges` are those of the server, if it was asked.
@@ -107,9 +110,37 @@ impl Inner {
         }
     }
 
+    /// True if the tokens of callers are exchanged.
+    fn is_from_caller(&self) -> bool {
+        match &self.spec.grant {
+            Grant::TokenExchange(spec) | Grant::Enterprise(spec) => spec.from_caller,
+            _ => false,
+        }
+    }
+
+    /// The token of the caller of a request. For its own requests on behalf of a principal, such as lists, the gateway takes the one that
+    /// it verified last. A caller that came without a token never gets the token of another one of its principal.
+    fn subject_token(&self, whose: &Behalf) -> Result<SecretText, OauthError> {
+        let now = unix_millis();
+        let subject: Option<Box<str>> = match (&whose.asker, &whose.principal) {
+            (Asker::Caller(caller), _) => {
+                let standing = caller.identity().standing.as_ref();
+                let credential = standing.and_then(|standing| standing.credential.as_ref());
+                let good = credential.filter(|credential| credential.fault(now).is_none());
+                good.and_then(|credential| credential.token.as_ref()).map(|token| token.expose().into())
+            }
+            (Asker::Gateway, Some(principal)) => self.desk.callers.get(principal, now),
+            (Asker::Gateway, None) | (Asker::Gone, _) => None,
+        };
+        subject.map(SecretText::new).ok_or(OauthError::NoSubject)
+    }
+
     /// The token to send now; none if the request is to be tried without one.
-    async fn current(&self, whose: Option<&Principal>) -> Result<Option<TokenSet>, OauthError> {
-        let holder = self.holder(whose)?;
+    async fn current(&self, whose: &Behalf) -> Result<Option<TokenSet>, OauthError> {
+        if self.is_from_caller() {
+            return Ok(self.exchanged.get(&self.subject_token(whose)?, now()));
+        }
+        let holder = self.holder(whose.principal.as_ref())?;
         match self.desk.token(&holder).await?.filter(|token| self.is_for_us(token)) {
             Some(token) if token.is_fresh(now()) => return Ok(Some(token)),
             None => return Ok(None),
@@ -168,13 +199,17 @@ impl Inner {
     }
 
     /// Another token, after the backend refused a request.
-    async fn renewed(&self, whose: Option<&Principal>, refusal: Refusal) -> Result<Got, OauthError> {
+    async fn renewed(&self, whose: &Behalf, refusal: Refusal) -> Result<Got, OauthError> {
+        if self.is_from_caller() {
+            return self.exchanged_anew(whose, &refusal).await;
+        }
         let challenge = Challenge::bearer(&refusal.challenges);
         let challenge = challenge.as_ref();
         let lacks_scope = challenge.and_then(|challenge| challenge.param("error")) == Some("insufficient_scope");
         if refusal.status == 403 && !lacks_scope {
             return Ok(Got::Nothing);
         }
+        let whose = whose.principal.as_ref();
         let holder = self.holder(whose)?;
         // Before the turn is taken, which the end of a sign-in needs too.
         self.desk.wait_for_browser(&holder).await;
@@ -208,16 +243,54 @@ impl Inner {
             }
             _ if !lacks_scope && kept.is_some_and(|token| now() < token.given + TOO_SOON) => return Ok(Got::Nothing),
             Grant::ClientCredentials => self.client_credentials(&found, &scopes).await?,
-            Grant::TokenExchange(spec) => self.exchange(spec, whose, &found, &scopes).await?,
+            Grant::TokenExchange(spec) => {
+                let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+                self.exchange(spec, &subject, &found, &scopes).await?
+            }
             Grant::JwtBearer(spec) => {
                 let client = self.own_client(&found).await?;
                 let assertion = subject(spec.shared.as_ref(), &spec.users, whose).await?;
                 let outbound = &self.desk.outbound;
                 token_exchange::jwt_bearer(outbound, &client, &assertion, (&found, &scopes)).await?
             }
-            Grant::Enterprise(spec) => self.enterprise(spec, whose, &found, &scopes).await?,
+            Grant::Enterprise(spec) => {
+                let subject = subject(spec.shared.as_ref(), &spec.users, whose).await?;
+                self.enterprise(spec, &subject, &found, &scopes).await?
+            }
         };
         self.desk.keep(&holder, token.clone()).await?;
+        Ok(Got::Token(token))
+    }
+
+    /// Exchanges the caller's token anew, after the backend refused a request.
+    async fn exchanged_anew(&self, whose: &Behalf, refusal: &Refusal) -> Result<Got, OauthError> {
+        let challenge = Challenge::bearer(&refusal.challenges);
+        let lacks_scope = challenge.as_ref().and_then(|one| one.param("error")) == Some("insufficient_scope");
+        if refusal.status == 403 && !lacks_scope {
+            return Ok(Got::Nothing);
+        }
+        let subject = self.subject_token(whose)?;
+        let turn = self.desk.turn(&self.holder(whose.principal.as_ref())?);
+        let _turn = turn.lock().await;
+        let kept = self.exchanged.get(&subject, now());
+        if let Some(token) = kept.as_ref().filter(|token| refusal.used.as_ref() != Some(&credential(token))) {
+            return Ok(Got::Token(token.clone()));
+        }
+        let found = self.discover(challenge.as_ref()).await?;
+        let wanted = challenge.as_ref().map(Challenge::scopes).unwrap_or_default();
+        let had = |token: &TokenSet| wanted.iter().all(|scope| token.scopes.contains(scope));
+        let is_fresh = |token: &TokenSet| now() < token.given + TOO_SOON;
+        if kept.as_ref().is_some_and(|token| if lacks_scope { had(token) } else { is_fresh(token) }) {
+            return Ok(Got::Nothing);
+        }
+        let holder = self.holder(whose.principal.as_ref())?;
+        let scopes = self.scopes(&holder, challenge.as_ref(), &found, kept.as_ref().filter(|_| lacks_scope)).await?;
+        let token = match &self.spec.grant {
+            Grant::TokenExchange(spec) => self.exchange(spec, &subject, &found, &scopes).await?,
+            Grant::Enterprise(spec) => self.enterprise(spec, &subject, &found, &scopes).await?,
+            Grant::SignIn | Grant::ClientCredentials | Grant::JwtBearer(_) => return Ok(Got::Nothing),
+        };
+        self.exchanged.keep(&subject, token.clone(), now());
         Ok(Got::Token(token))
     }
 
@@ -270,7 +343,7 @@ impl Inner {
 
     /// The address at which a person signs in.
     async fn ask(&self, holder: &Holder, found: Discovered, scopes: Vec<String>) -> Result<String, OauthError> {
-        let base = self.desk.base().await?;
+        let base = self.desk.base(holder).await?;
         let redirect = format!("{base}{CALLBACK}");
         let client = self.desk.client(self.spec.client.as_ref(), &found.server, &redirect, &scopes).await?;
         let endpoint = found.server.authorization_endpoint.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
@@ -300,32 +373,22 @@ impl Inner {
         ClientIdentity::configured(spec, &found.server, "").await
     }
 
-    /// The token that is exchanged for this principal.
-    async fn subject_token(&self, spec: &ExchangeSpec, whose: Option<&Principal>) -> Result<SecretText, OauthError> {
-        if !spec.from_caller {
-            return subject(spec.shared.as_ref(), &spec.users, whose).await;
-        }
-        let shown = whose.and_then(|whose| self.desk.callers.get(whose, unix_millis()));
-        shown.map(SecretText::new).ok_or(OauthError::NoSubject)
-    }
-
     async fn exchange(
         &self,
         spec: &ExchangeSpec,
-        whose: Option<&Principal>,
+        subject: &SecretText,
         found: &Discovered,
         scopes: &[String],
     ) -> Result<TokenSet, OauthError> {
         let client = spec.client.as_ref().or(self.spec.client.as_ref()).ok_or(OauthError::NoClient)?;
         let client = ClientIdentity::configured(client, &found.server, "").await?;
-        let subject = self.subject_token(spec, whose).await?;
-        token_exchange::exchange(&self.desk.outbound, spec, &subject, &self.context(&client, found, scopes)?).await
+        token_exchange::exchange(&self.desk.outbound, spec, subject, &self.context(&client, found, scopes)?).await
     }
 
     async fn enterprise(
         &self,
         spec: &ExchangeSpec,
-        whose: Option<&Principal>,
+        subject: &SecretText,
         found: &Discovered,
         scopes: &[String],
     ) -> Result<TokenSet, OauthError> {
@@ -333,9 +396,8 @@ impl Inner {
         let at_server = ClientIdentity::configured(own, &found.server, "").await?;
         let provider = ServerMetadata { issuer: spec.url.clone(), ..ServerMetadata::default() };
         let at_provider = ClientIdentity::configured(spec.client.as_ref().unwrap_or(own), &provider, "").await?;
-        let subject = self.subject_token(spec, whose).await?;
         let clients = (&at_provider, &at_server);
-        token_exchange::enterprise(&self.desk.outbound, spec, clients, &subject, (found, scopes)).await
+        token_exchange::enterprise(&self.desk.outbound, spec, clients, subject, (found, scopes)).await
     }
 
     fn context<'a>(
@@ -355,7 +417,13 @@ impl Inner {
 
     fn fault(&self, error: &OauthError) -> Fault {
         let text = format!("there is no credential for backend `{}`: {error}", self.backend);
-        Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)
+        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend, nor of other callers.
+        let kind = match error {
+            OauthError::NoSubject => FaultKind::Refused,
+            OauthError::Refused { .. } if self.is_from_caller() => FaultKind::Refused,
+            _ => FaultKind::BackendDown,
+        };
+        Fault::new(kind, text).with_str("backend", &self.backend)
     }
 
     fn sign_in_needed(&self, url: &str) -> Fault {
@@ -385,18 +453,22 @@ impl BackendCredentials for OauthCredentials {
         self.0.spec.per_user
     }
 
-    fn current(&self, whose: Option<Principal>) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn is_per_caller(&self) -> bool {
+        self.0.is_from_caller()
+    }
+
+    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
-            let token = inner.current(whose.as_ref()).await.map_err(|error| inner.fault(&error))?;
+            let token = inner.current(&whose).await.map_err(|error| inner.fault(&error))?;
             Ok(token.as_ref().map(credential))
         })
     }
 
-    fn renewed(&self, whose: Option<Principal>, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
-            match inner.renewed(whose.as_ref(), refusal).await {
+            match inner.renewed(&whose, refusal).await {
                 Ok(Got::Token(token)) => Ok(Some(credential(&token))),
                 Ok(Got::Nothing) => Ok(None),
                 Ok(Got::Ask(url)) => Err(inner.sign_in_needed(&url)),

@@ -7,6 +7,7 @@ use crate::error::OauthError;
 use crate::loopback_door::LoopbackDoor;
 use crate::oauth_credentials::EVERYBODY;
 use crate::outbound::Outbound;
+use crate::page_host::{PageHost, Place};
 use crate::pkce;
 use crate::private_key::now;
 use crate::sign_in::{Holder, NotReturned, SignIn, SignIns};
@@ -42,6 +43,8 @@ pub struct OauthDesk {
     pub outbound: Outbound,
     /// The token store.
     pub vault: Vault,
+    /// Where the pages of sign-ins are.
+    pub pages: PageHost,
     /// What callers showed, for backends that take something in exchange for it.
     pub callers: Arc<CallerTokens>,
     sign_ins: Mutex<SignIns>,
@@ -109,10 +112,11 @@ impl Page {
 impl OauthDesk {
     /// A desk over a token store.
     #[must_use]
-    pub fn new(outbound: Outbound, vault: Vault) -> Arc<Self> {
+    pub fn new(outbound: Outbound, vault: Vault, pages: PageHost) -> Arc<Self> {
         Arc::new(Self {
             outbound,
             vault,
+            pages,
             callers: Arc::default(),
             sign_ins: Mutex::default(),
             tokens: Mutex::default(),
@@ -237,13 +241,13 @@ impl OauthDesk {
         Ok(kept.clients.into_iter().find(fits))
     }
 
-    /// Where browsers reach this process. If nothing else is configured, a door on loopback is opened for them.
+    /// The address at which browsers find the pages of this holder's sign-in. A port on loopback is opened when it is first needed.
     ///
     /// # Errors
-    /// If there is no port for it.
-    pub async fn base(self: &Arc<Self>) -> Result<String, OauthError> {
-        if let Some(url) = &self.outbound.public_url {
-            return Ok(url.trim_end_matches('/').to_owned());
+    /// If there is no port for it, or the holder would have to prove itself and this process has no page for that.
+    pub async fn base(self: &Arc<Self>, holder: &Holder) -> Result<String, OauthError> {
+        if self.pages.place(&holder.subject) == Place::Listener {
+            return self.pages.listener().map(str::to_owned).ok_or(OauthError::NoPages);
         }
         let mut door = self.door.lock().await;
         if let Some(door) = &*door {
@@ -291,43 +295,49 @@ impl OauthDesk {
         let _ = tokio::time::timeout(BROWSER_TIME, ending).await;
     }
 
-    /// Whose sign-in a ticket is for, while it is good.
+    /// The holder whose ticket this is, while it is good at this place.
     #[must_use]
-    pub fn holder(&self, ticket: &str) -> Option<Holder> {
-        self.sign_ins.lock().unpoisoned().holder(ticket).cloned()
+    pub fn holder(&self, ticket: &str, place: Place) -> Option<Holder> {
+        self.sign_ins.lock().unpoisoned().holder(ticket).filter(|holder| self.is_at(holder, place)).cloned()
     }
 
-    /// Whose sign-in comes back with this `state`.
+    /// The holder whose sign-in comes back to this place with this `state`.
     #[must_use]
-    pub fn returning(&self, state: &str) -> Option<Holder> {
-        self.sign_ins.lock().unpoisoned().returning(state).cloned()
+    pub fn returning(&self, state: &str, place: Place) -> Option<Holder> {
+        self.sign_ins.lock().unpoisoned().returning(state).filter(|holder| self.is_at(holder, place)).cloned()
     }
 
-    /// Whether browsers come by TLS.
-    fn is_secure(&self) -> bool {
-        self.outbound.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
+    fn is_at(&self, holder: &Holder, place: Place) -> bool {
+        self.pages.place(&holder.subject) == place
     }
 
     /// The page of a ticket. A browser that has proved to be its holder is sent on; any other one is asked, by a page that names the
     /// holder, because whoever goes on lends it an account.
     #[must_use]
-    pub fn connect(&self, ticket: &str, is_holder: bool) -> Page {
+    pub fn connect(&self, ticket: &str, place: Place, is_holder: bool) -> Page {
+        if self.holder(ticket, place).is_none() {
+            return used_up();
+        }
+        let is_secure = self.pages.is_secure(place);
         let Ok(secret) = pkce::random() else { return unwell() };
         let mut all = self.sign_ins.lock().unpoisoned();
-        let Some((sign_in, cookie)) = all.bind(ticket, &secret, self.is_secure()) else { return used_up() };
+        let Some((sign_in, cookie)) = all.bind(ticket, &secret, is_secure) else { return used_up() };
         if !is_holder {
             return Page::Ask { html: question(sign_in), cookie };
         }
         let own = cookie.split(';').next().unwrap_or_default().to_owned();
-        let url = all.open(ticket, &own, self.is_secure());
+        let url = all.open(ticket, &own, is_secure);
         drop(all);
         self.sent_on(url, Some(cookie))
     }
 
     /// The answer to a person who goes on from the page of a ticket.
     #[must_use]
-    pub fn confirm(&self, ticket: &str, cookies: &str) -> Page {
-        let url = self.sign_ins.lock().unpoisoned().open(ticket, cookies, self.is_secure());
+    pub fn confirm(&self, ticket: &str, place: Place, cookies: &str) -> Page {
+        if self.holder(ticket, place).is_none() {
+            return used_up();
+        }
+        let url = self.sign_ins.lock().unpoisoned().open(ticket, cookies, self.pages.is_secure(place));
         self.sent_on(url, None)
     }
 
@@ -338,9 +348,12 @@ impl OauthDesk {
     }
 
     /// The page that a browser with these cookies comes back to.
-    pub async fn callback(&self, query: Vec<(String, String)>, cookies: &str) -> Page {
+    pub async fn callback(&self, query: Vec<(String, String)>, place: Place, cookies: &str) -> Page {
         let state = query.iter().find(|(name, _)| name == "state").map_or("", |(_, value)| value.as_str());
-        let taken = self.sign_ins.lock().unpoisoned().take(state, cookies, self.is_secure());
+        let taken = match self.returning(state, place) {
+            Some(_) => self.sign_ins.lock().unpoisoned().take(state, cookies, self.pages.is_secure(place)),
+            None => Err(NotReturned::Unknown),
+        };
         if taken.as_ref().is_err_and(|why| *why == NotReturned::OtherBrowser) {
             let text = "This sign-in was begun in another browser, and can be completed only there.";
             return Page::Text { status: 403, text: text.to_owned() };

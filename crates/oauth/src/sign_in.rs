@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub const SIGN_IN_TIME: Duration = Duration::from_secs(600);
 /// How long somebody who opened the address counts as being in the browser.
 const IN_BROWSER: Duration = Duration::from_secs(120);
+/// Most browsers that may have opened one address before a person goes on. The first one stays among them.
+const MAX_BROWSERS: usize = 8;
 /// Most sign-ins under way; the oldest makes room.
 const MAX_SIGN_INS: usize = 256;
 
@@ -45,8 +47,8 @@ pub struct SignIn {
     pub ticket: String,
     /// Random, in the address that the browser comes back to; good once.
     state: String,
-    /// The hash of the cookie of the browser in which the address was opened last.
-    browser: Option<String>,
+    /// Hashes of the cookies of the browsers that opened the address. Once a person goes on in one of them, only that one.
+    browsers: Vec<String>,
     opened: Option<Instant>,
     begun: Instant,
 }
@@ -89,7 +91,7 @@ impl SignIn {
             verifier: pkce::random()?,
             ticket: pkce::random()?,
             state: pkce::random()?,
-            browser: None,
+            browsers: Vec::new(),
             opened: None,
             begun: Instant::now(),
         })
@@ -148,13 +150,13 @@ impl SignIn {
         format!("{prefix}signalbox-connect-{short}")
     }
 
-    /// Whether these cookies are of the browser that the sign-in is bound to.
-    fn is_in(&self, cookies: &str, is_secure: bool) -> bool {
+    /// The hash of the cookie of one of its browsers, if these cookies have it.
+    fn browser(&self, cookies: &str, is_secure: bool) -> Option<String> {
         let name = self.cookie_name(is_secure);
         let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
         let value = pairs.find(|(known, _)| *known == name).map(|(_, value)| pkce::challenge(value));
         // Hashes of random values are compared: the time that it takes tells nothing of the value.
-        value.is_some() && value == self.browser
+        value.filter(|value| self.browsers.contains(value))
     }
 
     /// Whether somebody may still open the address.
@@ -219,22 +221,23 @@ impl SignIns {
         self.0.get(state).filter(|one| !one.is_late()).map(|one| &one.holder)
     }
 
-    /// Binds the sign-in of a ticket to the browser that opens its address, by a cookie with this secret. Until a person goes on, the
-    /// browser that came last has it: a program that looks at addresses in messages may have been there before.
+    /// Notes a browser that opens the address of a ticket, by a cookie with this secret. The first one in which a person goes on gets
+    /// the sign-in: a program that looks at addresses in messages may open it before, and another person after.
     pub fn bind(&mut self, ticket: &str, secret: &str, is_secure: bool) -> Option<(&SignIn, String)> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
-        one.browser = Some(pkce::challenge(secret));
+        if one.browsers.len() >= MAX_BROWSERS {
+            one.browsers.remove(1);
+        }
+        one.browsers.push(pkce::challenge(secret));
         let (name, secure) = (one.cookie_name(is_secure), if is_secure { "; Secure" } else { "" });
         let seconds = SIGN_IN_TIME.as_secs();
         Some((&*one, format!("{name}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")))
     }
 
-    /// Where a person is sent who goes on, in the browser that the sign-in is bound to. A ticket is good once.
+    /// Where a person is sent who goes on, in a browser that opened the address. The sign-in is bound to that browser. A ticket is good once.
     pub fn open(&mut self, ticket: &str, cookies: &str, is_secure: bool) -> Option<String> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
-        if !one.is_in(cookies, is_secure) {
-            return None;
-        }
+        one.browsers = vec![one.browser(cookies, is_secure)?];
         one.opened = Some(Instant::now());
         Some(one.authorization_url())
     }
@@ -245,9 +248,7 @@ impl SignIns {
     /// If there is none, or this is not its browser; it then stays.
     pub fn take(&mut self, state: &str, cookies: &str, is_secure: bool) -> Result<SignIn, NotReturned> {
         let one = self.0.get(state).filter(|one| !one.is_late()).ok_or(NotReturned::Unknown)?;
-        if !one.is_in(cookies, is_secure) {
-            return Err(NotReturned::OtherBrowser);
-        }
+        one.browser(cookies, is_secure).ok_or(NotReturned::OtherBrowser)?;
         self.0.remove(state).ok_or(NotReturned::Unknown)
     }
 }
@@ -352,10 +353,14 @@ mod tests {
         let second = all.bind(&ticket, "two", true).unwrap().1;
         let value = |cookie: &str| cookie.split(';').next().unwrap().to_owned();
         let (first, second) = (value(&first), value(&second));
-        assert!(all.open(&ticket, &first, true).is_none() && all.open(&ticket, &second, true).is_some());
-        for foreign in ["", "a=b", first.as_str(), &second.replace("=two", "="), second.trim_start_matches("__Host-")] {
+        for more in 0..20 {
+            all.bind(&ticket, &format!("more-{more}"), true).unwrap();
+        }
+        assert!(all.open(&ticket, &first, true).is_some(), "later browsers take nothing from the first one");
+        assert!(all.open(&ticket, &second, true).is_none());
+        for foreign in ["", "a=b", second.as_str(), &first.replace("=one", "="), first.trim_start_matches("__Host-")] {
             assert_eq!(all.take(&state, foreign, true).unwrap_err(), NotReturned::OtherBrowser, "{foreign}");
         }
-        assert!(all.take(&state, &format!("a=b; {second}"), true).is_ok(), "strangers do not end it");
+        assert!(all.take(&state, &format!("a=b; {first}"), true).is_ok(), "strangers do not end it");
     }
 }

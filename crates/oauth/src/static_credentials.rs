@@ -4,7 +4,7 @@ use crate::secret_source::{SecretError, SecretSource};
 use crate::spec::StaticSpec;
 use http::header::HeaderValue;
 use signalbox_engine::{Fault, FaultKind, Principal};
-use signalbox_runtime::{BackendCredentials, BoxFuture, Credential, Refusal};
+use signalbox_runtime::{BackendCredentials, Behalf, BoxFuture, Credential, Refusal};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,16 +80,16 @@ impl BackendCredentials for StaticCredentials {
         !self.0.spec.users.is_empty()
     }
 
-    fn current(&self, whose: Option<Principal>) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.give(whose, None).await })
+        Box::pin(async move { inner.give(whose.principal, None).await })
     }
 
-    fn renewed(&self, whose: Option<Principal>, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             match (refusal.status, refusal.used) {
-                (401, Some(used)) => inner.give(whose, Some(&used)).await,
+                (401, Some(used)) => inner.give(whose.principal, Some(&used)).await,
                 _ => Ok(None),
             }
         })
@@ -121,26 +121,30 @@ mod tests {
                 refresh: None,
             },
         );
-        let ada = credentials.current(Some(Principal::local("ada"))).await.unwrap().unwrap();
+        let ada = credentials.current(Some(Principal::local("ada")).into()).await.unwrap().unwrap();
         assert_eq!(ada.value, "Bearer hers");
         assert!(!format!("{ada:?}").contains("hers"));
-        let first = credentials.current(Some(Principal::anonymous())).await.unwrap().unwrap();
+        let first = credentials.current(Some(Principal::anonymous()).into()).await.unwrap().unwrap();
         assert_eq!(first.value, "Bearer one");
         std::fs::write(&shared, "two\n").unwrap();
-        assert_eq!(credentials.current(None).await.unwrap().unwrap().value, "Bearer one");
+        assert_eq!(credentials.current(Behalf::default()).await.unwrap().unwrap().value, "Bearer one");
         tokio::time::sleep(LEAST_AGE).await;
-        let second = credentials.renewed(None, refusal(&first)).await.unwrap().unwrap();
+        let second = credentials.renewed(Behalf::default(), refusal(&first)).await.unwrap().unwrap();
         assert_eq!(second.value, "Bearer two");
-        assert_eq!(credentials.renewed(None, refusal(&first)).await.unwrap(), Some(second.clone()));
+        assert_eq!(credentials.renewed(Behalf::default(), refusal(&first)).await.unwrap(), Some(second.clone()));
         tokio::time::sleep(LEAST_AGE).await;
-        assert_eq!(credentials.renewed(None, refusal(&second)).await.unwrap(), None, "the same would be refused again");
+        assert_eq!(
+            credentials.renewed(Behalf::default(), refusal(&second)).await.unwrap(),
+            None,
+            "the same would be refused again"
+        );
     }
 
     #[tokio::test]
     async fn who_has_no_secret_is_refused() {
         let users = [("local:ada".to_owned(), SecretSource::Env("X".to_owned()))].into();
         let spec = StaticSpec { header: AUTHORIZATION, scheme: String::new(), shared: None, users, refresh: None };
-        let fault = StaticCredentials::new("b", spec).current(Some(Principal::anonymous())).await.unwrap_err();
+        let fault = StaticCredentials::new("b", spec).current(Some(Principal::anonymous()).into()).await.unwrap_err();
         assert_eq!(fault.kind, FaultKind::Refused);
     }
 }

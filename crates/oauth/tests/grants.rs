@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
 use serde_json::{Value, json};
-use signalbox_engine::{FaultKind, Principal};
+use signalbox_engine::standing::{Credential as Shown, Revocation, Standing, SubjectToken};
+use signalbox_engine::{Caller, FaultKind, Identity, Principal, Proof};
+use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
 use signalbox_oauth::{
     ClientSpec, ExchangeSpec, Grant, OauthCredentials, OauthDesk, OauthSpec, Outbound, Provider, SecretSource, Vault,
 };
-use signalbox_runtime::{BackendCredentials as _, Credential, Refusal};
+use signalbox_runtime::{Asker, BackendCredentials as _, Behalf, Credential, Refusal};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -129,7 +131,7 @@ fn usual(base: &str, path: &str, form: &HashMap<String, String>) -> (u16, Value)
 
 fn desk(folder: &Path) -> Arc<OauthDesk> {
     let outbound = Outbound { allow: vec!["127.0.0.1".parse().unwrap()], ..Outbound::default() };
-    OauthDesk::new(outbound, Vault::of(folder, Vec::new()))
+    OauthDesk::new(outbound, Vault::of(folder, Vec::new()), PageHost::Person)
 }
 
 fn spec(grant: Grant) -> OauthSpec {
@@ -160,14 +162,19 @@ async fn a_c9_the_scopes_of_the_challenge_count_and_a_step_up_keeps_those_of_bef
     let server = FakeServer::start(usual).await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    assert_eq!(credentials.current(None).await.unwrap(), None);
-    let first = credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    assert_eq!(credentials.current(Behalf::default()).await.unwrap(), None);
+    let first =
+        credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
     let more = "Bearer error=\"insufficient_scope\", scope=\"write\"";
-    let second = credentials.renewed(None, refusal(403, more, Some(&first))).await.unwrap().unwrap();
+    let second = credentials.renewed(Behalf::default(), refusal(403, more, Some(&first))).await.unwrap().unwrap();
     assert_ne!(first.value, second.value);
-    assert_eq!(credentials.renewed(None, refusal(403, more, Some(&second))).await.unwrap(), None, "asked for already");
     assert_eq!(
-        credentials.renewed(None, refusal(403, "Bearer", Some(&second))).await.unwrap(),
+        credentials.renewed(Behalf::default(), refusal(403, more, Some(&second))).await.unwrap(),
+        None,
+        "asked for already"
+    );
+    assert_eq!(
+        credentials.renewed(Behalf::default(), refusal(403, "Bearer", Some(&second))).await.unwrap(),
         None,
         "no matter of scopes"
     );
@@ -188,13 +195,15 @@ async fn one_flow_at_a_time_and_a_token_is_kept_for_the_next_process() {
     let mut all = tokio::task::JoinSet::new();
     for _ in 0..20 {
         let credentials = Arc::clone(&credentials);
-        all.spawn(async move { credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap().value });
+        all.spawn(async move {
+            credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap().value
+        });
     }
     let values = all.join_all().await;
     assert!(values.iter().all(|value| *value == values[0]));
     assert_eq!(server.forms("/token").len(), 1);
     let next = OauthCredentials::new("b", &url, spec, desk(folder.path()));
-    assert_eq!(next.current(None).await.unwrap().unwrap().value, values[0]);
+    assert_eq!(next.current(Behalf::default()).await.unwrap().unwrap().value, values[0]);
 }
 
 #[tokio::test]
@@ -203,10 +212,10 @@ async fn a_c5_a_token_is_not_sent_to_another_server_under_the_same_name() {
     let server = FakeServer::start(usual).await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec.clone(), desk(folder.path()));
-    credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     for (url, sent) in [(format!("{}/mcp", server.base()), true), ("https://evil.example/mcp".to_owned(), false)] {
         let credentials = OauthCredentials::new("b", &url, spec.clone(), desk(folder.path()));
-        assert_eq!(credentials.current(None).await.unwrap().is_some(), sent, "{url}");
+        assert_eq!(credentials.current(Behalf::default()).await.unwrap().is_some(), sent, "{url}");
     }
 }
 
@@ -239,23 +248,147 @@ async fn t10_each_principal_has_its_own_token() {
     let (ada, bob) = (Principal::local("ada"), Principal::local("bob"));
     for _ in 0..3 {
         for (who, token) in [(&ada, "Bearer made-up-for-ada"), (&bob, "Bearer made-up-for-bob")] {
-            let known = credentials.current(Some(who.clone())).await.unwrap();
+            let known = credentials.current(Some(who.clone()).into()).await.unwrap();
             let given = match known {
                 Some(known) => known,
-                None => credentials.renewed(Some(who.clone()), refusal(401, "Bearer", None)).await.unwrap().unwrap(),
+                None => {
+                    credentials.renewed(Some(who.clone()).into(), refusal(401, "Bearer", None)).await.unwrap().unwrap()
+                }
             };
             assert_eq!(given.value, token);
         }
     }
-    let eve = credentials.renewed(Some(Principal::local("eve")), refusal(401, "Bearer", None)).await.unwrap_err();
-    assert_eq!(eve.kind, FaultKind::BackendDown);
-    assert!(credentials.current(None).await.is_err(), "nobody is nobody");
+    let eve =
+        credentials.renewed(Some(Principal::local("eve")).into(), refusal(401, "Bearer", None)).await.unwrap_err();
+    assert_eq!(eve.kind, FaultKind::Refused, "that says nothing of the backend");
+    assert!(credentials.current(Behalf::default()).await.is_err(), "nobody is nobody");
     // The members of RFC 8693, section 2.1.
     let form = &server.forms("/exchange")[0];
     assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:token-exchange");
     assert_eq!(form["subject_token_type"], "urn:ietf:params:oauth:token-type:access_token");
     assert_eq!(form["requested_token_type"], "urn:ietf:params:oauth:token-type:access_token");
     assert_eq!((form["audience"].as_str(), form["resource"].as_str()), ("tracker", "https://b.example/mcp"));
+}
+
+/// A request of corp:ada, with this token or without any. The token is good until it is revoked.
+fn request_of_ada(token: Option<&str>) -> (Behalf, Revocation) {
+    let (mut credential, revocation) = Shown::new("corp/-", None);
+    credential.token = token.map(SubjectToken::new);
+    let standing = Standing { credential: Some(credential), ..Standing::default() };
+    let principal = Principal::named("corp:ada");
+    let caller = Caller::new(Identity {
+        principal: principal.clone(),
+        proof: if token.is_some() { Proof::Token } else { Proof::ApiKey },
+        claims: Vec::new(),
+        address: None,
+        transport: "http",
+        standing: Some(Arc::new(standing)),
+    });
+    (Behalf { principal: Some(principal), asker: Asker::Caller(caller) }, revocation)
+}
+
+/// A backend that takes what is got in exchange for callers' tokens, and the server that exchanges them: each into one that names it
+/// and how often it was exchanged, for the given time. It refuses one that is worth nothing.
+async fn exchanging(folder: &Path, expires_in: u64) -> (FakeServer, Arc<OauthCredentials>) {
+    let times: Mutex<HashMap<String, u32>> = Mutex::default();
+    let server = FakeServer::start(move |_, _, form| {
+        let subject = &form["subject_token"];
+        if subject == "worthless" {
+            return (400, json!({"error": "invalid_grant"}));
+        }
+        let mut times = times.lock().unwrap();
+        let time = times.entry(subject.clone()).and_modify(|time| *time += 1).or_insert(1);
+        (200, json!({"access_token": format!("made-up-for-{subject}-{time}"), "expires_in": expires_in}))
+    })
+    .await;
+    let exchange = ExchangeSpec {
+        url: format!("{}/exchange", server.base()),
+        client: None,
+        from_caller: true,
+        shared: None,
+        users: BTreeMap::new(),
+        token_type: ACCESS_TOKEN.to_owned(),
+        audience: None,
+    };
+    let spec = OauthSpec { client: Some(client(folder, "me")), per_user: true, ..spec(Grant::TokenExchange(exchange)) };
+    let desk = desk(folder);
+    let credentials = Arc::new(OauthCredentials::new("b", "https://b.example/mcp", spec, Arc::clone(&desk)));
+    desk.callers.put(&Principal::named("corp:ada"), b"strong", u64::MAX, 0);
+    (server, credentials)
+}
+
+/// What a request is sent with, the second time if it was refused the first.
+async fn sent_with(credentials: &OauthCredentials, whose: &Behalf) -> Result<String, FaultKind> {
+    let known = credentials.current(whose.clone()).await.map_err(|fault| fault.kind)?;
+    let given = match known {
+        Some(known) => known,
+        None => {
+            let renewed = credentials.renewed(whose.clone(), refusal(401, "Bearer", None)).await;
+            renewed.map_err(|fault| fault.kind)?.unwrap()
+        }
+    };
+    Ok(given.value.to_str().unwrap().to_owned())
+}
+
+/// Issue 31, point 6.
+#[tokio::test]
+async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, credentials) = exchanging(folder.path(), 3_600).await;
+    let (strong, revocation) = request_of_ada(Some("strong"));
+    let ((weak, _), (key, _), (worthless, _)) =
+        (request_of_ada(Some("weak")), request_of_ada(None), request_of_ada(Some("worthless")));
+    let gone = Behalf { asker: Asker::Gone, ..strong.clone() };
+    for _ in 0..3 {
+        assert_eq!(sent_with(&credentials, &strong).await.unwrap(), "Bearer made-up-for-strong-1");
+        assert_eq!(sent_with(&credentials, &weak).await.unwrap(), "Bearer made-up-for-weak-1");
+        for without in [&key, &worthless, &gone] {
+            // Neither a fault of the backend, nor one that trips a breaker.
+            assert_eq!(sent_with(&credentials, without).await, Err(FaultKind::Refused), "{without:?}");
+            let renewed = credentials.renewed(without.clone(), refusal(401, "Bearer", None)).await;
+            assert_eq!(renewed.unwrap_err().kind, FaultKind::Refused);
+        }
+    }
+    let lists = Behalf { asker: Asker::Gateway, ..strong.clone() };
+    assert_eq!(sent_with(&credentials, &lists).await.unwrap(), "Bearer made-up-for-strong-1");
+    let exchanged = server.forms("/exchange").iter().filter(|form| form["subject_token"] != "worthless").count();
+    assert_eq!(exchanged, 2, "each token once");
+    let kept =
+        std::fs::read_dir(folder.path()).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap_or_default());
+    assert!(kept.into_iter().all(|bytes| !String::from_utf8_lossy(&bytes).contains("made-up-for")), "only in memory");
+    revocation.revoke();
+    assert_eq!(sent_with(&credentials, &strong).await, Err(FaultKind::Refused), "nothing is worth more than its token");
+    assert_eq!(sent_with(&credentials, &weak).await.unwrap(), "Bearer made-up-for-weak-1");
+}
+
+/// Issue 31, point 6.
+#[tokio::test]
+async fn what_has_expired_is_exchanged_anew_for_the_same_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_server, credentials) = exchanging(folder.path(), 0).await;
+    let ((strong, _), (weak, _)) = (request_of_ada(Some("strong")), request_of_ada(Some("weak")));
+    for time in 1..=3 {
+        assert_eq!(sent_with(&credentials, &strong).await.unwrap(), format!("Bearer made-up-for-strong-{time}"));
+        assert_eq!(sent_with(&credentials, &weak).await.unwrap(), format!("Bearer made-up-for-weak-{time}"));
+    }
+}
+
+/// Issue 31, point 6.
+#[tokio::test]
+async fn two_tokens_of_one_principal_are_exchanged_at_once_each_for_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, credentials) = exchanging(folder.path(), 3_600).await;
+    let mut all = tokio::task::JoinSet::new();
+    for round in 0..40 {
+        let credentials = Arc::clone(&credentials);
+        all.spawn(async move {
+            let name = if round % 2 == 0 { "strong" } else { "weak" };
+            let given = sent_with(&credentials, &request_of_ada(Some(name)).0).await.unwrap();
+            assert_eq!(given, format!("Bearer made-up-for-{name}-1"));
+        });
+    }
+    all.join_all().await;
+    assert_eq!(server.forms("/exchange").len(), 2);
 }
 
 /// The example of RFC 8693, section 2.3: its client, its resource, its subject token, and its answer.
@@ -290,7 +423,7 @@ async fn rfc_8693_2_3_the_example_of_the_standard_is_sent_and_its_answer_is_take
         spec(Grant::TokenExchange(exchange)),
         desk(folder.path()),
     );
-    let given = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let given = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     assert_eq!(given.value, format!("Bearer {ISSUED}"));
     let mut sent = server.forms("/as/token.oauth2").remove(0);
     // We say which kind we want; the example leaves that to the server.
@@ -334,7 +467,7 @@ const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 async fn a_e1_the_assertion_is_for_the_issuer_and_names_the_resource() {
     let folder = tempfile::tempdir().unwrap();
     let (provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
-    credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
     let form = &provider.forms("/token")[0];
     assert_eq!(form["audience"], server.base());
     assert_eq!(form["resource"], format!("{}/mcp", server.base()));
@@ -346,14 +479,14 @@ async fn a_e1_the_assertion_is_for_the_issuer_and_names_the_resource() {
 async fn a_e2_the_assertion_becomes_a_token_for_that_resource_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (_provider, server, credentials) = enterprise(folder.path(), ID_JAG).await;
-    credentials.renewed(None, refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
+    credentials.renewed(Behalf::default(), refusal(401, "Bearer scope=\"read\"", None)).await.unwrap().unwrap();
     let form = &server.forms("/token")[0];
     assert_eq!(form["grant_type"], "urn:ietf:params:oauth:grant-type:jwt-bearer");
     assert_eq!((form["assertion"].as_str(), form["scope"].as_str()), ("made-up-assertion", "read"));
     assert_eq!(form["resource"], format!("{}/mcp", server.base()));
     let folder = tempfile::tempdir().unwrap();
     let (_provider, server, credentials) = enterprise(folder.path(), ACCESS_TOKEN).await;
-    let other = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    let other = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(other.message.contains("the token exchange"), "{other}");
     assert!(server.forms("/token").is_empty(), "what is no assertion is given to nobody");
 }
@@ -373,7 +506,7 @@ async fn a_e3_an_identity_provider_without_tls_is_not_asked() {
     };
     let spec = OauthSpec { client: Some(client(folder.path(), "x")), ..spec(Grant::Enterprise(exchange)) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let fault = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(fault.message.contains("only https is used"), "{fault}");
     assert!(provider.forms("/token").is_empty());
 }
@@ -390,7 +523,7 @@ async fn a_c2_metadata_of_another_issuer_are_discarded() {
     .await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let fault = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap_err();
+    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(fault.message.contains("they are of another issuer"), "{fault}");
     assert!(server.forms("/token").is_empty());
 }
@@ -410,9 +543,9 @@ async fn a_c5_a_client_that_was_registered_by_hand_is_not_shown_to_another_issue
     .await;
     let spec = OauthSpec { client: Some(client(folder.path(), "me")), ..spec(Grant::ClientCredentials) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    let first = credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    let first = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     *moved.lock().unwrap() = Some(other.base());
-    let fault = credentials.renewed(None, refusal(401, "Bearer", Some(&first))).await.unwrap_err();
+    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", Some(&first))).await.unwrap_err();
     assert!(fault.message.contains("has changed"), "{fault}");
     assert!(other.seen.lock().unwrap().is_empty());
 }
@@ -424,7 +557,7 @@ async fn a_c8_only_the_provider_that_refuses_it_gets_no_resource() {
     let own = client(folder.path(), "me");
     let spec = OauthSpec { client: Some(own), provider: Provider::Entra, ..spec(Grant::ClientCredentials) };
     let credentials = OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec, desk(folder.path()));
-    credentials.renewed(None, refusal(401, "Bearer", None)).await.unwrap().unwrap();
+    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap().unwrap();
     assert!(!server.forms("/token")[0].contains_key("resource"));
 }
 
@@ -435,7 +568,9 @@ async fn a_c1_a_sign_in_is_offered_once_to_whoever_asks_for_the_same() {
     let desk = desk(folder.path());
     let credentials =
         OauthCredentials::new("b", &format!("{}/mcp", server.base()), spec(Grant::SignIn), Arc::clone(&desk));
-    let ask = async |challenge: &str| credentials.renewed(None, refusal(401, challenge, None)).await.unwrap_err();
+    let ask = async |challenge: &str| {
+        credentials.renewed(Behalf::default(), refusal(401, challenge, None)).await.unwrap_err()
+    };
     let first = ask("Bearer").await;
     assert_eq!(first.kind, FaultKind::SignInNeeded);
     assert_eq!(ask("Bearer").await.data, first.data);

@@ -209,6 +209,11 @@ impl Backend {
         self.connector.is_per_user()
     }
 
+    /// True if answers to callers of one principal may differ.
+    pub(crate) fn is_per_caller(&self) -> bool {
+        self.connector.is_per_caller()
+    }
+
     /// True if it is reached by a way of its own alone.
     pub(crate) fn is_apart(&self) -> bool {
         self.connector.is_apart()
@@ -436,7 +441,7 @@ impl Backend {
                 self.retry_later(one);
             } else {
                 let kind = match fault.kind {
-                    FaultKind::SignInNeeded => FaultKind::SignInNeeded,
+                    FaultKind::SignInNeeded | FaultKind::Refused => fault.kind,
                     _ => FaultKind::BackendDown,
                 };
                 let fault = Fault { kind, ..fault.clone() };

@@ -6,7 +6,7 @@
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
-use signalbox_engine::{Fault, Principal};
+use signalbox_engine::{Caller, Fault, Principal};
 use std::fmt;
 
 /// How often one request is sent with another credential because the last one was refused.
@@ -47,6 +47,33 @@ pub struct Refusal {
     pub used: Option<Credential>,
 }
 
+/// The sender of a request to a backend.
+#[derive(Clone, Debug, Default)]
+pub enum Asker {
+    /// The gateway, on behalf of the principal of the connection. Also where the credential does not depend on the caller.
+    #[default]
+    Gateway,
+    /// The caller of this very request.
+    Caller(Caller),
+    /// A caller whose request is over, so that its credential is no longer known.
+    Gone,
+}
+
+/// The principal and the sender of a request to a backend.
+#[derive(Clone, Debug, Default)]
+pub struct Behalf {
+    /// The principal of the connection, if that is known.
+    pub principal: Option<Principal>,
+    /// The sender.
+    pub asker: Asker,
+}
+
+impl From<Option<Principal>> for Behalf {
+    fn from(principal: Option<Principal>) -> Self {
+        Self { principal, asker: Asker::Gateway }
+    }
+}
+
 /// Gives the credentials for one backend.
 pub trait BackendCredentials: Send + Sync {
     /// True if principals have credentials of their own, so that the backend may show each of them something else.
@@ -54,16 +81,21 @@ pub trait BackendCredentials: Send + Sync {
         false
     }
 
-    /// The credential for requests on behalf of this principal. `None` if the request is to be tried without one.
+    /// True if a credential depends on the token of the caller, and not on its principal alone.
+    fn is_per_caller(&self) -> bool {
+        false
+    }
+
+    /// The credential for a request. `None` if the request is to be tried without one.
     ///
     /// # Errors
     /// Why there is none, and what to do about it.
-    fn current(&self, whose: Option<Principal>) -> BoxFuture<Result<Option<Credential>, Fault>>;
+    fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>>;
 
     /// Another credential, after the last one was refused. `None` if the refusal has nothing to do with the credential, so that the
     /// caller gets the backend's answer.
     ///
     /// # Errors
     /// Why there is none, and what to do about it.
-    fn renewed(&self, whose: Option<Principal>, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>>;
+    fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>>;
 }

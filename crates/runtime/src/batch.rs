@@ -2,12 +2,14 @@
 
 use crate::outbox::Out;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::{Fault, StreamId};
+use signalbox_engine::{Caller, Fault, StreamId};
 use signalbox_wire::{Envelope, Kind, RawId};
 
 /// The messages of one array.
 #[derive(Debug, Default)]
 pub struct Batch {
+    /// The sender, if it differs from the opener of the session.
+    pub(crate) caller: Option<Caller>,
     messages: Vec<Envelope>,
     refusals: Vec<Refusal>,
 }
@@ -19,7 +21,13 @@ impl Batch {
     /// These messages, and the refusals of elements that are not messages.
     #[must_use]
     pub fn new(messages: Vec<Envelope>, refusals: Vec<Refusal>) -> Self {
-        Self { messages, refusals }
+        Self { caller: None, messages, refusals }
+    }
+
+    /// Sets the sender, if it differs from the opener of the session.
+    #[must_use]
+    pub fn with_caller(self, caller: Option<Caller>) -> Self {
+        Self { caller, ..self }
     }
 
     /// How many answers the client is due.

@@ -1,6 +1,7 @@
 //! The gateway as a whole: all backends, all sessions, the catalog, and everything that they share.
 
-use crate::allowance::PerSecond;
+mod refusal_log;
+
 use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
@@ -24,6 +25,7 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use refusal_log::RefusalLog;
 use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::{AuthorizedFollow, Face};
@@ -109,9 +111,7 @@ pub struct Gateway {
     pub(crate) operations: Operations,
     pub(crate) unwritten: Unwritten,
     pub(crate) task_calls: TaskCalls,
-    refusals: PerSecond,
-    /// Refusals beyond that since the last one that was recorded.
-    refusals_left_out: AtomicU64,
+    refusals: RefusalLog,
     pub(crate) session_store: OnceLock<SessionStore>,
     pub(crate) next_session: AtomicU64,
     draining: AtomicBool,
@@ -179,8 +179,7 @@ impl Gateway {
             operations: Operations::default(),
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
-            refusals: PerSecond::new(MAX_REFUSALS),
-            refusals_left_out: AtomicU64::new(0),
+            refusals: RefusalLog::new(MAX_REFUSALS),
             session_store: OnceLock::new(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
@@ -334,35 +333,36 @@ impl Gateway {
 
     /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with, if any.
     /// At most [`MAX_REFUSALS`] a second are recorded, so that a flood cannot fill a tape. The next one that is recorded says
-    /// how many were left out before it.
+    /// how many were left out before it; without a next one, [`Self::tell_refusals_left_out`] does.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;
         }
-        if !self.refusals.take(crate::clock::now()) {
-            self.refusals_left_out.fetch_add(1, Ordering::Relaxed);
-            return self.counters.dropped("refusal_fact");
-        }
         let at = crate::clock::now();
-        if let Some(reply) = reply {
-            let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
-            self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
-        }
-        let mut detail: String = fault.message.chars().take(MAX_REFUSAL_TEXT).collect();
-        let left_out = self.refusals_left_out.swap(0, Ordering::Relaxed);
-        if left_out > 0 {
-            detail.push_str(&format!(" ({left_out} other refusals before it were not recorded)"));
-        }
-        self.note_own(Fact::Refused(Arc::new(RefusedFact {
+        let refused = RefusedFact {
             at,
             caller: caller.clone(),
             session: SessionKey::GATEWAY,
             status,
             reason: fault.reason(),
-            detail,
+            detail: fault.message.chars().take(MAX_REFUSAL_TEXT).collect(),
             exchange: None,
             unreached: None,
-        })));
+        };
+        let Some(refused) = self.refusals.admit(refused) else { return self.counters.dropped("refusal_fact") };
+        if let Some(reply) = reply {
+            let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
+            self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
+        }
+        self.note_own(Fact::Refused(Arc::new(refused)));
+    }
+
+    /// Records the last of the refusals that were left out, with their number. To be called about once a second: a flood that
+    /// ends is told of although no other refusal follows.
+    pub fn tell_refusals_left_out(&self) {
+        if let Some(refused) = self.refusals.take_left_out() {
+            self.note_own(Fact::Refused(Arc::new(refused)));
+        }
     }
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
@@ -414,6 +414,7 @@ impl Gateway {
         for session in self.sessions.all() {
             session.close();
         }
+        self.tell_refusals_left_out();
         self.settle();
         self.flush_sessions().await;
         self.catalog.save().await;

@@ -42,7 +42,7 @@ mod visibility;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, QuestionTime, Start};
-pub use backend_credentials::{BackendCredentials, Credential, Refusal};
+pub use backend_credentials::{Asker, BackendCredentials, Behalf, Credential, Refusal};
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};

@@ -3,6 +3,7 @@
 //! A link carries messages in both directions. Sending never waits: a message that cannot be taken now is refused. Everything
 //! that comes back is posted to the [`LinkEvents`] that the link was opened with.
 
+use crate::backend_credentials::Asker;
 use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
@@ -64,6 +65,11 @@ pub trait LinkEvents: Send + Sync {
     /// The principal whose calls come by this connection. `None` if that is not known, and then nobody may be served what is
     /// for one principal alone.
     fn principal(&self) -> Option<Principal>;
+
+    /// The sender of a request that is under way.
+    fn asker(&self, _key: u64) -> Asker {
+        Asker::Gateway
+    }
 
     /// The memory that messages of the backend may take up, if that is bounded.
     fn share(&self) -> Option<Arc<Share>> {
@@ -146,6 +152,11 @@ pub trait Connector: Send + Sync {
 
     /// True if principals have credentials of their own, so that the backend may show each of them something else.
     fn is_per_user(&self) -> bool {
+        false
+    }
+
+    /// True if each request is made with the token of its own caller, so that answers to callers of one principal may differ.
+    fn is_per_caller(&self) -> bool {
         false
     }
 

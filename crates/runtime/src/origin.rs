@@ -2,6 +2,7 @@
 
 use crate::backend::CallKey;
 use crate::backend::ExclusiveUse;
+use crate::backend_credentials::Asker;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
 use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
@@ -164,6 +165,14 @@ impl Party {
                 Account { session: session.key, caller: session.caller.clone(), exchange: *exchange, own: false }
             }
             None => Account::own(gateway.caller.clone()),
+        }
+    }
+
+    /// The sender of its request.
+    pub(crate) fn asker(&self) -> Asker {
+        match &self.0 {
+            Some((session, exchange)) => session.caller_of(*exchange).map_or(Asker::Gone, Asker::Caller),
+            None => Asker::Gateway,
         }
     }
 

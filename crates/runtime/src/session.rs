@@ -44,6 +44,7 @@ mod commands;
 mod handling;
 mod intending;
 mod recording;
+mod request_callers;
 mod stream_reader;
 
 use crate::batch::Batches;

@@ -92,7 +92,11 @@ impl HttpClient {
         let hello = json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
             "protocolVersion": version, "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"}}});
         let answer = self.post(&hello.to_string()).await?;
-        let session = answer.headers.get("mcp-session-id").context("no session id")?.to_str()?.to_owned();
+        let session = answer.headers.get("mcp-session-id");
+        let session = session
+            .with_context(|| format!("no session id: {} {}", answer.status, String::from_utf8_lossy(&answer.body)))?
+            .to_str()?
+            .to_owned();
         let client = self.clone().with("mcp-session-id", &session).with("mcp-protocol-version", version);
         client.post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await?;
         Ok(client)

@@ -237,7 +237,8 @@ impl Shared {
         let Some(subject) = claims["sub"].as_str() else {
             return respond("400 Bad Request", "", &json!({"error": "invalid_request"}).to_string());
         };
-        let token = format!("made-up-for-{subject}");
+        let grade = claims["grade"].as_str().map(|grade| format!("-{grade}")).unwrap_or_default();
+        let token = format!("made-up-for-{subject}{grade}");
         crate::used_secrets::note(&token);
         self.state().tokens.push(token.clone());
         let kind = "urn:ietf:params:oauth:token-type:access_token";

@@ -403,10 +403,20 @@ async fn a_p4_a_c12_a_client_is_known_by_the_document_at_its_address_if_that_may
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
-    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
     let address = free_address().unwrap();
+    only_the_caller_completes(address, &format!("public_url = 'http://{address}'\n")).await;
+}
+
+/// Issue 31, point 2: the pages are on the gateway's listener, where a browser can prove who its user is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_p5_only_the_caller_completes_a_sign_in_without_a_public_address_too() {
+    only_the_caller_completes(free_address().unwrap(), "").await;
+}
+
+async fn only_the_caller_completes(address: SocketAddr, public_url: &str) {
+    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
     let more = format!(
-        "[auth.outbound]\nallow = ['127.0.0.1']\npublic_url = 'http://{address}'\n\
+        "[auth.outbound]\nallow = ['127.0.0.1']\n{public_url}\
          [backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'\nper_user = true",
         server.url()
     );
@@ -444,6 +454,34 @@ async fn a_p5_only_the_caller_completes_a_sign_in_at_a_backend_in_a_browser() {
     for secret in server.tokens() {
         assert!(!answer.to_string().contains(&secret) && !url.contains(&secret));
     }
+}
+
+/// Issue 31, point 2: a caller cannot have all callers use its own account.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_p5_only_an_administrator_signs_in_for_a_token_that_all_callers_share() {
+    let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();
+    let address = free_address().unwrap();
+    let more = format!(
+        "[auth.users.'user:root']\nroles = ['admin']\n[auth.outbound]\nallow = ['127.0.0.1']\n\
+         [backends.safe]\nurl = '{}'\n[backends.safe.auth]\ntype = 'oauth'",
+        server.url()
+    );
+    let gateway = gateway_at(address, &more).await;
+    add_user(&gateway.data_dir(), "root").await;
+    let visitor = Visitor::new(&gateway).await;
+    let (access, _) = visitor.tokens().await;
+    let client = visitor.http.clone().with("authorization", &format!("Bearer {access}"));
+    let client = client.initialize("2025-06-18", json!({})).await.unwrap();
+    let work = async || client.request(2, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
+    let asked = async || work().await["error"]["data"]["url"].as_str().map(str::to_owned);
+    let url = eventually("the call asks for a sign-in", asked).await.unwrap();
+    let path = url.strip_prefix(&format!("http://{address}")).unwrap();
+    let open = async |path: &str, cookie: &str| visitor.http.clone().with("cookie", cookie).get(path).await.unwrap();
+    let (_, _, ada) = visitor.sign_in(&open(path, "").await, "ada").await;
+    let refused = open(path, &ada).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let (_, _, root) = visitor.sign_in(&open(path, "").await, "root").await;
+    assert_eq!(open(path, &root).await.status, 303);
 }
 
 /// The keys in use, the one that signs first.

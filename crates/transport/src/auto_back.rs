@@ -80,6 +80,10 @@ impl Connector for AutoConnector {
         self.http.is_per_user()
     }
 
+    fn is_per_caller(&self) -> bool {
+        self.http.is_per_caller()
+    }
+
     fn kind(&self) -> &'static str {
         if self.found() == SSE { sse_back::KIND } else { self.http.kind() }
     }
@@ -189,7 +193,7 @@ enum Verdict {
 /// If there is no answer.
 async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
     let probe = events.asks(back::probe(INFO));
-    let credential = backend.credential(events).await?;
+    let credential = backend.credential(events, None).await?;
     let request = headers::post(backend, &probe, (None, credential.as_ref()), Vec::new())?;
     let kept = backend.pool.take();
     let (mut conn, head) = backend.exchange(kept, request).await?;

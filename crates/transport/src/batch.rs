@@ -3,7 +3,7 @@
 use crate::large_proof::{self, LARGE};
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use bytes::Bytes;
-use signalbox_engine::{Carrier, Fault, FaultKind};
+use signalbox_engine::{Caller, Carrier, Fault, FaultKind};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Batch, Gateway, Session, StreamReader};
 use signalbox_wire::batch::{is_array, split};
@@ -35,6 +35,19 @@ pub(crate) async fn receive(
         }
     }
     Ok(())
+}
+
+/// The messages of an array that came with a credential of its own, where the session may have one.
+///
+/// # Errors
+/// Why the array is refused as a whole.
+pub(crate) fn read_of(
+    gateway: &Gateway,
+    session: &Session,
+    caller: impl FnOnce() -> Caller,
+    bytes: &Bytes,
+) -> Result<Batch, Fault> {
+    Ok(read(gateway, session, bytes)?.with_caller(session.distinct_caller(caller)))
 }
 
 /// The messages of an array, where the session may have one. A bad element gets a reply of its own.

@@ -93,6 +93,10 @@ impl Connector for ManyConnector {
         self.first().is_some_and(|connector| connector.is_per_user())
     }
 
+    fn is_per_caller(&self) -> bool {
+        self.first().is_some_and(|connector| connector.is_per_caller())
+    }
+
     fn kind(&self) -> &'static str {
         self.first().map_or("http", |connector| connector.kind())
     }

@@ -64,6 +64,10 @@ impl Connector for SseConnector {
         self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_user())
     }
 
+    fn is_per_caller(&self) -> bool {
+        self.backend.credentials.as_ref().is_some_and(|credentials| credentials.is_per_caller())
+    }
+
     fn kind(&self) -> &'static str {
         KIND
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, Principal};
-use signalbox_runtime::{BoxFuture, LinkEvents};
+use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +44,10 @@ impl<N: Notice> LinkEvents for Watched<N> {
 
     fn principal(&self) -> Option<Principal> {
         self.events.principal()
+    }
+
+    fn asker(&self, key: u64) -> Asker {
+        self.events.asker(key)
     }
 
     fn share(&self) -> Option<Arc<Share>> {

@@ -128,6 +128,7 @@ mod tests {
     use signalbox_config::{Config, Located, Overrides};
     use signalbox_engine::fact::{Finished, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
+    use signalbox_oauth::page_host::PageHost;
     use signalbox_wire::Era;
     use std::time::{Duration, Instant};
 
@@ -157,7 +158,7 @@ mod tests {
     async fn a_full_queue_drops_and_counts_and_does_not_wait() {
         let env = |name: &str| (name == "HOME").then(|| "/".to_owned());
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
-        let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
+        let app = assemble(&config, Principal::anonymous(), None, None, PageHost::Person).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
         let lost = Arc::new(NotExported::default());
         lost.count_at(Arc::downgrade(&app.gateway));

@@ -1,4 +1,4 @@
-//! The pages of sign-ins at backends, where browsers reach the gateway's own listener (`auth.outbound.public_url`).
+//! The pages of sign-ins at backends on the gateway's own listener.
 //!
 //! Whoever completes a sign-in lends an account to the caller that asked for it. So link and callback are for one person and one
 //! browser: a cookie ties them together, and where a browser can prove who the caller is, it has to, both times. Where it cannot (the
@@ -13,6 +13,7 @@ use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
 use signalbox_oauth::oauth_credentials::EVERYBODY;
 use signalbox_oauth::oauth_desk::Page;
+use signalbox_oauth::page_host::Place;
 use signalbox_oauth::sign_in::Holder;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
@@ -127,31 +128,27 @@ fn is_holder(principal: &str, is_admin: bool, subject: &str) -> bool {
 /// Shows the page of a ticket, or sends its holder on to the authorization server.
 pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
-    if desk.outbound.public_url.is_none() {
-        return Err(Problem::NothingHere);
-    }
     let ticket = request.segment("ticket");
-    let opener = desk.holder(ticket).map(|holder| pages.opener(&request, &holder));
+    let holder = desk.holder(ticket, Place::Listener);
+    let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     match (opener, &pages.server) {
         (Some(Opener::MustSignIn { is_other }), Some(server)) => {
             Ok(authorization::answer(server.visit(&request.path, is_other, authorization::address(&request))))
         }
-        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(somebody_else()),
-        (opener, _) => Ok(render(&desk.connect(ticket, opener == Some(Opener::Holder)))),
+        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(somebody_else(holder.as_ref())),
+        (opener, _) => Ok(render(&desk.connect(ticket, Place::Listener, opener == Some(Opener::Holder)))),
     }
 }
 
 /// Sends a person on who was asked.
 pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
-    if desk.outbound.public_url.is_none() {
-        return Err(Problem::NothingHere);
-    }
     let ticket = request.segment("ticket");
-    match desk.holder(ticket).map(|holder| pages.opener(&request, &holder)) {
-        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(somebody_else()),
+    let holder = desk.holder(ticket, Place::Listener);
+    match holder.as_ref().map(|holder| pages.opener(&request, holder)) {
+        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(somebody_else(holder.as_ref())),
         Some(Opener::Holder | Opener::Unproved) | None => {
-            Ok(render(&desk.confirm(ticket, &authorization::cookies(&request))))
+            Ok(render(&desk.confirm(ticket, Place::Listener, &authorization::cookies(&request))))
         }
     }
 }
@@ -160,20 +157,23 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
 /// brings would be for somebody else's account.
 pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
-    if desk.outbound.public_url.is_none() {
-        return Err(Problem::NothingHere);
-    }
-    let holder = desk.returning(request.query.get("state").unwrap_or_default());
+    let holder = desk.returning(request.query.get("state").unwrap_or_default(), Place::Listener);
     let opener = holder.map(|holder| pages.opener(&request, &holder));
     if matches!(opener, Some(Opener::Other | Opener::MustSignIn { .. })) {
         return Err(Problem::new(StatusCode::FORBIDDEN, "this answer belongs to somebody else's sign-in"));
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Ok(render(&desk.callback(pairs, &authorization::cookies(&request)).await))
+    Ok(render(&desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await))
 }
 
-fn somebody_else() -> Problem {
-    Problem::new(StatusCode::FORBIDDEN, "this address was made for somebody else")
+/// Refuses a person who may not act for the holder. For a shared token there is a way that needs no browser of an administrator.
+fn somebody_else(holder: Option<&Holder>) -> Problem {
+    let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
+        let backend = &holder.backend;
+        format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")
+    });
+    let text = shared.unwrap_or_else(|| "this address was made for somebody else".to_owned());
+    Problem::new(StatusCode::FORBIDDEN, text)
 }
 
 fn render(page: &Page) -> RoutedAnswer {

@@ -4,6 +4,7 @@ use super::finding::Finding;
 use signalbox_assembly::assemble::{App, AssembleError, assemble};
 use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
+use signalbox_oauth::page_host::PageHost;
 use signalbox_runtime::Lifetime;
 use signalbox_runtime::status::BackendStatus;
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ pub(super) async fn try_out(config: &Config) -> Result<Vec<BackendProbe>, Assemb
         backend.lifetime = Lifetime::default();
     }
     let config = &config;
-    let app = assemble(config, Principal::local("doctor"), None, None)?;
+    let app = assemble(config, Principal::local("doctor"), None, None, PageHost::Person)?;
     let started = Instant::now();
     app.gateway.start();
     let outcomes = follow(&app, config, started).await;

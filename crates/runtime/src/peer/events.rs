@@ -2,6 +2,7 @@
 
 use super::Peer;
 use super::expiry::Expired;
+use crate::backend_credentials::Asker;
 use crate::link::{BoxFuture, LinkEvents};
 use crate::origin::Origin;
 use bytes::Bytes;
@@ -98,6 +99,21 @@ impl LinkEvents for PeerEvents {
 
     fn principal(&self) -> Option<Principal> {
         Some(self.0.upgrade()?.principal.clone())
+    }
+
+    fn asker(&self, key: u64) -> Asker {
+        let Some(peer) = self.0.upgrade() else { return Asker::Gone };
+        // The session is locked for it, so not while the peer is.
+        let (origin, pending) = {
+            let inner = peer.lock();
+            (inner.machine.origin(key).cloned(), inner.machine.is_pending(key))
+        };
+        match origin {
+            Some(origin) => origin.party().asker(),
+            // The handshake, which the gateway makes for the principal.
+            None if pending => Asker::Gateway,
+            None => Asker::Gone,
+        }
     }
 
     fn share(&self) -> Option<Arc<Share>> {

@@ -4,7 +4,7 @@ use super::handling::Facts;
 use super::{NotTaken, Session, SessionState, StreamReader};
 use crate::batch::{Batch, Cancelled};
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Event, StreamId};
+use signalbox_engine::{Carrier, Event, StreamId};
 use signalbox_wire::Era;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ impl Session {
 
     fn take_batch(self: &Arc<Self>, stream: StreamId, batch: Batch) {
         self.touch();
+        let caller = batch.caller.clone();
         let (messages, refusals, answers) = batch.into_parts();
         let id = {
             let mut inner = self.lock();
@@ -44,7 +45,8 @@ impl Session {
             self.handle(Event::Unreadable { stream: id, id: to, era: Era::Legacy, fault });
         }
         for message in messages {
-            self.handle(Event::Received { stream: id, message });
+            let carrier = Carrier { connection_caller: caller.as_ref(), ..Carrier::default() };
+            self.handle_at(Event::Received { stream: id, message }, carrier, crate::clock::now());
         }
     }
 

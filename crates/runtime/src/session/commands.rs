@@ -68,7 +68,8 @@ impl Session {
             Command::KeepRead { backend, uri, result, terms, asked, era } => {
                 // An old backend may show each session something else, whatever it says about caching.
                 let target = self.gateway.backend(&backend);
-                if let Some(target) = target.filter(|target| target.target(era) == Era::Modern) {
+                let may_keep = |target: &Arc<Backend>| target.target(era) == Era::Modern && !target.is_per_caller();
+                if let Some(target) = target.filter(may_keep) {
                     let terms = Terms { public: terms.public && !target.is_per_user(), ..terms };
                     self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
                 }

@@ -24,8 +24,10 @@ impl Session {
         match &event {
             // What the front has looked at already is not looked at twice: a nonce is new only once.
             Event::Received { message, .. } if carrier.caller.is_none() && carrier.refusal.is_none() => {
-                match self.gateway.confirm(&self.caller, message) {
-                    Ok(None) => self.handle_proved(event, carrier, now),
+                match self.gateway.confirm(carrier.connection_caller.unwrap_or(&self.caller), message) {
+                    Ok(None) => {
+                        self.handle_proved(event, Carrier { caller: carrier.connection_caller, ..carrier }, now)
+                    }
                     Ok(Some(caller)) => self.handle_proved(event, Carrier { caller: Some(&caller), ..carrier }, now),
                     Err(fault) => self.handle_proved(event, Carrier { refusal: Some(&fault), ..carrier }, now),
                 }

@@ -11,13 +11,14 @@ use signalbox_config::{Config, Loaded, Overrides};
 use signalbox_control::doctor;
 use signalbox_control::table;
 use signalbox_engine::Principal;
+use signalbox_oauth::page_host::PageHost;
 use std::process::ExitCode;
 
 /// Reads everything and starts nothing.
 pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     // Putting it together opens the demo folder and reads the addresses, and starts nothing.
-    assemble::assemble(&loaded.config, Principal::anonymous(), None, None)?;
+    assemble::assemble(&loaded.config, Principal::anonymous(), None, None, PageHost::Person)?;
     FrontSecurity::check(&loaded.config)?;
     let warnings = warnings(&loaded);
     if global.json {

@@ -4,12 +4,14 @@ use super::stdio::user;
 use crate::cli::{Global, SignInArgs};
 use crate::failure::Failure;
 use crate::output;
+use signalbox_assembly::backend_auth;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Overrides};
 use signalbox_control::api::routes;
 use signalbox_control::control_socket::tell;
 use signalbox_engine::Principal;
+use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::sign_in::SIGN_IN_TIME;
-use signalbox_oauth::{AuthSpec, Grant, OauthCredentials, OauthDesk, OauthSpec, Outbound, Vault, probe};
+use signalbox_oauth::{AuthSpec, Grant, OauthCredentials, OauthSpec, probe};
 use signalbox_transport::tls::BackTlsSpec;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,8 +35,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
         return Err(Failure::Usage(text));
     }
     signalbox_assembly::data_dir::DataDir::prepare(&config.data_dir)?;
-    // The browser comes back to this very process, which has no other listener.
-    let desk = desk(&config, Outbound { public_url: None, ..config.outbound.clone() });
+    let desk = backend_auth::desk(&config, PageHost::Person);
     let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
     let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
     let challenges = probe::challenges(&url, &tls).await.map_err(failed)?;
@@ -62,7 +63,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
 async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure> {
     let config = super::load(global, Overrides::default())?.config;
     let (backend, spec, url, _) = protected(&config, &args.backend)?;
-    let desk = desk(&config, config.outbound.clone());
+    let desk = backend_auth::desk(&config, PageHost::Person);
     let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
     let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
     let holder = credentials.holder(&principal(args)).map_err(failed)?;
@@ -71,11 +72,6 @@ async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failur
         false => output::say(format_args!("there is no token of `{}`", backend.name)),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn desk(config: &Config, outbound: Outbound) -> Arc<OauthDesk> {
-    let vault = Vault::of(&config.data_dir, outbound.key_command.clone());
-    OauthDesk::new(outbound, vault)
 }
 
 /// The local user, unless another principal is named.

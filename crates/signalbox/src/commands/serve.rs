@@ -6,6 +6,7 @@ use crate::front_tls::FrontSecurity;
 use crate::output;
 use signalbox_assembly::assemble::{App, assemble};
 use signalbox_assembly::authentication::Authentication;
+use signalbox_assembly::backend_auth;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::key_file::KeyFile;
 use signalbox_assembly::logging::log_warnings;
@@ -224,7 +225,9 @@ impl Server {
     pub fn build(config: &Config, loader: Loader, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
         let principal = Principal::anonymous();
         let recording = Recording::start(config, TapeKind::Serve, data_dir)?;
-        let app = assemble(config, principal.clone(), Some(data_dir.catalog()), recording)?;
+        let address = listener.local_addr().map_err(Failure::Start)?;
+        let pages = backend_auth::page_host(config, address);
+        let app = assemble(config, principal.clone(), Some(data_dir.catalog()), recording, pages)?;
         if let Err(error) = app.gateway.keep_sessions_in(data_dir.sessions()) {
             tracing::warn!(%error, "sessions will not survive a restart");
         }
@@ -232,7 +235,7 @@ impl Server {
         let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &hosts(config));
         let security = FrontSecurity::load(config, data_dir)?;
         let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
-        let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
+        let url = url(&config.listen, address);
         let callers = Arc::clone(&app.desk.callers);
         let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
         let following = followers(&admission, &authentication, tls.clone());

@@ -16,6 +16,7 @@ use signalbox_control::open_files;
 use signalbox_control::status::ProcessInfo;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
+use signalbox_oauth::page_host::PageHost;
 use signalbox_transport::stdio_front::{self, StdioError};
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let hangups = Hangups::listen().map_err(Failure::Start)?;
     let caller = Caller::local(&user(), "stdio");
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
-    let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording)?;
+    let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording, PageHost::Person)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
     let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, &app.gateway, &routes::router(&served, None)?);

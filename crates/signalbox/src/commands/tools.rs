@@ -16,6 +16,7 @@ use signalbox_control::pipe::{Pipe, request_of};
 use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
 use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_oauth::page_host::PageHost;
 use signalbox_transport::tls::BackTlsSpec;
 use std::path::Path;
 use std::process::ExitCode;
@@ -99,7 +100,7 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
     let config = configuration(global)?;
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
-    let app = assemble(&config, principal.clone(), None, None)?;
+    let app = assemble(&config, principal.clone(), None, None, PageHost::Person)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
     let asking = async {

@@ -6,7 +6,7 @@ use crate::http1::{Conn, ConnectError, Head, HttpError, HttpRequest, HttpTarget,
 use crate::tls;
 use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{BackendCredentials, Credential, LinkEvents, Refusal};
+use signalbox_runtime::{Asker, BackendCredentials, Behalf, Credential, LinkEvents, Refusal};
 use signalbox_wire::Limits;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -46,6 +46,12 @@ pub(crate) struct Backend {
     connect_timeout: Duration,
 }
 
+/// On whose behalf a request of a link goes. The caller is looked up only where the credential depends on it.
+fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents, key: Option<u64>) -> Behalf {
+    let asker = key.filter(|_| credentials.is_per_caller()).map_or(Asker::Gateway, |key| events.asker(key));
+    Behalf { principal: events.principal(), asker }
+}
+
 impl Backend {
     pub(crate) fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         let target = HttpTarget::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
@@ -68,10 +74,14 @@ impl Backend {
         })
     }
 
-    /// The credential for requests on behalf of the principal that a link serves.
-    pub(crate) async fn credential(&self, events: &dyn LinkEvents) -> Result<Option<Credential>, Fault> {
+    /// The credential for a request of a link. `key` is that of a caller's request.
+    pub(crate) async fn credential(
+        &self,
+        events: &dyn LinkEvents,
+        key: Option<u64>,
+    ) -> Result<Option<Credential>, Fault> {
         match &self.credentials {
-            Some(credentials) => credentials.current(events.principal()).await,
+            Some(credentials) => credentials.current(behalf(&**credentials, events, key)).await,
             None => Ok(None),
         }
     }
@@ -79,7 +89,7 @@ impl Backend {
     /// Another credential, where the backend refused the last one. `None` where it has not, or where no other would help.
     pub(crate) async fn renewed(
         &self,
-        events: &dyn LinkEvents,
+        (events, key): (&dyn LinkEvents, Option<u64>),
         head: &Head,
         used: Option<&Credential>,
     ) -> Result<Option<Credential>, Fault> {
@@ -87,7 +97,7 @@ impl Backend {
             return Ok(None);
         };
         let refusal = Refusal { status, challenges: head.texts(&WWW_AUTHENTICATE), used: used.cloned() };
-        credentials.renewed(events.principal(), refusal).await
+        credentials.renewed(behalf(&**credentials, events, key), refusal).await
     }
 
     /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of

@@ -37,7 +37,7 @@ pub(super) async fn run(
     let mut fruitless = 0;
     loop {
         let last = cursor.last_event.as_deref();
-        let Ok(credential) = backend.credential(&*shared.events).await else { return };
+        let Ok(credential) = backend.credential(&*shared.events, None).await else { return };
         let Some(request) = headers::get(backend, (session.as_ref(), credential.as_ref()), revision, last) else {
             // The id fits into no header, so the stream is opened without resuming.
             cursor.last_event = None;
@@ -60,7 +60,7 @@ pub(super) async fn run(
                     }
                     (500..=599, _) => {}
                     (401 | 403, _) if fruitless < MAX_BACKOFF => {
-                        match backend.renewed(&*shared.events, &head, credential.as_ref()).await {
+                        match backend.renewed((&*shared.events, None), &head, credential.as_ref()).await {
                             Ok(Some(_)) => {}
                             Ok(None) | Err(_) => return,
                         }

@@ -162,7 +162,7 @@ impl State {
 async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Option<Revision>) {
     let backend = &shared.backend;
     let telling = async {
-        let credential = backend.credential(&*shared.events).await.unwrap_or_default();
+        let credential = backend.credential(&*shared.events, None).await.unwrap_or_default();
         let request = headers::delete(backend, &session, credential.as_ref(), revision);
         match backend.exchange(backend.pool.take(), request).await {
             Ok((conn, _)) => backend.finish(conn).await,

@@ -102,7 +102,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
 /// The same for a protected backend. A request that is refused for its credential was not processed, and is sent again with another.
 async fn post_authorized(running: &Running, message: &ToBackend, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let (backend, events) = (running.backend(), running.events());
-    let mut credential = backend.credential(events).await?;
+    let mut credential = backend.credential(events, message.key()).await?;
     let mut tries = 1;
     loop {
         let mut kept = backend.pool.take();
@@ -110,7 +110,7 @@ async fn post_authorized(running: &Running, message: &ToBackend, session: Option
         let request = headers::post(backend, message, (session, credential.as_ref()), room)?;
         let (conn, head) = backend.exchange(kept, request).await?;
         if tries < MAX_CREDENTIAL_TRIES
-            && let Some(other) = backend.renewed(events, &head, credential.as_ref()).await?
+            && let Some(other) = backend.renewed((events, message.key()), &head, credential.as_ref()).await?
         {
             backend.finish(conn).await;
             (credential, tries) = (Some(other), tries + 1);

@@ -105,7 +105,7 @@ impl<'a> AnswerStream<'a> {
     async fn resume(&mut self) -> Result<End, Fault> {
         let session = self.running.session();
         let last = self.cursor.last_event.as_deref();
-        let credential = self.backend().credential(self.running.events()).await?;
+        let credential = self.backend().credential(self.running.events(), Some(self.key)).await?;
         let known = (session.as_ref(), credential.as_ref());
         let request = headers::get(self.backend(), known, self.revision, last);
         let Some(request) = request else {

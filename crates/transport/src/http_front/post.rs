@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::caller::Principal;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Carrier, Fault, FaultKind, Limit, dialect};
+use signalbox_engine::{Caller, Carrier, Fault, FaultKind, Limit, dialect};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
@@ -245,6 +245,11 @@ pub(super) fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> 
     }
 }
 
+/// The sender of the request that the connection is at.
+fn sender(connection: &ClientConnection) -> Caller {
+    Visit::of(connection.visit().as_ref(), connection.caller()).0
+}
+
 async fn legacy(
     connection: &Arc<ClientConnection>,
     session: Arc<Session>,
@@ -264,11 +269,14 @@ async fn legacy(
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };
     let id = message.id();
+    let distinct = session.distinct_caller(|| sender(connection));
+    let carrier = Carrier { connection_caller: distinct.as_ref(), ..trace_of(front, &headers) };
     if message.bytes().len() < LARGE {
-        session.receive_with(&reader, message, trace_of(front, &headers));
+        session.receive_with(&reader, message, carrier);
     } else {
-        let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
-        session.receive_with(&reader, message, proof.carried(trace_of(front, &headers)));
+        let sender = distinct.as_ref().unwrap_or(&session.caller);
+        let proof = large_proof::prove(&front.gateway, sender, &message).await;
+        session.receive_with(&reader, message, proof.carried(carrier));
     }
     if !expects_answer {
         return plain(StatusCode::ACCEPTED);
@@ -407,7 +415,7 @@ pub(super) async fn handle_batch(
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let batch = match batch::read(&front.gateway, &session, bytes) {
+    let batch = match batch::read_of(&front.gateway, &session, || sender(connection), bytes) {
         Ok(batch) => batch,
         Err(fault) => return refuse(&fault),
     };

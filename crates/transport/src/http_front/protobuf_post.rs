@@ -15,7 +15,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind, Limit};
+use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::{Gateway, Out, Session, StreamReader};
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
@@ -94,7 +94,9 @@ async fn legacy(
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };
     let expects_answer = message.kind() == Kind::Request;
-    session.receive_with(&reader, message, proof.carried(trace_of(front, headers)));
+    let distinct = session.distinct_caller(|| connection.caller());
+    let carrier = Carrier { connection_caller: distinct.as_ref(), ..trace_of(front, headers) };
+    session.receive_with(&reader, message, proof.carried(carrier));
     if expects_answer { answer(connection, reader).await } else { plain(StatusCode::ACCEPTED) }
 }
 

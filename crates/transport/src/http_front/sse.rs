@@ -7,7 +7,7 @@ use super::client_connection::ClientConnection;
 use super::post::{is_json, read_message, unreadable_body};
 use super::service::not_allowed;
 use super::sse_body::SseBody;
-use super::{FrontAnswer, FrontShared, whole};
+use super::{FrontAnswer, whole};
 use crate::batch;
 use crate::large_proof;
 use crate::read_body::read_body;
@@ -94,20 +94,23 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
         room.await;
     }
     if is_array(&bytes) {
-        return take_batch(front, &session, &bytes);
+        return take_batch(connection, &session, &bytes);
     }
     match read_message(front, bytes) {
-        Ok(message) => take(front, &session, message).await,
+        Ok(message) => take(connection, &session, message).await,
         Err(answer) => *answer,
     }
 }
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
-async fn take(front: &FrontShared, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
-    let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
+async fn take(connection: &ClientConnection, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
+    let front = &connection.front;
+    let distinct = session.distinct_caller(|| connection.caller());
+    let carrier = Carrier { connection_caller: distinct.as_ref(), ..Carrier::default() };
+    let proof = large_proof::prove(&front.gateway, distinct.as_ref().unwrap_or(&session.caller), &message).await;
     let deadline = Instant::now() + BEHIND_WAIT;
     loop {
-        match session.receive_on_general(&message, proof.carried(Carrier::default())) {
+        match session.receive_on_general(&message, proof.carried(carrier)) {
             Ok(()) => return accepted(),
             Err(NotTaken::Gone) => return unknown_session(),
             Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
@@ -121,9 +124,10 @@ async fn take(front: &FrontShared, session: &Arc<Session>, message: Envelope) ->
 }
 
 /// Hands an array of messages to a session that may have one (2025-03-26).
-fn take_batch(front: &FrontShared, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
+fn take_batch(connection: &ClientConnection, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
+    let front = &connection.front;
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
-    let taken = match batch::read(&front.gateway, session, bytes) {
+    let taken = match batch::read_of(&front.gateway, session, || connection.caller(), bytes) {
         Ok(batch) => session.receive_batch_on_general(batch),
         Err(fault) => {
             Counters::add(&front.gateway.counters.malformed);

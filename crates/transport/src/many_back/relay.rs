@@ -6,7 +6,7 @@ use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, Principal};
-use signalbox_runtime::{BoxFuture, LinkEvents};
+use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -65,6 +65,10 @@ impl LinkEvents for Relay {
 
     fn principal(&self) -> Option<Principal> {
         self.shared.upgrade()?.events.principal()
+    }
+
+    fn asker(&self, key: u64) -> Asker {
+        self.shared.upgrade().map_or(Asker::Gone, |shared| shared.events.asker(key))
     }
 
     fn share(&self) -> Option<Arc<Share>> {

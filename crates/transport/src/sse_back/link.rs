@@ -117,12 +117,12 @@ pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
 
 async fn post(shared: &SseShared, message: &ToBackend) -> Result<(), Fault> {
     let (backend, events) = (&*shared.backend, &*shared.events);
-    let mut credential = backend.credential(events).await?;
+    let mut credential = backend.credential(events, message.key()).await?;
     let mut tries = 1;
     let (conn, head) = loop {
         let request = request(backend, credential.as_ref(), &shared.post_to, message);
         let (conn, head) = backend.exchange(backend.pool.take(), request).await?;
-        match backend.renewed(events, &head, credential.as_ref()).await? {
+        match backend.renewed((events, message.key()), &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => {
                 backend.finish(conn).await;
                 (credential, tries) = (Some(other), tries + 1);

@@ -36,14 +36,14 @@ pub(super) struct OpenedStream {
 
 /// Opens the stream and waits for the address to post to.
 pub(super) async fn open(backend: &Backend, events: &dyn LinkEvents) -> Result<OpenedStream, Fault> {
-    let mut credential = backend.credential(events).await?;
+    let mut credential = backend.credential(events, None).await?;
     let mut tries = 1;
     let (conn, head) = loop {
         let Some(request) = headers::get(backend, (None, credential.as_ref()), None, None) else {
             return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
         };
         let (conn, head) = backend.exchange_alone(request).await?;
-        match backend.renewed(events, &head, credential.as_ref()).await? {
+        match backend.renewed((events, None), &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => (credential, tries) = (Some(other), tries + 1),
             _ => break (conn, head),
         }

@@ -16,7 +16,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::backend_credentials::MAX_CREDENTIAL_TRIES;
-use signalbox_runtime::{Credential, LinkEvents, Refusal};
+use signalbox_runtime::{Asker, BackendCredentials, Behalf, Credential, LinkEvents, Refusal};
 use std::fmt::Display;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -40,10 +40,16 @@ impl From<Fault> for Unshaken {
     }
 }
 
+/// The sender of a handshake. All requests of a principal share the connection, so it carries the token of no single caller.
+fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> Behalf {
+    let asker = if credentials.is_per_caller() { Asker::Gone } else { Asker::Gateway };
+    Behalf { principal: events.principal(), asker }
+}
+
 /// Connects and shakes hands. What the backend sends is charged to its share. A refused credential is replaced, if there is another.
 pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Result<Duplex<MaybeTlsStream>, Fault> {
     let mut credential = match &backend.credentials {
-        Some(credentials) => credentials.current(events.principal()).await?,
+        Some(credentials) => credentials.current(behalf(&**credentials, events)).await?,
         None => None,
     };
     for _ in 1..MAX_CREDENTIAL_TRIES {
@@ -54,7 +60,7 @@ pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Resul
         };
         let refusal = Refusal { status, challenges, used: credential.take() };
         credential = match &backend.credentials {
-            Some(credentials) => credentials.renewed(events.principal(), refusal).await?,
+            Some(credentials) => credentials.renewed(behalf(&**credentials, events), refusal).await?,
             None => None,
         };
         if credential.is_none() {

@@ -13,6 +13,7 @@ use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Overrides, Record};
 use signalbox_engine::record::{Content, MessageEntry, TapeKind};
 use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_oauth::page_host::PageHost;
 use signalbox_replay::call_gatherer::gather;
 use signalbox_replay::diff::{Comparison, Masks};
 use signalbox_replay::offer::Offer;
@@ -198,7 +199,7 @@ impl<'a> Trial<'a> {
         let config = loader.load()?.config;
         let data_dir = DataDir::prepare(&config.data_dir)?;
         let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
-        let app = assemble(&config, Principal::local("replay"), None, recording)?;
+        let app = assemble(&config, Principal::local("replay"), None, recording, PageHost::Person)?;
         app.gateway.start();
         Ok(LiveServer { app, loader, config, data_dir, file })
     }

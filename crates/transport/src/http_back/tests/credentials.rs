@@ -6,8 +6,8 @@ use crate::http_back::HttpSpec;
 use crate::sse_back::SseConnector;
 use crate::ws_back::{WsConnector, WsSpec};
 use http::header::{AUTHORIZATION, HeaderValue};
-use signalbox_engine::{Fault, FaultKind, Principal};
-use signalbox_runtime::{BackendCredentials, BoxFuture, Connector as _, Credential, Refusal};
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{BackendCredentials, Behalf, BoxFuture, Connector as _, Credential, Refusal};
 use std::sync::{Arc, Mutex};
 
 /// Gives the next of these tokens whenever one is refused, and a fault after the last.
@@ -28,12 +28,12 @@ impl Tokens {
 }
 
 impl BackendCredentials for Tokens {
-    fn current(&self, _: Option<Principal>) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn current(&self, _: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let next = self.next();
         Box::pin(async move { Ok(next) })
     }
 
-    fn renewed(&self, _: Option<Principal>, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
+    fn renewed(&self, _: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
         self.refusals.lock().unwrap().push(refusal);
         self.left.lock().unwrap().pop();
         let next = self.next().ok_or_else(|| Fault::new(FaultKind::SignInNeeded, "sign in"));

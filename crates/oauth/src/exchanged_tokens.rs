@@ -1,0 +1,41 @@
+//! The tokens that an identity provider gave in exchange for tokens of callers, for one backend. Each is bound to the very token that was
+//! exchanged: another token of the same principal may be good for less.
+
+use crate::secret_text::SecretText;
+use crate::token_request::TokenSet;
+use aws_lc_rs::digest::{SHA256, digest};
+use signalbox_engine::lock::LockResultExt as _;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// Upper bound on tokens in memory; the one that expires first is dropped.
+const MAX_EXCHANGED: usize = 10_000;
+
+#[derive(Default)]
+pub(crate) struct ExchangedTokens(Mutex<HashMap<[u8; 32], TokenSet>>);
+
+impl ExchangedTokens {
+    /// The token that was given for this one, unless it has expired. Times are in seconds since 1970.
+    pub(crate) fn get(&self, subject: &SecretText, now: u64) -> Option<TokenSet> {
+        self.0.lock().unpoisoned().get(&key(subject)).filter(|token| !token.is_over(now)).cloned()
+    }
+
+    pub(crate) fn keep(&self, subject: &SecretText, token: TokenSet, now: u64) {
+        let mut all = self.0.lock().unpoisoned();
+        if all.len() >= MAX_EXCHANGED {
+            all.retain(|_, token| !token.is_over(now));
+        }
+        if all.len() >= MAX_EXCHANGED
+            && let Some(first) = all.iter().min_by_key(|(_, token)| token.expires).map(|(key, _)| *key)
+        {
+            all.remove(&first);
+        }
+        all.insert(key(subject), token);
+    }
+}
+
+fn key(subject: &SecretText) -> [u8; 32] {
+    let mut key = [0; 32];
+    key.copy_from_slice(digest(&SHA256, subject.expose().as_bytes()).as_ref());
+    key
+}

@@ -1,0 +1,149 @@
+//! Backends that are reached with what the caller's own token is exchanged for.
+
+use super::{ISSUER, RESOURCE, VERSION, bearer, gateway_with, key, now, token, token_for};
+use bytes::Bytes;
+use http::Method;
+use serde_json::{Value, json};
+use signalbox_testkit::protected_server::{Demands, ProtectedServer, SeenRequest};
+use signalbox_testkit::scene::{eventually, text};
+
+/// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token itself never goes there.
+#[tokio::test(flavor = "multi_thread")]
+async fn t8_a_callers_own_token_is_exchanged_for_one_that_the_server_takes() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let gateway = gateway_with(&exchanging(&server)).await;
+    let (ada, eve) = (token("ada", 60, "mcp"), token("eve", 60, "mcp"));
+    for (credential, subject) in [(&ada, "ada"), (&eve, "eve"), (&ada, "ada")] {
+        let session = bearer(&gateway, credential).initialize(VERSION, json!({})).await.unwrap();
+        let work = json!({"name": "safe__work", "arguments": {}});
+        let called = async || {
+            let answer = session.request(2, "tools/call", work.clone()).await.ok()?;
+            text(&answer).filter(|text| text == "done")
+        };
+        eventually("the call is answered", called).await.unwrap();
+        let mut calls = server.seen().into_iter().filter(|seen| seen.what == "tools/call");
+        assert_eq!(calls.next_back().unwrap().headers["authorization"], format!("Bearer made-up-for-{subject}"));
+    }
+    let key = key(&gateway, &["editor"]).await;
+    let session = bearer(&gateway, &key).initialize(VERSION, json!({})).await.unwrap();
+    let answer = session.request(3, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
+    assert!(answer["error"].is_object(), "a caller without a token has nothing to exchange: {answer}");
+    // That says nothing of the backend: others go on at once.
+    let session = bearer(&gateway, &eve).initialize(VERSION, json!({})).await.unwrap();
+    let answer = session.request(4, "tools/call", json!({"name": "safe__work", "arguments": {}})).await.unwrap();
+    assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
+    for seen in server.seen() {
+        let shown = seen.headers.get("authorization").map(String::as_str).unwrap_or_default();
+        assert!(!shown.contains(&ada) && !shown.contains(&eve) && !shown.contains(&key), "{}: {shown}", seen.what);
+    }
+}
+
+/// A backend that takes what callers' own tokens are exchanged for.
+fn exchanging(server: &ProtectedServer) -> String {
+    let at = server.url().replace("/mcp", "/exchange");
+    format!(
+        "[auth.outbound]\nallow = [\"127.0.0.1\"]\n[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\n\
+         type = \"token_exchange\"\nexchange_url = \"{at}\"\nexchange_subject = \"caller\"\nclient_id = \"gate\"\n",
+        server.url()
+    )
+}
+
+/// A token of Ada that is exchanged for one of this grade.
+fn graded(grade: &str) -> String {
+    let (iat, exp) = (now(), now() + 60);
+    token_for(&json!({
+        "iss": ISSUER, "aud": RESOURCE, "sub": "ada", "iat": iat, "exp": exp, "scope": "mcp", "grade": grade,
+    }))
+}
+
+/// The parameters of a call that names the grade of its own token.
+fn work(grade: &str) -> Value {
+    json!({"name": "safe__work", "arguments": {"grade": grade}})
+}
+
+/// The calls that reached the server with a credential, each as the grade that it names and the credential.
+fn made_with(server: &ProtectedServer) -> Vec<(String, String)> {
+    let calls = server.seen().into_iter().filter(|seen| seen.what == "tools/call");
+    let read = |call: SeenRequest| {
+        let grade = call.message["params"]["arguments"]["grade"].as_str()?.to_owned();
+        Some((grade, call.headers.get("authorization")?.clone()))
+    };
+    calls.filter_map(read).collect()
+}
+
+/// Issue 31, point 6.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_got_for_one_token_serves_no_other_credential_of_the_same_principal() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let gateway = gateway_with(&exchanging(&server)).await;
+    let (strong, weak) = (graded("strong"), graded("weak"));
+    let session = bearer(&gateway, &strong).initialize(VERSION, json!({})).await.unwrap();
+    let called = async || {
+        let answer = session.request(2, "tools/call", work("strong")).await.ok()?;
+        text(&answer).filter(|text| text == "done")
+    };
+    eventually("the call is answered", called).await.unwrap();
+    let key = key(&gateway, &["robot", "--subject", "corp:ada"]).await;
+    let in_session = async |credential: &str, id: u64, grade: &str| {
+        let client = bearer(&gateway, credential).with("mcp-session-id", session.session_id().unwrap());
+        let client = client.with("mcp-protocol-version", VERSION);
+        let post = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": work(grade)}).to_string();
+        client.post(&post).await.unwrap().message().unwrap()
+    };
+    for round in 0..2 {
+        for (credential, grade) in [(&weak, "weak"), (&key, "none"), (&strong, "strong")] {
+            let own = bearer(&gateway, credential).initialize(VERSION, json!({})).await.unwrap();
+            let modern = bearer(&gateway, credential).modern(7, "tools/call", work(grade)).await.unwrap();
+            let answers = [
+                modern.message().unwrap(),
+                own.request(5, "tools/call", work(grade)).await.unwrap(),
+                in_session(credential, 40 + round, grade).await,
+            ];
+            for (way, answer) in answers.into_iter().enumerate() {
+                let done = text(&answer).is_some_and(|text| text == "done");
+                assert_eq!(done, grade != "none", "{grade}, way {way}: {answer}");
+            }
+            own.send(Method::DELETE, "/mcp", Bytes::new()).await.unwrap();
+        }
+    }
+    // Requests at once in one session are each made with what they show.
+    for round in 0..20 {
+        let id = 100 + 3 * round;
+        let (first, second, third) = tokio::join!(
+            in_session(&strong, id, "strong"),
+            in_session(&weak, id + 1, "weak"),
+            in_session(&key, id + 2, "none")
+        );
+        assert!(text(&first).is_some() && text(&second).is_some() && third["error"].is_object(), "{third}");
+    }
+    let made = made_with(&server);
+    assert!(made.len() >= 50, "{}", made.len());
+    for (grade, credential) in made {
+        assert_eq!(credential, format!("Bearer made-up-for-ada-{grade}"));
+    }
+}
+
+/// Issue 31, point 6.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_without_a_token_to_exchange_leaves_the_backend_to_others() {
+    let server = ProtectedServer::start(Demands::Token, None).await.unwrap();
+    let gateway = gateway_with(&exchanging(&server)).await;
+    let key = key(&gateway, &["editor"]).await;
+    let ada = graded("strong");
+    for round in 0..10 {
+        // The first finds the backend without a connection, and all of them together would trip its breaker.
+        let refused =
+            bearer(&gateway, &key).modern(round, "tools/call", work("none")).await.unwrap().message().unwrap();
+        assert!(refused["error"].is_object(), "{refused}");
+    }
+    let session = bearer(&gateway, &ada).initialize(VERSION, json!({})).await.unwrap();
+    let answer = session.request(2, "tools/call", work("strong")).await.unwrap();
+    assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
+    for round in 10..20 {
+        let refused =
+            bearer(&gateway, &key).modern(round, "tools/call", work("none")).await.unwrap().message().unwrap();
+        assert!(refused["error"].is_object(), "{refused}");
+    }
+    let answer = session.request(3, "tools/call", work("strong")).await.unwrap();
+    assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
+}
