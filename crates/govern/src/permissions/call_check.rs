@@ -104,11 +104,7 @@ impl CallCheck {
         let passes = matches!(verdict, Verdict::Pass);
         let ruling = Ruling {
             rule: grounds.policy,
-            verdict: match verdict {
-                Verdict::Pass => "approved",
-                Verdict::Reply(_) => "answered",
-                _ => "deny",
-            },
+            verdict: if passes { "approved" } else { "deny" },
             detail,
             inputs: by.map(|by| ("person", by)).into_iter().collect(),
             ..Ruling::default()
