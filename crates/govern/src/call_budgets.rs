@@ -4,6 +4,7 @@
 //! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest bound holds and the highest
 //! price counts. Days are those of UTC. What was spent is counted from the start of the process.
 
+use signalbox_engine::bridge::digest::write_canonical;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
 use signalbox_engine::chain::{EntryNames, SubjectPattern};
@@ -141,12 +142,19 @@ impl CallBudgets {
         let tool = format!("{}/{}", entry.backend, entry.name);
         let caller = case.caller.principal().as_str();
         let both = format!("{caller}\0{tool}");
-        let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
-        let mark = BuildHasherDefault::<DefaultHasher>::default().hash_one((&tool, arguments));
-        let repeats = kept.last.get(caller).filter(|(last, _)| *last == mark).map_or(1, |(_, count)| count + 1);
+        let mut mark = None;
+        if bounds.max_repeats.is_some() {
+            // Large arguments must not hold up other callers.
+            drop(kept);
+            let arguments = case.message.param("arguments").map_or(&b""[..], |span| span.of(case.message.bytes()));
+            mark = Some(call_mark(&tool, arguments));
+            kept = self.kept.lock().unpoisoned();
+        }
+        let last = kept.last.get(caller).filter(|(last, _)| Some(*last) == mark);
+        let repeats = last.map_or(1, |(_, count)| count + 1);
         kept.check(&bounds, (&tool, caller, &both), repeats, case.unix_ms)?;
         kept.room();
-        if bounds.max_repeats.is_some() {
+        if let Some(mark) = mark {
             kept.last.insert(caller.into(), (mark, repeats));
         }
         if bounds.calls_per_day.is_some() {
@@ -298,6 +306,13 @@ impl Interceptor for CallBudgets {
     }
 }
 
+/// Hashes a call by the value of its arguments, so that another spelling of them is the same call.
+fn call_mark(tool: &str, arguments: &[u8]) -> u64 {
+    let mut written = Vec::with_capacity(arguments.len());
+    write_canonical(arguments, &mut written);
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((tool, written))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,6 +372,23 @@ mod tests {
         assert!(kept.check(&price, ("bank/pay", "eve", "eve"), 1, DAY_MS).is_ok());
         kept.start_day(2);
         assert!(kept.check(&price, names, 1, 2 * DAY_MS).is_ok());
+    }
+
+    /// Issue 31: other spellings of the same arguments were other calls.
+    #[test]
+    fn the_same_arguments_are_a_repetition_however_they_are_spelled() {
+        let mark = |arguments: &str| call_mark("files/echo", arguments.as_bytes());
+        for (one, other) in [
+            (r#"{"a":"abc"}"#, r#"{"a":"\u0061bc"}"#),
+            (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#),
+            (r#"{"a":1,"b":2}"#, r#"{ "a": 1.0, "b": 20e-1 }"#),
+            (r#"{"a":[{"x":1,"y":[]}]}"#, r#"{"a":[{"y":[ ],"x":1}]}"#),
+        ] {
+            assert_eq!(mark(one), mark(other), "{one} {other}");
+        }
+        assert_ne!(mark(r#"{"a":[1,2]}"#), mark(r#"{"a":[2,1]}"#));
+        assert_ne!(mark(r#"{"a":1}"#), mark(r#"{"a":"1"}"#));
+        assert_ne!(mark("{}"), call_mark("files/read", b"{}"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub fn request_digest_input(method: &str, params: &[u8]) -> Vec<u8> {
 }
 
 /// Appends `value` with its members sorted at every level, and strings and numbers by their value.
-pub(crate) fn write_canonical(value: &[u8], out: &mut Vec<u8>) {
+pub fn write_canonical(value: &[u8], out: &mut Vec<u8>) {
     write(value, 0, out);
 }
 
