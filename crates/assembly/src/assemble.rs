@@ -126,6 +126,9 @@ pub struct App {
 impl App {
     /// Takes no new work, waits for what is in flight, and ends every backend.
     pub async fn shut_down(&self, drain: Duration) {
+        if let Some(relay) = &self.relay {
+            relay.end_calls();
+        }
         self.gateway.shut_down(drain).await;
         self.reaper.all_gone(CHILDREN_END).await;
         // What workers noted until now is the last that the tape gets.

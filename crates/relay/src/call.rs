@@ -64,7 +64,14 @@ impl RelayCall {
             Err(error) => return failed("internal_error", &error.to_string()),
         }
         let end = loop {
-            match timeout_at(deadline, events.recv()).await {
+            let event = tokio::select! {
+                event = timeout_at(deadline, events.recv()) => event,
+                () = relay.closed() => {
+                    let _ = relay.store.withdraw(&self.code, &id, "cancelled", unix_millis()).await;
+                    break failed("shutting_down", "the gateway shuts down; the page may have carried out the call");
+                }
+            };
+            match event {
                 Err(_) => {
                     Counts::add(&relay.counts.timeouts);
                     let _ = relay.store.withdraw(&self.code, &id, "timeout", unix_millis()).await;
@@ -147,5 +154,35 @@ impl Drop for Withdrawal {
                 let _ = relay.store.withdraw(&code, &id, "cancelled", unix_millis()).await;
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::RelaySettings;
+    use crate::store::memory::MemoryStore;
+
+    /// Issue 31: SIGTERM took 20 s while calls waited for a page.
+    #[tokio::test]
+    async fn calls_end_with_an_error_when_the_gateway_shuts_down() {
+        let relay = Relay::new(RelaySettings::default(), Arc::new(MemoryStore::default()));
+        let code = relay.create(None).await.unwrap().record.code;
+        let call = |idempotent| {
+            let arguments = JsonText::empty_object();
+            RelayCall { code: code.clone(), tool: "t".to_owned(), arguments, idempotent }
+        };
+        let waits = tokio::spawn({
+            let (relay, call) = (Arc::clone(&relay), call(false));
+            async move { call.run(&relay, |_| {}).await }
+        });
+        while relay.store.unanswered(&code, unix_millis()).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        relay.end_calls();
+        for end in [waits.await.unwrap(), call(true).run(&relay, |_| {}).await] {
+            assert!(matches!(&end, CallEnd::Failed(error) if &*error.kind == "shutting_down"), "{end:?}");
+        }
+        assert!(relay.store.unanswered(&code, unix_millis()).await.unwrap().is_empty());
     }
 }

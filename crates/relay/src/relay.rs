@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// The name of the backend.
 pub const BACKEND: &str = "relay";
@@ -103,6 +103,8 @@ pub struct Relay {
     made: Mutex<HashSet<Code>>,
     /// The stream that each page has open at this gateway: an older one of the same page ends.
     streams: Mutex<HashMap<PageKey, oneshot::Sender<()>>>,
+    /// Turns true when the gateway shuts down.
+    closing: watch::Sender<bool>,
 }
 
 impl fmt::Debug for Relay {
@@ -112,6 +114,18 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
+    /// Ends every call that waits for a page, and those to come. No page can answer a gateway that shuts down.
+    pub fn end_calls(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until calls are to end.
+    pub(crate) async fn closed(&self) {
+        let mut closing = self.closing.subscribe();
+        // The sender is in `self`, so that it cannot be gone.
+        let _ = closing.wait_for(|closing| *closing).await;
+    }
+
     /// A relay with these settings and this store.
     #[must_use]
     pub fn new(settings: RelaySettings, store: Arc<dyn RelayStore>) -> Arc<Self> {
@@ -135,6 +149,7 @@ impl Relay {
             polled: Mutex::default(),
             made: Mutex::default(),
             streams: Mutex::default(),
+            closing: watch::Sender::new(false),
             store,
             settings,
         })
