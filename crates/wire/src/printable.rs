@@ -14,6 +14,8 @@ pub fn is_harmful(char: char) -> bool {
                 | '\u{2028}'..='\u{202e}'
                 | '\u{2060}'..='\u{2069}'
                 | '\u{feff}'
+                // Tags, by which text can be hidden in text.
+                | '\u{e0000}'..='\u{e007f}'
         )
 }
 
@@ -46,8 +48,10 @@ pub fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
         if is_harmful(char) && !matches!(char, '\n' | '\r' | '\t') {
-            // Writing to a string cannot fail, and no harmful character is beyond four digits.
-            let _ = write!(out, "\\u{:04x}", u32::from(char));
+            for unit in char.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{unit:04x}");
+            }
         } else {
             out.push(char);
         }
@@ -81,6 +85,14 @@ fn cleaned(text: &str, space: impl Fn(char) -> Option<char>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Issue 31: tag characters are invisible and hold ASCII.
+    #[test]
+    fn tag_characters_are_escaped() {
+        let hidden = "a\u{e0041}\u{e007f}b";
+        assert_eq!((one_line(hidden), lines(hidden)), ("a\\u{e0041}\\u{e007f}b".to_owned(), one_line(hidden)));
+        assert_eq!(json(&format!("\"{hidden}\"")), r#""a\udb40\udc41\udb40\udc7fb""#);
+    }
 
     #[test]
     fn a_beginning_is_marked_as_one() {
