@@ -6,6 +6,7 @@ mod page;
 mod recorded;
 mod refusals;
 mod separation;
+mod withheld;
 
 use http::Method;
 use page::{Events, Page, send};
