@@ -12,6 +12,7 @@ use signalbox_engine::ExchangeId;
 use signalbox_engine::audit::Intent;
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::dialect;
+use signalbox_engine::exchange::MethodName;
 use signalbox_engine::fact::{Decision, Finished, Outcome, RefusedFact};
 use signalbox_engine::keys::KeyMap;
 use signalbox_tape::redact::Redactor;
@@ -55,6 +56,14 @@ impl Words {
     fn text(&self, text: &str, most: usize) -> String {
         let bounded = beginning(text, MAX_REDACTED);
         beginning(&self.redactor.text(bounded.to_owned()), most).to_owned()
+    }
+
+    /// A method, without secrets. Those that the gateway knows are not their caller's word.
+    fn method<'a>(&self, method: &'a MethodName) -> Cow<'a, str> {
+        match method {
+            Cow::Borrowed(known) => Cow::Borrowed(*known),
+            Cow::Owned(method) => self.text(method, MAX_TEXT).into(),
+        }
     }
 
     /// What a request is about, without secrets. The name of a tool that exists is not its caller's word.
@@ -140,7 +149,7 @@ impl Maker {
         let mut details = texts.details();
         details.text("phase", if intent.is_copy { "copy" } else { "intent" });
         let subject = intent.subject.as_deref().map(|subject| self.words.subject(&intent.method, subject));
-        about(&mut details, &intent.method, subject.as_deref(), Some(&intent.backend));
+        about(&mut details, &self.words.method(&intent.method), subject.as_deref(), Some(&intent.backend));
         details.text("decision", "allow");
         decided.write(&self.words, &mut details);
         self.arguments(&intent, &mut details);
@@ -196,7 +205,7 @@ impl Maker {
         let mut status = Status::of(finished.outcome);
         let denied = open.decided.is_denial() || violation::of_absence(unreached).is_some();
         if denied && status == Status::Error && !open.intended {
-            status = Status::Denied;
+            status = if violation::is_switched_off(unreached) { Status::Killed } else { Status::Denied };
         }
         let known = open.risk.unwrap_or_else(|| self.known.risk(None, &finished.caller));
         let reason = match finished.outcome {
@@ -219,7 +228,7 @@ impl Maker {
             });
         };
         let tool = name(finished, &open, &self.words);
-        let tool = tool.as_deref();
+        let (tool, method) = (tool.as_deref(), self.words.method(&finished.method));
         // Whatever was refused has its record, even if it was refused before it was known what it is about.
         let told = open.intended || finished.subject.is_some() || reason.is_some();
         if self.logged.tool_invocations && told {
@@ -230,8 +239,8 @@ impl Maker {
         if let Some(violation) = violated.filter(|_| self.logged.security_events) {
             let mut details = texts.details();
             details.text("violation", violation.kind);
-            details.maybe("reason", if violation::is_hidden(unreached) { Some(violation::HIDDEN) } else { reason });
-            about(&mut details, &finished.method, tool, finished.backend.as_deref());
+            details.maybe("reason", violation::reason_of_absence(unreached).or(reason));
+            about(&mut details, &method, tool, finished.backend.as_deref());
             open.decided.write(&self.words, &mut details);
             details.finish();
             tell(&texts, EventType::SecurityViolation, SECURITY, violation.severity);
@@ -242,7 +251,7 @@ impl Maker {
         {
             let mut details = texts.details();
             details.text("reason", reason);
-            about(&mut details, &finished.method, tool, finished.backend.as_deref());
+            about(&mut details, &method, tool, finished.backend.as_deref());
             details.maybe("error", open.decided.detail(&self.words).as_deref());
             details.finish();
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
@@ -255,7 +264,7 @@ impl Maker {
             details.text("warning", "slow_execution");
             details.number("latency_ms", millis(finished.took));
             details.number("threshold_ms", millis(self.slow));
-            about(&mut details, &finished.method, tool, finished.backend.as_deref());
+            about(&mut details, &method, tool, finished.backend.as_deref());
             details.finish();
             tell(&texts, EventType::Performance, PROTOCOL, RiskLevel::Low);
         }
@@ -276,7 +285,7 @@ impl Maker {
         let mut texts = std::mem::take(&mut self.texts);
         let mut details = texts.details();
         details.maybe("violation", violation.map(|violation| violation.kind));
-        details.text("reason", if violation::is_hidden(unreached) { violation::HIDDEN } else { refused.reason });
+        details.text("reason", violation::reason_of_absence(unreached).unwrap_or(refused.reason));
         details.maybe("tool", unreached.map(|unreached| self.words.text(&unreached.name, MAX_TEXT)).as_deref());
         details.text("error", &self.words.text(&refused.detail, MAX_TEXT));
         if let Some(status) = refused.status {
@@ -316,7 +325,7 @@ fn outcome(
     mut details: Object<'_>,
 ) {
     details.text("phase", "outcome");
-    about(&mut details, &finished.method, own, finished.backend.as_deref());
+    about(&mut details, &words.method(&finished.method), own, finished.backend.as_deref());
     let exposed = finished.subject.as_deref().map(|subject| words.subject(&finished.method, subject));
     details.maybe("exposed", exposed.as_deref().filter(|exposed| Some(*exposed) != own));
     let forwarded = open.intended && status != Status::NotRecorded;

@@ -50,10 +50,23 @@ pub fn of(reason: &str) -> Option<Violation> {
 /// Reason of a refusal that the caller was told of as an unknown name.
 pub const HIDDEN: &str = "hidden";
 
-/// True if the caller asked for an entry that it must not know of.
+/// Reason of a refusal of an entry or a caller that is switched off, where the caller was told of an unknown name.
+pub const KILLED: &str = "killed";
+
+/// The reason that the caller was not told, if it asked for an entry that it must not know of.
 #[must_use]
-pub fn is_hidden(unreached: Option<&Unreached>) -> bool {
-    unreached.is_some_and(|unreached| unreached.absence == Absence::Hidden)
+pub fn reason_of_absence(unreached: Option<&Unreached>) -> Option<&'static str> {
+    match unreached?.absence {
+        Absence::Hidden => Some(HIDDEN),
+        Absence::SwitchedOff => Some(KILLED),
+        Absence::NotSought | Absence::Unknown | Absence::UnknownToLimited => None,
+    }
+}
+
+/// True if a switch comes before the permissions that hide the entry.
+#[must_use]
+pub fn is_switched_off(unreached: Option<&Unreached>) -> bool {
+    unreached.is_some_and(|unreached| unreached.absence == Absence::SwitchedOff)
 }
 
 /// The violation behind a request that has no route: a hidden entry, or a guess by a caller who may not use everything. An
@@ -64,6 +77,7 @@ pub fn of_absence(unreached: Option<&Unreached>) -> Option<Violation> {
         Absence::Hidden | Absence::UnknownToLimited => {
             Some(Violation { kind: "permission_denied", severity: RiskLevel::High })
         }
+        Absence::SwitchedOff => of(KILLED),
         Absence::NotSought | Absence::Unknown => None,
     }
 }

@@ -107,6 +107,8 @@ pub enum Absence {
     UnknownToLimited,
     /// A backend has the entry, and the caller must not know of it.
     Hidden,
+    /// The same, and a switch has turned the entry or the caller off.
+    SwitchedOff,
 }
 
 impl Exchange {

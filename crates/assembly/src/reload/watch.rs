@@ -69,6 +69,7 @@ pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
         let config = reloader.current();
         follow_govern_files(reloader, &config).await;
+        reloader.gateway().tell_refusals_left_out();
         if !config.gateway.watch_config {
             continue;
         }

@@ -286,9 +286,27 @@ fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
         unreached: unreached(),
     };
     maker.refused(&refused, &mut emit);
-    assert!(written.len() >= 6, "{written:#?}");
+    let odd = finished(5, Outcome::Fault("method_not_found"), Duration::ZERO);
+    maker.finished(&Finished { method: format!("m/{SECRET}").into(), ..odd }, &mut emit);
+    assert!(written.len() >= 8, "{written:#?}");
     for record in written {
         assert!(!record.contains(SECRET), "{record}");
+    }
+}
+
+/// Switches come before permissions: what is off is recorded as killed, although its caller was told of an unknown name.
+#[test]
+fn what_is_switched_off_is_recorded_as_killed_where_it_is_hidden_too() {
+    for (absence, status, reason) in [(Absence::Hidden, "denied", "hidden"), (Absence::SwitchedOff, "killed", "killed")]
+    {
+        let (mut maker, mut written) = (maker(ALL, false), Vec::new());
+        let unreached = Some(Box::new(Unreached { name: "greet".into(), absence }));
+        let lost = finished(3, Outcome::Fault("unknown_tool"), Duration::ZERO);
+        maker.finished(&Finished { unreached, subject: None, ..lost }, &mut |event: &AuditEvent<'_>| {
+            written.push(serde_json::from_str::<serde_json::Value>(event.details).unwrap());
+        });
+        assert_eq!((&written[0]["phase"], &written[0]["status"]), (&"outcome".into(), &status.into()), "{written:#?}");
+        assert_eq!(written[1]["reason"], reason, "{written:#?}");
     }
 }
 
@@ -337,7 +355,9 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
         "tampered",
     ];
     for reason in reasons {
-        for absence in [Absence::NotSought, Absence::Unknown, Absence::UnknownToLimited, Absence::Hidden] {
+        for absence in
+            [Absence::NotSought, Absence::Unknown, Absence::UnknownToLimited, Absence::Hidden, Absence::SwitchedOff]
+        {
             let mut maker = maker(ALL, false);
             let mut kinds = Vec::new();
             let unreached = Some(Box::new(Unreached { name: "odd".into(), absence }));
@@ -352,8 +372,8 @@ fn a_request_that_ends_with_a_fault_has_an_outcome_whatever_the_reason() {
                 kinds.push(event.event_type);
             });
             assert_eq!(kinds.first(), Some(&EventType::ToolInvocation), "{reason}");
-            let violated =
-                matches!(absence, Absence::Hidden | Absence::UnknownToLimited) || violation::of(reason).is_some();
+            let violated = matches!(absence, Absence::Hidden | Absence::SwitchedOff | Absence::UnknownToLimited)
+                || violation::of(reason).is_some();
             assert_eq!(kinds.contains(&EventType::SecurityViolation), violated, "{reason} {absence:?}");
         }
     }

@@ -56,6 +56,11 @@ pub trait Visibility: Send + Sync {
     fn keeps(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         self.lists(caller, entry)
     }
+
+    /// True if a switch has turned the entry or the caller off.
+    fn is_off(&self, _: &Caller, _: &EntryRef<'_>) -> bool {
+        false
+    }
 }
 
 /// Everybody sees everything.
@@ -119,6 +124,12 @@ impl<'a> Sight<'a> {
     #[must_use]
     pub fn keeps(&self, entry: &EntryRef<'_>) -> bool {
         self.visibility.keeps(self.caller, entry)
+    }
+
+    /// True if a switch has turned this entry or the caller off.
+    #[must_use]
+    pub fn is_off(&self, entry: &EntryRef<'_>) -> bool {
+        self.visibility.is_off(self.caller, entry)
     }
 
     /// True if this entry is not answered like an unknown one when it is used.

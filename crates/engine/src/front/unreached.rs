@@ -106,15 +106,19 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => &[ListKind::Resources],
         _ => &[],
     };
-    let exists = |kind: &ListKind| match kind {
-        ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)).is_some(),
-        ListKind::Prompts => ctx.catalog.prompt(name).is_some(),
-        ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name).is_some(),
+    let route = |kind: &ListKind| match kind {
+        ListKind::Tools => ctx.catalog.tool(name).or_else(|| ctx.tool(name)),
+        ListKind::Prompts => ctx.catalog.prompt(name),
+        ListKind::Resources | ListKind::Templates => ctx.catalog.resource(name),
     };
-    match kinds.iter().any(exists) {
-        true => Absence::Hidden,
-        false if ctx.sight.is_some() => Absence::UnknownToLimited,
-        false => Absence::Unknown,
+    match kinds.iter().find_map(|kind| Some((*kind, route(kind)?))) {
+        // Switches come before permissions.
+        Some((kind, route)) => match ctx.sight {
+            Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.principal)) => Absence::SwitchedOff,
+            _ => Absence::Hidden,
+        },
+        None if ctx.sight.is_some() => Absence::UnknownToLimited,
+        None => Absence::Unknown,
     }
 }
 

@@ -104,7 +104,11 @@ impl CallCheck {
         let passes = matches!(verdict, Verdict::Pass);
         let ruling = Ruling {
             rule: grounds.policy,
-            verdict: if passes { "approved" } else { "deny" },
+            verdict: match verdict {
+                Verdict::Pass => "approved",
+                Verdict::Reply(_) => "answered",
+                _ => "deny",
+            },
             detail,
             inputs: by.map(|by| ("person", by)).into_iter().collect(),
             ..Ruling::default()
