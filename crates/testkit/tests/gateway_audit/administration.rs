@@ -149,3 +149,68 @@ async fn issue_31_16_commands_are_audited_while_no_gateway_runs() {
     let (good, said) = audit(folder.path(), &["verify"]);
     assert!(good, "{said}");
 }
+
+/// Issue 31, point 16: keys of signatures, tapes and refreshed credentials; a deleted file of switches lifts nothing and says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_16_signature_keys_tapes_and_deleted_switches_are_in_the_log() {
+    let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();
+    let client = session(&gateway).await;
+    let (data, file) = (gateway.data_dir(), gateway.config_file().display().to_string());
+    crate::greet(&client, 1, "Ada").await;
+    let run = async |args: &[&str]| signalbox(&data, &[args, &["-c", &file]].concat()).await;
+
+    run(&["seal", "keys", "new", "--name", "user:ada", "--id", "k1"]).await.unwrap();
+    let new = of_action(&gateway, "seal_key.new", "cli").await;
+    assert_eq!((&new["details"]["target"], &new["details"]["after"]["name"]), (&json!("k1"), &json!("user:ada")));
+    of_action(&gateway, "seal_key.added", "file").await;
+    run(&["seal", "keys", "revoke", "k1"]).await.unwrap();
+    of_action(&gateway, "seal_key.revoke", "cli").await;
+    let changed = of_action(&gateway, "seal_key.changed", "file").await;
+    assert!(changed["details"]["after"]["revoked_at"].is_string(), "{changed}");
+
+    eventually("the tape is there", async || run(&["tape", "show"]).await.ok()).await.unwrap();
+    of_action(&gateway, "tape.read", "cli").await;
+    run(&["tape", "delete", "last", "--yes"]).await.unwrap();
+    of_action(&gateway, "tape.delete", "cli").await;
+
+    signalbox(&data, &["switch", "kill", "one/greet"]).await.unwrap();
+    of_action(&gateway, "switch.added", "file").await;
+    std::fs::remove_file(data.join("auth/switches.json")).unwrap();
+    of_action(&gateway, "switch.restored", "file").await;
+    assert!(crate::greet(&client, 2, "Ada").await["error"].is_object());
+    assert!(signalbox(&data, &["switch", "list"]).await.unwrap().contains("one/greet"));
+    assert!(data.join("auth/switches.json").exists());
+    let removed = search(&gateway, &["--type", "admin_action"], 0).await;
+    assert!(removed.iter().all(|one| one["details"]["action"] != "switch.removed"), "{removed:#?}");
+    signalbox(&data, &["switch", "lift", "one/greet"]).await.unwrap();
+    of_action(&gateway, "switch.removed", "file").await;
+    signalbox(&data, &["keys", "new", "x", "-c", &file]).await.unwrap();
+    signalbox(&data, &["keys", "revoke", "x", "-c", &file]).await.unwrap();
+    of_action(&gateway, "credentials.refresh", "cli").await;
+    let folder = gateway.terminate().await.unwrap();
+    let (good, said) = audit(folder.path(), &["verify"]);
+    assert!(good, "{said}");
+}
+
+/// Issue 31, point 15: refusals beyond 100 a second are told of although none follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_15_a_flood_of_refusals_is_told_of_when_it_ends() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let gateway = GatewayProcess::serve(&format!("{}{security}", config("", ""))).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let body = call(1, "greet", &json!({"name": "Ada"})).to_string();
+    for _ in 0..300 {
+        assert_eq!(client.post(&body).await.unwrap().status, 401);
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&log_of(folder.path()));
+    let errors = all.iter().filter(|one| one["details"]["reason"] == "unauthenticated");
+    let errors: Vec<&str> = errors.map(|one| one["details"]["error"].as_str().unwrap_or_default()).collect();
+    let number = |text: &str, before: &str| text.split_once(before)?.1.split(' ').next()?.parse::<usize>().ok();
+    let counted = |text: &&str| {
+        // The record of the last one stands for itself as well.
+        number(text, "(the last of ").map(|count| count - 1).or_else(|| number(text, "(")).unwrap_or(0)
+    };
+    assert_eq!(errors.len() + errors.iter().map(counted).sum::<usize>(), 300, "{errors:#?}");
+}

@@ -39,7 +39,7 @@ then = { hold = { reason = "look at it", within = "50ms" } }
 
 /// A way for a call of a tool to come in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Way {
+pub(crate) enum Way {
     Plain,
     Batch,
     Task,
@@ -48,19 +48,21 @@ enum Way {
 }
 
 impl Way {
-    const ALL: [Self; 5] = [Self::Plain, Self::Batch, Self::Task, Self::Modern, Self::Dialect];
+    pub(crate) const ALL: [Self; 5] = [Self::Plain, Self::Batch, Self::Task, Self::Modern, Self::Dialect];
 }
 
 /// Clients of one person, of every kind.
-struct Person {
-    http: HttpClient,
-    session: HttpClient,
+pub(crate) struct Person {
+    pub(crate) http: HttpClient,
+    pub(crate) session: HttpClient,
     batches: HttpClient,
 }
 
 impl Person {
-    async fn new(gateway: &GatewayProcess, name: &str) -> Self {
-        let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap();
+    /// A person with a new key of this name, made with these arguments besides.
+    pub(crate) async fn new(gateway: &GatewayProcess, name: &str, more: &[&str]) -> Self {
+        let all = [&["keys", "new", name], more].concat();
+        let key = signalbox(&gateway.data_dir(), &all).await.unwrap();
         let http = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()));
         let begin = async || http.clone().initialize(VERSION, json!({})).await.ok();
         let session = eventually("the key is known", begin).await.unwrap();
@@ -69,7 +71,7 @@ impl Person {
     }
 
     /// Calls a tool, which is refused.
-    async fn call(&self, way: Way, tool: &str, arguments: &Value) -> Value {
+    pub(crate) async fn call(&self, way: Way, tool: &str, arguments: &Value) -> Value {
         let mut params = json!({"name": tool, "arguments": arguments});
         if way == Way::Task {
             params["task"] = json!({"ttl": 1000});
@@ -101,14 +103,14 @@ async fn gateway(more: &str) -> GatewayProcess {
 }
 
 /// The records about a tool.
-fn about<'a>(all: &'a [Value], tool: &str) -> Vec<&'a Value> {
+pub(crate) fn about<'a>(all: &'a [Value], tool: &str) -> Vec<&'a Value> {
     all.iter().filter(|record| record["details"]["tool"] == tool).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way() {
     let gateway = gateway("").await;
-    let (ada, carl) = (Person::new(&gateway, "ada").await, Person::new(&gateway, "carl").await);
+    let (ada, carl) = (Person::new(&gateway, "ada", &[]).await, Person::new(&gateway, "carl", &[]).await);
     let first = ada.session.request(1, "tools/call", json!({"name": "touch_resource", "arguments": {}})).await.unwrap();
     assert!(first["result"].is_object(), "{first}");
     // Tool, arguments, status and violation. A caller under permissions who guesses names is one who tries.
@@ -172,7 +174,7 @@ async fn issue_31_15_a_refused_call_leaves_its_outcome_for_every_reason_and_way(
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
     let gateway = gateway("").await;
-    let ada = Person::new(&gateway, "ada").await;
+    let ada = Person::new(&gateway, "ada", &[]).await;
     let argument = json!({"name": "a", "value": "b"});
     let mut expected = Vec::new();
     for (prompt, uri, filled, reason) in [
@@ -236,7 +238,7 @@ async fn issue_31_15_what_is_no_tool_leaves_its_record_too() {
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
     let gateway = gateway("").await;
-    let ada = Person::new(&gateway, "ada").await;
+    let ada = Person::new(&gateway, "ada", &[]).await;
     let anybody = HttpClient::new(gateway.address());
     let greet =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "greet", "arguments": {}}});

@@ -1,6 +1,7 @@
 //! Issue 31, point 17: what `audit verify` says of a log that was cut, added to or copied.
 
-use crate::{config, greet, log_of, search, session};
+use crate::postgres_server::PostgresServer;
+use crate::{config, database_url, greet, log_of, search, session};
 use serde_json::Value;
 use signalbox_audit::{AuditEvent, ChainPlace, EventType, RiskLevel};
 use signalbox_seal::unhex;
@@ -90,4 +91,40 @@ async fn issue_31_17_decisions_are_redacted() {
     let folder = gateway.terminate().await.unwrap();
     let text = std::fs::read_to_string(log_of(folder.path())).unwrap();
     assert!(text.contains("\"rule\":\"tells\"") && !text.contains(SECRET), "{text}");
+}
+
+/// Issue 31, point 17: the gateway deletes no young record of a database whose column `at` was set back, and names the rows.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_31_17_rows_that_were_dated_back_stay() {
+    let Some(server) = tokio::task::block_in_place(PostgresServer::start) else { return };
+    let address = tokio::task::block_in_place(|| server.database());
+    let text = config("", &format!("database_url = \"{}\"\n", database_url(&address)));
+    let sql = |sql: &str| -> i64 {
+        tokio::task::block_in_place(|| {
+            let mut client = postgres::Client::connect(&address, postgres::NoTls).unwrap();
+            client.query_one(sql, &[]).unwrap().get(0)
+        })
+    };
+    let mut folder = tempfile::tempdir().unwrap();
+    for round in 0..2 {
+        let gateway = GatewayProcess::serve_in(folder, &text).await.unwrap();
+        let client = session(&gateway).await;
+        for id in 0..5 {
+            greet(&client, id, "Ada").await;
+        }
+        search(&gateway, &["--database", "--type", "tool_invocation"], 10 * (round + 1)).await;
+        folder = gateway.terminate().await.unwrap();
+        let (code, said) = verified(folder.path(), &["--database"]);
+        match round {
+            0 => {
+                assert_eq!(code, Some(0), "{said}");
+                let changed = "WITH changed AS (UPDATE signalbox.audit_record SET at = at - 200 * 86400000::bigint RETURNING 1) \
+                    SELECT count(*) FROM changed";
+                assert!(sql(changed) >= 10);
+            }
+            _ => assert!(code == Some(1) && said.contains("the row of record 1 has another"), "{said}"),
+        }
+    }
+    assert_eq!(sql("SELECT count(*) FROM signalbox.audit_record WHERE event_type LIKE 'pruned%'"), 0);
+    assert_eq!(sql("SELECT min(seq) FROM signalbox.audit_record"), 1);
 }
