@@ -4,25 +4,32 @@
 //! must not be able to stop us. Lines that find the queue full are counted and reported later.
 
 use signalbox_config::{LogLevel, Warning};
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Fact, FactSink};
+use signalbox_tape::Redactor;
 use signalbox_wire::printable::{self, OneLine};
 use std::fmt::{self, Debug, Write as _};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
-use tracing::Level;
 use tracing::field::Field;
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::fmt::format::{DefaultFields, Format, Full, Writer, debug_fn};
 use tracing_subscriber::fmt::time::SystemTime;
-use tracing_subscriber::fmt::{FormatFields, MakeWriter, SubscriberBuilder};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter, SubscriberBuilder};
+use tracing_subscriber::registry::LookupSpan;
 
 /// Changes how much is logged, once logging has started.
 type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+/// Takes secrets out of lines. Without a configuration, nothing that could hold one has been started.
+static REDACTOR: RwLock<Redactor> = RwLock::new(Redactor::none());
+/// Targets of events with text of rules and of child processes.
+const TEXT_OF_OTHERS: [&str; 2] = ["signalbox::rules", "signalbox::child_stderr"];
 
 /// Logs what was tolerated in a configuration.
 pub fn log_warnings(warnings: &[Warning]) {
@@ -46,11 +53,11 @@ pub fn start(level: LogLevel, json: bool) -> Flusher {
     let builder = builder(level, writer, colours && !json);
     // A second subscriber in one process (tests) is refused; the first one goes on.
     let (set, started): (SetLevel, _) = if json {
-        let builder = builder.json().with_filter_reloading();
+        let builder = builder.json().map_event_format(WithoutSecrets).with_filter_reloading();
         let handle = builder.reload_handle();
         (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
     } else {
-        let builder = in_words(builder).with_filter_reloading();
+        let builder = in_words(builder).map_event_format(WithoutSecrets).with_filter_reloading();
         let handle = builder.reload_handle();
         (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
     };
@@ -85,6 +92,31 @@ fn field_on_one_line(writer: &mut Writer<'_>, field: &Field, value: &dyn Debug) 
         }
     }
     write!(OneLine(writer), "{value:?}")
+}
+
+/// Takes secrets out of the log as out of tapes, from now on.
+pub fn redact(redactor: Redactor) {
+    *REDACTOR.write().unpoisoned() = redactor;
+}
+
+/// Redacts events whose text rules and child processes choose.
+struct WithoutSecrets<F>(F);
+
+impl<S, N, F> FormatEvent<S, N> for WithoutSecrets<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(&self, ctx: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        if !TEXT_OF_OTHERS.contains(&event.metadata().target()) {
+            return self.0.format_event(ctx, writer, event);
+        }
+        let mut line = String::new();
+        self.0.format_event(ctx, Writer::new(&mut line), event)?;
+        let redacted = REDACTOR.read().unpoisoned().text(line.trim_end().to_owned());
+        writeln!(writer, "{redacted}")
+    }
 }
 
 /// Our own messages at this level; those of libraries only where something is odd, unless everything is wanted.
@@ -211,7 +243,7 @@ impl<'a> MakeWriter<'a> for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::lock::LockResultExt;
+    use signalbox_tape::RedactionSettings;
     use std::sync::Mutex;
 
     #[derive(Clone, Default)]
@@ -294,6 +326,38 @@ mod tests {
                 let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
                 assert_eq!(first["fields"]["message"], format!("a backend said {CANARY}"), "JSON keeps the value");
             }
+        }
+    }
+
+    /// Issue 31: rules and child processes write to the log what tapes and the audit log take out.
+    #[test]
+    fn secrets_of_rules_and_children_are_taken_out() {
+        redact(Redactor::new(&RedactionSettings::default(), [7; 32]).unwrap());
+        let secret = concat!("gh", "p_", "0123456789abcdefABCDEF0123456789abcd");
+        for json in [false, true] {
+            let sink = Sink::default();
+            let (queue, flusher) = queue_before(sink.clone(), json);
+            let builder = builder(LogLevel::Info, queue, false);
+            let say = || {
+                tracing::info!(target: "signalbox::rules", "called with {secret}");
+                tracing::info!(target: "signalbox::child_stderr", backend = "files", "token {secret} is good");
+            };
+            match json {
+                true => {
+                    tracing::subscriber::with_default(builder.json().map_event_format(WithoutSecrets).finish(), say)
+                }
+                false => {
+                    tracing::subscriber::with_default(in_words(builder).map_event_format(WithoutSecrets).finish(), say)
+                }
+            }
+            drop(flusher);
+            let text = String::from_utf8(sink.text.lock().unwrap().clone()).unwrap();
+            assert!(text.lines().count() == 2 && text.contains("called with") && !text.contains(secret), "{text}");
+            assert!(text.contains("files") && text.ends_with('\n'), "{text}");
+            assert!(
+                !json || text.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()),
+                "{text}"
+            );
         }
     }
 }

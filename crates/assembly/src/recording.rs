@@ -12,6 +12,7 @@ pub use seal::{SealTapeError, seal_tape};
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 
 use crate::data_dir::DataDir;
+use crate::logging;
 use crate::tape_to_file::TapeToFile;
 use signalbox_config::{Config, Record, Seal};
 use signalbox_engine::lock::LockResultExt;
@@ -145,6 +146,7 @@ impl Recording {
     /// # Errors
     /// If that cannot be begun. A store that cannot be opened is none of these: it is tried again, and said in the status.
     pub fn start(config: &Config, kind: TapeKind, data_dir: &DataDir) -> Result<Option<Arc<Self>>, RecordingError> {
+        logging::redact(redactor(&config.record.redaction)?);
         if !config.record.enabled {
             return Ok(None);
         }

@@ -57,7 +57,7 @@ pub enum Redacted {
 impl Redactor {
     /// Keeps every byte.
     #[must_use]
-    pub fn none() -> Self {
+    pub const fn none() -> Self {
         Self(None)
     }
 
