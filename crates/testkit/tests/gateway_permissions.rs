@@ -85,6 +85,28 @@ async fn no_2_each_role_sees_and_uses_its_own_tools() {
     assert!(tools(&eve).await.is_empty() && greet(&eve).await["error"]["data"]["reason"] == "unknown_tool");
 }
 
+/// Issue 32, point 1: roles of users and groups that the file withdraws are gone at once, in sessions that are open too, and what else
+/// the file changes is taken over with them.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
+    let gateway = GatewayProcess::serve(&config(ROLES)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, bob) = (session(&gateway, "ada").await, session(&gateway, "bob").await);
+    assert!(text(&greet(&ada).await).is_some() && text(&greet(&bob).await).is_some());
+    let fewer = ROLES.replace("[auth.users.'key:bob']\nroles = ['user']", "[auth.users.'key:bob']\nroles = ['reader']");
+    let more = format!("{fewer}[kill_switch]\ntools = ['one/count']\n");
+    std::fs::write(gateway.config_file(), config(&more)).unwrap();
+    let told = signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    assert!(told.contains("auth.users"), "{told}");
+    let denied = greet(&bob).await;
+    assert_eq!(denied["error"]["data"]["policy"], "role:reader", "{denied}");
+    assert!(!tools(&ada).await.contains(&"count".to_owned()));
+    assert!(text(&greet(&ada).await).is_some());
+    std::fs::write(gateway.config_file(), config(ROLES)).unwrap();
+    signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
+    assert!(text(&greet(&bob).await).is_some());
+}
+
 /// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_2_the_command_line_asks_another_gateway_as_the_holder_of_its_key() {

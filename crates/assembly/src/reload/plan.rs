@@ -65,7 +65,11 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.audit", |before, next| before.audit != next.audit),
     ("relay", |before, next| before.relay != next.relay),
     ("seal", |before, next| before.seal != next.seal),
-    ("auth", |before, next| before.auth != next.auth),
+    ("auth", |before, next| {
+        let mut followed = before.clone();
+        copy_live(next, &mut followed);
+        followed.auth != next.auth
+    }),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 
@@ -80,9 +84,7 @@ pub(super) fn settings(before: &Config, next: &Config) -> Result<Vec<&'static st
         return Err(ReloadError::NeedsRestart(fixed));
     }
     let mut followed = before.clone();
-    for live in LIVE {
-        (live.copy)(next, &mut followed);
-    }
+    copy_live(next, &mut followed);
     // The file may appear after the start, and the backends are compared one by one.
     followed.source.clone_from(&next.source);
     followed.backends.clone_from(&next.backends);
@@ -90,6 +92,12 @@ pub(super) fn settings(before: &Config, next: &Config) -> Result<Vec<&'static st
         return Err(ReloadError::NeedsRestart(vec!["a setting of the gateway"]));
     }
     Ok(LIVE.iter().filter(|live| (live.differs)(before, next)).map(|live| live.key).collect())
+}
+
+fn copy_live(next: &Config, into: &mut Config) {
+    for live in LIVE {
+        (live.copy)(next, into);
+    }
 }
 
 /// How a backend that has the same name before and after goes on.
@@ -160,6 +168,12 @@ mod tests {
         }
         let seeded = settings(&before, &config("[gateway]\nrule_seed = 7\n"));
         assert_eq!(seeded, Err(ReloadError::NeedsRestart(vec!["gateway.rule_seed"])));
+        let auth = "[auth.users.'key:ada']\nroles = ['r']\n[auth.groups.ops]\nroles = ['r']\n[auth]\ndefault_trust = 'community'\n";
+        let live = settings(&before, &config(&format!("[gateway]\ndrain = 1\n{auth}")));
+        assert_eq!(live, Ok(vec!["auth.users", "auth.groups", "auth.default_trust"]));
+        let fixed =
+            settings(&before, &config(&format!("[gateway]\ndrain = 1\n{auth}resource = 'https://a.example/mcp'\n")));
+        assert_eq!(fixed, Err(ReloadError::NeedsRestart(vec!["auth"])));
         let next = Config { data_dir: "/elsewhere".into(), ..before.clone() };
         assert_eq!(settings(&before, &next), Err(ReloadError::NeedsRestart(vec!["gateway.data_dir"])));
     }
