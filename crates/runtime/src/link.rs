@@ -57,6 +57,11 @@ pub trait LinkEvents: Send + Sync {
         self.received(message.into_bytes(), about, status);
     }
 
+    /// A parsed message came in an SSE event that has this id.
+    fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, _id: &str) {
+        self.message(message, about, status);
+    }
+
     /// A future that completes when there is room for the next message, or after a time limit. `None` while there is room.
     fn room(&self) -> Option<BoxFuture<()>> {
         None

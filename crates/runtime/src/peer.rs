@@ -270,6 +270,15 @@ impl Peer {
 
     /// Runs the machine and carries out its commands. Nothing else is locked while it runs, and nothing is awaited.
     fn drive(self: &Arc<Self>, run: impl FnOnce(&mut BackMachine<Origin>, Instant, &mut Vec<BackCommand<Origin>>)) {
+        self.drive_event(None, run);
+    }
+
+    /// Does so for a message that came in the SSE event of this id.
+    fn drive_event(
+        self: &Arc<Self>,
+        event_id: Option<&str>,
+        run: impl FnOnce(&mut BackMachine<Origin>, Instant, &mut Vec<BackCommand<Origin>>),
+    ) {
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
         run(&mut inner.machine, crate::clock::now(), &mut commands);
@@ -280,7 +289,7 @@ impl Peer {
         // One at most in nearly all cases: the answer.
         let mut after = SmallVec::<[BackCommand<Origin>; 1]>::new();
         for command in commands.drain(..) {
-            self.note_heard(&command);
+            self.note_heard(&command, event_id);
             match command {
                 BackCommand::Transmit(message) => {
                     let handshake = message.key().is_some();

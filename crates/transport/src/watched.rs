@@ -38,6 +38,11 @@ impl<N: Notice> LinkEvents for Watched<N> {
         self.events.message(message, about, status);
     }
 
+    fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, id: &str) {
+        self.notice.heard();
+        self.events.event(message, about, status, id);
+    }
+
     fn room(&self) -> Option<BoxFuture<()>> {
         self.events.room()
     }

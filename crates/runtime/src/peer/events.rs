@@ -41,6 +41,21 @@ impl PeerEvents {
     }
 
     /// Handles each message of an array as if it had come alone. Invalid elements are not attributed to the request.
+    fn parsed(&self, message: Envelope, about: Option<u64>, status: Option<u16>, event_id: Option<&str>) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let Some(backend) = peer.backend.upgrade() else { return };
+        let ungoverned = backend.strict_limits().filter(|limits| !message.holds(limits));
+        match ungoverned.map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
+            Ok(()) => {
+                peer.drive_event(event_id, |machine, now, out| machine.received(message, about, status, now, out));
+            }
+            Err(error) => {
+                let named = matches!(message.kind(), Kind::Response | Kind::Error).then(|| message.id()).flatten();
+                self.refuse(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
+            }
+        }
+    }
+
     fn received_batch(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
         match batch::split(&bytes, backend.strict_limits().map_or(limits::BATCH, |limits| limits.batch)) {
@@ -81,16 +96,11 @@ impl LinkEvents for PeerEvents {
     }
 
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
-        let Some(peer) = self.0.upgrade() else { return };
-        let Some(backend) = peer.backend.upgrade() else { return };
-        let ungoverned = backend.strict_limits().filter(|limits| !message.holds(limits));
-        match ungoverned.map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
-            Ok(()) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
-            Err(error) => {
-                let named = matches!(message.kind(), Kind::Response | Kind::Error).then(|| message.id()).flatten();
-                self.refuse(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
-            }
-        }
+        self.parsed(message, about, status, None);
+    }
+
+    fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, id: &str) {
+        self.parsed(message, about, status, Some(id));
     }
 
     fn room(&self) -> Option<BoxFuture<()>> {
@@ -135,7 +145,7 @@ impl LinkEvents for PeerEvents {
 
     fn told(&self, answer: &Bytes) {
         if let (Some(peer), Ok(message)) = (self.0.upgrade(), Envelope::parse(answer.clone())) {
-            peer.note_heard(&BackCommand::Own(message));
+            peer.note_heard(&BackCommand::Own(message), None);
         }
     }
 

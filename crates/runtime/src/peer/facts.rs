@@ -5,9 +5,12 @@ use crate::gateway::Gateway;
 use crate::origin::{Origin, Party};
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::WEIGHED;
-use signalbox_engine::fact::{MessageFact, Point};
+use signalbox_engine::fact::{Carried, MessageFact, Point};
 use signalbox_engine::{Fact, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
+
+/// Longest id of an event that is recorded, in bytes.
+const MAX_EVENT_ID: usize = 1024;
 
 impl Peer {
     /// Hands a message to the link while the connection is locked, so that messages leave in the order in which they were made,
@@ -82,13 +85,16 @@ impl Peer {
     }
 
     /// Records a message of the backend before anybody acts on it.
-    pub(super) fn note_heard(&self, command: &BackCommand<Origin>) {
+    pub(super) fn note_heard(&self, command: &BackCommand<Origin>, event_id: Option<&str>) {
         let Some(heard) = command.heard() else { return };
         let Some(gateway) = self.recording() else { return };
         let party = heard.whose.map_or_else(|| self.unasked_party(), Origin::party);
         let (number, bytes) = (gateway.numbers.message(), heard.message.bytes());
         let fact = party.account(&gateway).fact(crate::clock::now(), Point::BackendIn, &self.name, bytes, number);
-        party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, ..fact }));
+        let carried = event_id
+            .filter(|id| id.len() <= MAX_EVENT_ID)
+            .map(|id| Arc::new(Carried { event_id: Some(id.into()), http: None }));
+        party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, carried, ..fact }));
     }
 
     /// The party of an unsolicited message: the session that owns the connection, or the gateway.

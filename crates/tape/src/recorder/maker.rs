@@ -14,7 +14,7 @@ use super::settings::RecorderSettings;
 use super::withheld::Withheld;
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
-use signalbox_engine::fact::{Decision, Finished, Lost, MessageFact, Point, RefusedFact};
+use signalbox_engine::fact::{Carried, Decision, Finished, Lost, MessageFact, Point, RefusedFact};
 use signalbox_engine::record::{
     BackendSeen, Body, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, RefusedEntry,
     RulesEntry,
@@ -179,11 +179,21 @@ impl Maker {
             again: fact.again,
             lost: fact.lost.map(Into::into),
             redacted,
-            carried: fact.carried.clone(),
+            carried: fact.carried.as_ref().map(|carried| self.carried(carried)),
             ..MessageEntry::new(fact.point, seen.kind, fact.bytes.len() as u64, body)
         });
         let session = self.sessions.number(fact.session);
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
+    }
+
+    /// What is kept of the transport's data: an event's id may hold anything.
+    fn carried(&self, carried: &Arc<Carried>) -> Arc<Carried> {
+        let Some(id) = &carried.event_id else { return Arc::clone(carried) };
+        let redacted = self.redactor.text(id.to_string());
+        match *redacted == **id {
+            true => Arc::clone(carried),
+            false => Arc::new(Carried { event_id: Some(redacted.into()), http: carried.http.clone() }),
+        }
     }
 
     /// Whether the body of a message is left out because of the backend that it belongs to. An exchange with such a backend is

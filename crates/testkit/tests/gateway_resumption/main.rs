@@ -282,23 +282,49 @@ async fn what_is_sent_again_is_on_the_tape_with_its_first_sending() {
     assert!(again.await.unwrap() > 0);
 }
 
+/// S-71, issue 31: ids of a backend's events are on the tape, beside the messages that they hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn s_71_event_ids_of_backends_are_on_the_tape() {
+    let scene = Scene::new().await;
+    let client = scene.session("2025-06-18").await;
+    let mut stream = Reader::post(&client, &count(7)).await.unwrap();
+    lose_and_resume(&mut stream, &scene.backend.call, 20, 5, 6).await;
+    let file = scene.gateway.data_dir().join("tapes.db");
+    let ids = eventually("ids of events", async || {
+        let ids: Vec<_> = messages(&file).into_iter().filter(|message| message.point == Point::BackendIn).collect();
+        let ids: Vec<_> = ids.iter().filter_map(|message| message.carried.as_ref()?.event_id.clone()).collect();
+        (ids.len() > 5).then_some(ids)
+    });
+    let mut ids = ids.await.unwrap();
+    let all = ids.len();
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), all, "each event has an id of its own: {ids:?}");
+}
+
 /// The numbers of the messages to clients on the newest tape of this file, and of what each repeats.
 fn sent_to_clients(file: &Path) -> Vec<(u64, Option<u64>)> {
+    let sent = messages(file).into_iter().filter(|message| message.point == Point::ClientOut);
+    sent.map(|message| (message.number, message.again.map(u64::from))).collect()
+}
+
+/// The messages on the newest tape of this file.
+fn messages(file: &Path) -> Vec<MessageEntry> {
     let store = SqliteStore::open(file).unwrap();
     // What the recorder has not written yet is looked for again.
     let Ok(tape) = store.tape("last").map(|tape| tape.id) else { return Vec::new() };
-    let (mut sent, mut after) = (Vec::new(), None);
+    let (mut found, mut after) = (Vec::new(), None);
     loop {
         let page =
             store.find(&Query { tape: Some(tape.clone()), after, limit: Some(500), ..Query::default() }).unwrap();
         for hit in page.hits {
             after = Some(hit.entry.seq);
-            if let Content::Message(MessageEntry { point: Point::ClientOut, number, again, .. }) = hit.entry.content {
-                sent.push((number, again.map(u64::from)));
+            if let Content::Message(message) = hit.entry.content {
+                found.push(message);
             }
         }
         if !page.more {
-            return sent;
+            return found;
         }
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct AnswerPost<'a> {
     pub limits: &'a Limits,
     pub about: Option<u64>,
     pub status: Option<u16>,
+    /// The id of the SSE event, if it has one of its own.
+    pub event_id: Option<&'a str>,
 }
 
 impl AnswerPost<'_> {
@@ -53,7 +55,7 @@ impl AnswerPost<'_> {
     pub(crate) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
         match Envelope::parse(bytes.clone()) {
             Ok(message) if is_answer(&message, self.about) => {
-                self.events.message(message, self.about, self.status);
+                self.hand_over(message);
                 Ok(())
             }
             _ => Err(bytes),
@@ -62,8 +64,15 @@ impl AnswerPost<'_> {
 
     fn one(&self, message: Envelope) -> Came {
         let came = if is_answer(&message, self.about) { Came::Answer } else { Came::Others };
-        self.events.message(message, self.about, self.status);
+        self.hand_over(message);
         came
+    }
+
+    fn hand_over(&self, message: Envelope) {
+        match self.event_id {
+            Some(id) => self.events.event(message, self.about, self.status, id),
+            None => self.events.message(message, self.about, self.status),
+        }
     }
 
     fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> Came {

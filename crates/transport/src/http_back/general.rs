@@ -108,17 +108,19 @@ impl Reader<'_> {
             reader.admit().await;
             reader.wait_for_room().await;
             while let Some(event) = reader.next() {
-                if let Ok(mut event) = event
-                    && self.cursor.take(&mut event)
-                {
-                    self.post(event.data);
+                let Ok(mut event) = event else { continue };
+                let has_id = event.id.is_some();
+                if self.cursor.take(&mut event) {
+                    self.post(event.data, has_id);
                 }
             }
         }
     }
 
-    fn post(&self, data: bytes::Bytes) {
-        let post = AnswerPost { events: self.events, limits: &self.backend.limits, about: None, status: None };
+    fn post(&self, data: bytes::Bytes, has_id: bool) {
+        let event_id = self.cursor.last_event.as_deref().filter(|_| has_id);
+        let post =
+            AnswerPost { events: self.events, limits: &self.backend.limits, about: None, status: None, event_id };
         if let Came::Garbage(rejected) = post.messages(data) {
             self.events.garbage(&rejected);
         }

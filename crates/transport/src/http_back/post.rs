@@ -308,6 +308,7 @@ impl<'a> Reply<'a> {
             limits: &self.backend().limits,
             about: Some(key),
             status: Some(self.status),
+            event_id: None,
         }
     }
 

@@ -181,6 +181,7 @@ impl<'a> AnswerStream<'a> {
         while let Some(event) = decoder.next_event() {
             let mut event = event
                 .map_err(|error| self.backend().fault(FaultKind::BackendGarbage, format!("sent too much: {error}")))?;
+            let has_id = event.id.is_some();
             if !self.cursor.take(&mut event) {
                 continue;
             }
@@ -189,6 +190,7 @@ impl<'a> AnswerStream<'a> {
                 limits: &self.backend().limits,
                 about: Some(self.key),
                 status: Some(200),
+                event_id: self.cursor.last_event.as_deref().filter(|_| has_id),
             };
             match post.messages(charge.give(event.data)) {
                 Came::Answer => answered = true,

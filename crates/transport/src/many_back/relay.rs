@@ -59,6 +59,12 @@ impl LinkEvents for Relay {
         shared.events.message(message, about, status);
     }
 
+    fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, id: &str) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        Self::hear(&shared, &message, about);
+        shared.events.event(message, about, status, id);
+    }
+
     fn room(&self) -> Option<BoxFuture<()>> {
         self.shared.upgrade()?.events.room()
     }

@@ -99,7 +99,7 @@ impl OpenedStream {
             while let Some(event) = reader.next() {
                 match event {
                     Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
-                        take(&shared, event.data);
+                        take(&shared, event.data, event.id.as_deref().filter(|id| !id.is_empty()));
                     }
                     Ok(_) => {}
                     // Nobody knows whose answer it was: that call times out, and no other is affected. An empty message is
@@ -126,12 +126,12 @@ fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     Ok(Uri::from(line))
 }
 
-fn take(shared: &SseShared, data: Bytes) {
+fn take(shared: &SseShared, data: Bytes, event_id: Option<&str>) {
     if data.is_empty() {
         return;
     }
     let backend = &shared.backend;
-    let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None };
+    let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None, event_id };
     if let Came::Garbage(_) = post.messages(data.clone()) {
         // Whoever receives it says what is wrong with it, and counts it.
         shared.events.received(data, None, None);
