@@ -109,6 +109,10 @@ impl Visibility for RelayVisibility {
             && self.allows(|inner| inner.lists(caller, entry))
     }
 
+    fn is_off(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
+        self.inner.is_off(caller, entry)
+    }
+
     /// A tool that is not listed can be called all the same.
     fn reveals(&self, caller: &Caller, entry: &EntryRef<'_>) -> bool {
         by_relay(caller) == (entry.backend == BACKEND) && self.allows(|inner| inner.reveals(caller, entry))

@@ -4,7 +4,7 @@
 
 use super::params::Params;
 use super::{Context, FrontMachine};
-use crate::catalog::ListKind;
+use crate::catalog::{EntryRef, ListKind, Sight};
 use crate::command::Command;
 use crate::dialect;
 use crate::exchange::{Absence, Unreached};
@@ -117,8 +117,20 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
             Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.principal)) => Absence::SwitchedOff,
             _ => Absence::Hidden,
         },
-        None if ctx.sight.is_some() => Absence::UnknownToLimited,
-        None => Absence::Unknown,
+        None => match ctx.sight {
+            Some(sight) => unlisted(name, sight),
+            None => Absence::Unknown,
+        },
+    }
+}
+
+/// Returns the absence of a name that no list has. A caller that is given one backend alone and sees none of it has all of that
+/// backend's tools hidden, listed or not.
+fn unlisted(name: &str, sight: &Sight<'_>) -> Absence {
+    let Some(backend) = sight.sole().filter(|sole| !sight.backend(sole)) else { return Absence::UnknownToLimited };
+    match sight.is_off(&EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {
+        true => Absence::SwitchedOff,
+        false => Absence::Hidden,
     }
 }
 

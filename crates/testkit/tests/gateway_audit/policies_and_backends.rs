@@ -160,8 +160,8 @@ async fn issue_31_15_refusals_of_the_relay_leave_their_records() {
     let violations = search(&gateway, &["--type", "security_violation", "--tool", "*get_items"], 2).await;
     for one in violations {
         assert_eq!(
-            (&one["details"]["violation"], &one["user_context"]["principal"]),
-            (&json!("permission_denied"), &json!("key:ada")),
+            (&one["details"]["violation"], &one["details"]["reason"], &one["user_context"]["principal"]),
+            (&json!("permission_denied"), &json!("hidden"), &json!("key:ada")),
             "{one:#}"
         );
     }
