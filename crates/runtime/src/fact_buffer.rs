@@ -204,3 +204,57 @@ impl Gateway {
         pages.effects.drain(..).for_each(|effect| self.effect(effect));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{GatewayParts, Settings};
+    use signalbox_engine::Principal;
+    use signalbox_engine::chain::Chain;
+    use std::sync::atomic::AtomicUsize;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+
+    /// Counts the lines of the log.
+    struct LineCount(Arc<AtomicUsize>);
+
+    impl Subscriber for LineCount {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == "signalbox::rules"
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// Issue 31: lines of rules waited in the buffers of threads, and came out of order.
+    #[tokio::test]
+    async fn a_line_of_a_rule_is_logged_at_once() {
+        let parts = GatewayParts {
+            settings: Settings::default(),
+            backends: Vec::new(),
+            chain: Chain::default(),
+            facts: Vec::new(),
+            post: None,
+            principal: Principal::anonymous(),
+            catalog_file: None,
+        };
+        let gateway = Gateway::new(parts).unwrap();
+        gateway.fact_buffers.open();
+        let lines = Arc::new(AtomicUsize::new(0));
+        tracing::subscriber::with_default(LineCount(Arc::clone(&lines)), || {
+            for called in 1..4 {
+                let text = format!("call {called}");
+                gateway.run_effects(vec![Effect::Log { level: LogLevel::Warning, text }]);
+                assert_eq!(lines.load(Ordering::Relaxed), called);
+            }
+        });
+    }
+}

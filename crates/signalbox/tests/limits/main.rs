@@ -22,6 +22,7 @@ use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
 use signalbox_engine::{Limit, Principal, catalog, front};
+use signalbox_oauth::page_host::PageHost;
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
@@ -531,7 +532,7 @@ fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_be
     let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
     let data_dir = DataDir::prepare(root.path()).unwrap();
     let recording = Recording::start(&config, TapeKind::Serve, &data_dir).unwrap();
-    let app = assemble(&config, Principal::anonymous(), None, recording).unwrap();
+    let app = assemble(&config, Principal::anonymous(), None, recording, PageHost::Person).unwrap();
     let mut shown = metrics::render(&app);
     let relay = app.relay.as_ref().unwrap();
     shown.push_str(&relay.counts.page(relay.settings.phase, relay.store.counts()));
