@@ -8,7 +8,7 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend, permissions, relaying};
+use crate::{backend_auth, baseline, builtin_backend, permissions, relaying, remote_backend};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
@@ -26,14 +26,9 @@ use signalbox_runtime::{
     Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings,
 };
 use signalbox_transport::SpecError;
-use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
-use signalbox_transport::http_back::{HttpConnector, HttpSpec};
 use signalbox_transport::in_process::{InProcessConnector, Visitor};
-use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
-use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
-use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -347,72 +342,11 @@ fn server(
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
         BackendTarget::Url { url, .. } if backend.addresses.all.is_empty() => {
-            remote(backend, url, desk, backend.failing.retries, limits)
+            remote_backend::single(backend, url, desk, backend.failing.retries, limits)
         }
-        BackendTarget::Url { .. } => many(backend, desk, limits),
+        BackendTarget::Url { .. } => remote_backend::many(backend, desk, limits),
         BackendTarget::Tape | BackendTarget::Builtin(_) => Err(AssembleError::NoAddress),
     }
-}
-
-/// A backend at several addresses. It tries the next one before it tries one again.
-fn many(backend: &BackendConfig, desk: &Arc<OauthDesk>, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
-    let mut addresses = Vec::new();
-    for (url, weight) in &backend.addresses.all {
-        let label = url.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
-        addresses.push(Address { label, weight: *weight, connector: remote(backend, url, desk, 0, limits)? });
-    }
-    let spec = ManySpec {
-        name: backend.name.as_str().into(),
-        balance: backend.addresses.balance,
-        recovery: backend.failing.breaker.unwrap_or_default().recovery,
-        retries: backend.failing.retries,
-    };
-    Ok(Arc::new(ManyConnector::new(spec, addresses)))
-}
-
-/// A backend at one address.
-fn remote(
-    backend: &BackendConfig,
-    url: &http::Uri,
-    desk: &Arc<OauthDesk>,
-    retries: u32,
-    limits: &Limits,
-) -> Result<Arc<dyn Connector>, AssembleError> {
-    let BackendTarget::Url { headers, transport, tls, .. } = &backend.target else {
-        return Err(AssembleError::NoAddress);
-    };
-    let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let credentials = backend_auth::credentials(backend, desk);
-    if is_websocket(url) {
-        let spec = WsSpec {
-            headers,
-            credentials,
-            max_message: limits.message,
-            tls: tls.clone(),
-            ..WsSpec::new(backend.name.as_str(), url.to_string())
-        };
-        return Ok(Arc::new(WsConnector::new(spec)?));
-    }
-    let spec = HttpSpec {
-        headers,
-        credentials,
-        limits: *limits,
-        retries,
-        tls: tls.clone(),
-        ..HttpSpec::new(backend.name.as_str(), url.to_string())
-    };
-    Ok(match transport {
-        UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
-        // HTTP+SSE knows the old era only. Where there are several addresses, it is not looked for.
-        UrlTransport::Auto if backend.era != Era::New && backend.addresses.all.is_empty() => {
-            Arc::new(AutoConnector::new(spec)?)
-        }
-        UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),
-    })
-}
-
-fn is_websocket(url: &http::Uri) -> bool {
-    url.scheme_str().is_some_and(|scheme| ["ws", "wss"].iter().any(|one| scheme.eq_ignore_ascii_case(one)))
 }
 
 /// The terms under which a backend runs.

@@ -35,6 +35,7 @@ pub mod process_memory;
 pub mod recording;
 mod relaying;
 pub mod reload;
+mod remote_backend;
 pub mod seal;
 pub mod seal_folder;
 pub mod signals;

@@ -1,0 +1,79 @@
+//! Connectors of backends that are reached at addresses: over HTTP, HTTP+SSE and WebSocket.
+
+use crate::assemble::AssembleError;
+use crate::backend_auth;
+use signalbox_config::{BackendConfig, BackendTarget, Era, UrlTransport};
+use signalbox_oauth::OauthDesk;
+use signalbox_runtime::Connector;
+use signalbox_transport::auto_back::AutoConnector;
+use signalbox_transport::http_back::{HttpConnector, HttpSpec};
+use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
+use signalbox_transport::sse_back::SseConnector;
+use signalbox_transport::ws_back::{WsConnector, WsSpec};
+use signalbox_wire::Limits;
+use std::sync::Arc;
+
+/// A backend at several addresses. It tries the next one before it tries one again.
+pub(crate) fn many(
+    backend: &BackendConfig,
+    desk: &Arc<OauthDesk>,
+    limits: &Limits,
+) -> Result<Arc<dyn Connector>, AssembleError> {
+    let mut addresses = Vec::new();
+    for (url, weight) in &backend.addresses.all {
+        let label = url.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
+        addresses.push(Address { label, weight: *weight, connector: single(backend, url, desk, 0, limits)? });
+    }
+    let spec = ManySpec {
+        name: backend.name.as_str().into(),
+        balance: backend.addresses.balance,
+        recovery: backend.failing.breaker.unwrap_or_default().recovery,
+        retries: backend.failing.retries,
+    };
+    Ok(Arc::new(ManyConnector::new(spec, addresses)))
+}
+
+/// A backend at one address.
+pub(crate) fn single(
+    backend: &BackendConfig,
+    url: &http::Uri,
+    desk: &Arc<OauthDesk>,
+    retries: u32,
+    limits: &Limits,
+) -> Result<Arc<dyn Connector>, AssembleError> {
+    let BackendTarget::Url { headers, transport, tls, .. } = &backend.target else {
+        return Err(AssembleError::NoAddress);
+    };
+    let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let credentials = backend_auth::credentials(backend, desk);
+    if is_websocket(url) {
+        let spec = WsSpec {
+            headers,
+            credentials,
+            max_message: limits.message,
+            tls: tls.clone(),
+            ..WsSpec::new(backend.name.as_str(), url.to_string())
+        };
+        return Ok(Arc::new(WsConnector::new(spec)?));
+    }
+    let spec = HttpSpec {
+        headers,
+        credentials,
+        limits: *limits,
+        retries,
+        tls: tls.clone(),
+        ..HttpSpec::new(backend.name.as_str(), url.to_string())
+    };
+    Ok(match transport {
+        UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
+        // HTTP+SSE knows the old era only. Where there are several addresses, it is not looked for.
+        UrlTransport::Auto if backend.era != Era::New && backend.addresses.all.is_empty() => {
+            Arc::new(AutoConnector::new(spec)?)
+        }
+        UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),
+    })
+}
+
+fn is_websocket(url: &http::Uri) -> bool {
+    url.scheme_str().is_some_and(|scheme| ["ws", "wss"].iter().any(|one| scheme.eq_ignore_ascii_case(one)))
+}
