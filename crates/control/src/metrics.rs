@@ -167,6 +167,12 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], read(&counters.malformed));
     page.family("signalbox_config_generation", "gauge", "The number of the current configuration, 1 at the start.")
         .sample(&[], read(&counters.config_generation));
+    page.family(
+        "signalbox_config_outdated",
+        "gauge",
+        "1 while the last reload was refused and an older configuration runs.",
+    )
+    .sample(&[], u64::from(counters.config_outdated.load(Ordering::Relaxed)));
     let mut reloads = page.family("signalbox_config_reloads_total", "counter", "Reloads of the configuration.");
     reloads.sample(&[("outcome", "ok")], read(&counters.reloads));
     reloads.sample(&[("outcome", "refused")], read(&counters.reloads_refused));

@@ -7,7 +7,7 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::operation_metrics::OperationMetrics;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Most counter names that rules may use.
@@ -41,6 +41,8 @@ pub struct Counters {
     pub reloads: AtomicU64,
     /// Reloads that were refused.
     pub reloads_refused: AtomicU64,
+    /// True while the file says something that was refused.
+    pub config_outdated: AtomicBool,
     /// TLS handshakes under way.
     pub handshakes: AtomicI64,
     /// TLS handshakes that succeeded.

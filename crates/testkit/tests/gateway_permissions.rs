@@ -105,6 +105,16 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     std::fs::write(gateway.config_file(), config(ROLES)).unwrap();
     signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
     assert!(text(&greet(&bob).await).is_some());
+    // What is not taken over is said by the command that explains decisions.
+    std::fs::write(gateway.config_file(), config(&format!("{ROLES}[auth.scopes]\n'a' = ['one/greet']\n"))).unwrap();
+    let file = gateway.config_file().to_str().unwrap().to_owned();
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["policy", "explain", "one/greet", "--as", "key:bob", "-c", &file, "--data-dir"]);
+    let refused = signalbox(&gateway.data_dir(), &["reload"]).await;
+    assert!(refused.is_err(), "{refused:?}");
+    let told = command.arg(gateway.data_dir()).output().await.unwrap();
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains("runs an older configuration") && told.contains("auth"), "{told}");
 }
 
 /// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.

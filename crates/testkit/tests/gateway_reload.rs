@@ -138,13 +138,19 @@ async fn a_bad_file_is_refused_and_said_everywhere_while_the_old_configuration_s
     let page = String::from_utf8(metrics.body.to_vec()).unwrap();
     for line in [
         "signalbox_config_generation 1",
+        "signalbox_config_outdated 1",
         "signalbox_config_reloads_total{outcome=\"ok\"} 0",
         "signalbox_config_reloads_total{outcome=\"refused\"} 2",
     ] {
         assert!(page.lines().any(|one| one == line), "{line}\n{page}");
     }
+    let older = "runs an older configuration";
+    let doctor = signalbox(&gateway.data_dir(), &["doctor"]).await;
+    assert!(doctor.stdout.contains(older) && doctor.stdout.contains(expected), "{}", doctor.stdout);
     put(&gateway, &config);
     reload_status(&gateway.data_dir(), |reload| reload["last_error"].is_null()).await;
+    let doctor = signalbox(&gateway.data_dir(), &["doctor"]).await;
+    assert!(!doctor.stdout.contains(older), "{}", doctor.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -110,11 +110,13 @@ impl Record {
                 (report.last_error, report.last_error_at) = (None, None);
                 counters.reloads.fetch_add(1, Ordering::Relaxed);
                 counters.config_generation.store(report.generation, Ordering::Relaxed);
+                counters.config_outdated.store(false, Ordering::Relaxed);
             }
             Err(error) => {
                 report.refused += 1;
                 (report.last_error, report.last_error_at) = (Some(error.to_string()), Some(now));
                 counters.reloads_refused.fetch_add(1, Ordering::Relaxed);
+                counters.config_outdated.store(true, Ordering::Relaxed);
             }
         }
     }

@@ -28,6 +28,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
         match told.map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));
+                findings.extend(outdated(&status));
                 findings.extend(recording::told(&status));
                 findings.extend(auditing::told(&status));
                 findings.extend(broken_glass(&status));
@@ -52,6 +53,20 @@ fn process(status: &Value) -> Finding {
     }
     let advice = format!("start it again to run the version {own} that is installed");
     Finding::warning(CHECK, format!("{found}, which is not the version {own} of this program"), advice)
+}
+
+/// A process that refused what its file says now.
+fn outdated(status: &Value) -> Option<Finding> {
+    let text = format!(
+        "the process {} runs an older configuration: {}",
+        status["pid"],
+        status["reload"]["last_error"].as_str()?
+    );
+    Some(Finding::warning(
+        "config",
+        text,
+        "change the file as the message says and run `signalbox reload`, or start the process again",
+    ))
 }
 
 /// Somebody may use everything for a while.

@@ -1,9 +1,11 @@
 //! `signalbox policy`: checks permissions, and says what they would decide.
 
+use super::processes;
 use super::tape::find_tape;
-use crate::cli::{ExplainArgs, Global, PolicyCommand, WhoArgs};
+use crate::cli::{ExplainArgs, Global, PolicyCommand, Which, WhoArgs};
 use crate::failure::Failure;
 use crate::output;
+use http::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_assembly::govern_parts::rates;
@@ -12,6 +14,7 @@ use signalbox_assembly::name_check;
 use signalbox_assembly::permission_backtest::{Decided, Decisions, PermissionBacktest};
 use signalbox_assembly::permission_trial::{PermissionTrial, Supposed, Tried};
 use signalbox_config::{Config, Overrides};
+use signalbox_control::api::routes;
 use signalbox_control::table;
 use signalbox_engine::catalog::ListKind;
 use signalbox_govern::CallLimits;
@@ -25,11 +28,35 @@ pub(super) fn run(global: &Global, command: PolicyCommand) -> Result<ExitCode, F
     let config = super::load(global, Overrides::default())?.config;
     match command {
         PolicyCommand::Check => check(global, &config),
-        PolicyCommand::Explain(args) => explain(global, &config, &args),
-        PolicyCommand::Who(args) => who(global, &config, &args),
+        PolicyCommand::Explain(args) => {
+            warn_of_outdated_gateways(global);
+            explain(global, &config, &args)
+        }
+        PolicyCommand::Who(args) => {
+            warn_of_outdated_gateways(global);
+            who(global, &config, &args)
+        }
         PolicyCommand::Backtest { tapes, fail } => backtest(global, &config, &tapes, fail),
         PolicyCommand::Test { file } => test(global, &config, &file),
     }
+}
+
+/// Says which running processes decide by another configuration than the one in the file.
+fn warn_of_outdated_gateways(global: &Global) {
+    let asking = async {
+        for process in processes::any(global, &Which::default())? {
+            let Ok(status) = process.send(Method::GET, routes::STATUS, None).await else { continue };
+            if let Some(why) = status["reload"]["last_error"].as_str() {
+                let pid = &process.pid;
+                output::say(format_args!(
+                    "warning: the gateway (pid {pid}) runs an older configuration, because of {why}"
+                ));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    };
+    // A gateway that cannot be asked takes nothing from what the file says.
+    let _ = super::quietly(global, asking);
 }
 
 fn check(global: &Global, config: &Config) -> Result<ExitCode, Failure> {
