@@ -107,6 +107,10 @@ impl Interceptor for AnswerRedaction {
         }
     }
 
+    fn judges_replies(&self) -> bool {
+        true
+    }
+
     fn is_idle(&self) -> bool {
         self.rules.load().is_empty()
     }

@@ -15,11 +15,11 @@ use crate::seal_folder::SealFolder;
 use arc_swap::ArcSwap;
 use key_source::KeySource;
 use signalbox_config::{Auth, Config, Issuer, Member};
-use signalbox_engine::Principal;
 use signalbox_engine::authenticator::{Authenticator, Authenticators, LocalUser, Unproved};
 use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_govern::directory::{Directory, Grant};
+use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_govern::directory::{Directory, Grant, Said};
 use signalbox_govern::jwks::KeySetError;
 use signalbox_govern::key_authenticator::Refresh;
 use signalbox_govern::token_authenticator::{KeySupply, KeysWanted};
@@ -164,16 +164,24 @@ impl Authentication {
         self.required
     }
 
-    /// Takes over what can change while the process runs: users, groups and their roles.
-    pub fn follow(&self, auth: &Auth) {
-        let directory = directory(auth);
-        if **self.directory.load() == directory {
+    /// Takes over what can change while the process runs: users, groups and their roles. What callers hold open ends where their rights
+    /// have changed.
+    pub fn follow(&self, auth: &Auth, gateway: &Gateway) {
+        let (before, next) = (self.directory.load_full(), Arc::new(directory(auth)));
+        if before == next {
             return;
         }
-        self.directory.store(Arc::new(directory));
+        self.directory.store(Arc::clone(&next));
         self.key_store.keys.forget_standings();
         if let Some(tokens) = &self.tokens {
             tokens.tokens().outdate();
+        }
+        let ended = gateway.end_changed(|caller| has_changed(caller, &before, &next));
+        if ended > 0 {
+            tracing::info!(
+                sessions = ended,
+                "ended what callers held open whose roles, groups, trust or resources have changed"
+            );
         }
     }
 
@@ -229,6 +237,16 @@ impl Authentication {
             tracing::info!(issuer = source.issuer.rules.name, ended, "read the keys of an issuer of tokens");
         }
     }
+}
+
+/// True if a proved caller has other rights by the second directory than by the first.
+fn has_changed(caller: &Caller, before: &Directory, next: &Directory) -> bool {
+    let identity = caller.identity();
+    let groups =
+        identity.standing.iter().flat_map(|standing| &standing.groups).map(|group| group.to_string()).collect();
+    let said = Said { groups, ..Said::default() };
+    let standing = |directory: &Directory| directory.standing(caller.principal().as_str(), said.clone(), None);
+    !matches!(identity.proof, Proof::Unproved | Proof::Gateway) && standing(before) != standing(next)
 }
 
 /// Looks at the file of users before a token is honoured: the one who shows it may have been removed.

@@ -15,7 +15,7 @@ pub fn desk(config: &Config, pages: PageHost) -> Arc<OauthDesk> {
     OauthDesk::new(config.outbound.clone(), vault, pages)
 }
 
-/// Where people sign in at backends, for a gateway that listens at this address.
+/// The pages on which people sign in at backends, for a gateway that listens at this address.
 #[must_use]
 pub fn page_host(config: &Config, address: SocketAddr) -> PageHost {
     if let Some(url) = &config.outbound.public_url {

@@ -3,8 +3,9 @@
 use crate::live_line::{self as line, FeedClock};
 use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Fact, FactSink};
+use signalbox_engine::{Caller, Fact, FactSink};
 use signalbox_runtime::Gateway;
+use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{Broken, Chunks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
@@ -60,7 +61,7 @@ impl Live {
     ///
     /// # Errors
     /// If too many do.
-    pub fn watch(self: &Arc<Self>) -> Result<Watching, TooMany> {
+    pub fn watch(self: &Arc<Self>, caller: Caller) -> Result<Watching, TooMany> {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let watcher = Arc::new(Watcher { queue, bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) });
         let mut watchers = self.lock();
@@ -69,7 +70,7 @@ impl Live {
         }
         watchers.push(Arc::clone(&watcher));
         self.changed(watchers);
-        Ok(Watching { live: Arc::clone(self), watcher, queued, greeted: false })
+        Ok(Watching { live: Arc::clone(self), watcher, queued, caller, greeted: false })
     }
 
     fn leave(&self, watcher: &Arc<Watcher>) {
@@ -137,12 +138,25 @@ pub struct Watching {
     live: Arc<Live>,
     watcher: Arc<Watcher>,
     queued: mpsc::Receiver<Fact>,
+    caller: Caller,
     greeted: bool,
+}
+
+impl Watching {
+    /// False once the credential of the caller has ended, or its rights may have changed.
+    fn is_allowed(&self) -> bool {
+        let standing = self.caller.identity().standing.as_ref();
+        let credential = standing.and_then(|standing| standing.credential.as_ref());
+        credential.is_none_or(|credential| credential.is_current(unix_millis()))
+    }
 }
 
 impl Chunks for Watching {
     /// Whole lines, as many as wait.
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        if !self.is_allowed() {
+            return Poll::Ready(None);
+        }
         let mut text = String::new();
         if !std::mem::replace(&mut self.greeted, true) {
             line::greeting(&mut text);
@@ -174,8 +188,8 @@ impl Drop for Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::SessionKey;
     use signalbox_engine::fact::{MessageFact, Point};
-    use signalbox_engine::{Caller, SessionKey};
     use std::time::Instant;
 
     fn message(text: &str) -> Fact {
@@ -193,7 +207,7 @@ mod tests {
         let live = Live::new();
         live.fact(&message("{}"));
         assert!(!live.wants_messages());
-        let mut watching = live.watch().unwrap();
+        let mut watching = live.watch(Caller::anonymous("http")).unwrap();
         assert!(live.wants_messages());
         live.fact(&message("{\n\"a\":1}"));
         let told = lines(&mut watching).await;
@@ -205,7 +219,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_watcher_loses_facts_and_is_told_how_many() {
         let live = Live::new();
-        let mut watching = live.watch().unwrap();
+        let mut watching = live.watch(Caller::anonymous("http")).unwrap();
         for _ in 0..MAX_QUEUED + 7 {
             live.fact(&message("{}"));
         }
@@ -234,9 +248,9 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many_watchers() {
         let live = Live::new();
-        let all: Vec<Watching> = (0..MAX_WATCHERS).map(|_| live.watch().unwrap()).collect();
-        assert!(live.watch().is_err());
+        let all: Vec<Watching> = (0..MAX_WATCHERS).map(|_| live.watch(Caller::anonymous("http")).unwrap()).collect();
+        assert!(live.watch(Caller::anonymous("http")).is_err());
         drop(all);
-        assert!(live.watch().is_ok());
+        assert!(live.watch(Caller::anonymous("http")).is_ok());
     }
 }

@@ -91,6 +91,11 @@ pub trait Interceptor: Send + Sync {
         self.judges_changes()
     }
 
+    /// True if it is asked about results that another interceptor gives in the place of the backend's.
+    fn judges_replies(&self) -> bool {
+        false
+    }
+
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
 }
@@ -144,6 +149,12 @@ impl Chain {
     #[must_use]
     pub fn looks_at(&self, phase: Phase) -> bool {
         self.0.iter().any(|one| one.looks_at(phase))
+    }
+
+    /// True if a result that an interceptor gives has to be judged.
+    #[must_use]
+    pub fn judges_replies(&self) -> bool {
+        self.0.iter().any(|one| one.judges_replies() && one.looks_at(Phase::Response))
     }
 
     /// Asks about a message. Each interceptor sees the message as those before it changed it; the first that ends the
@@ -231,6 +242,31 @@ impl Chain {
                 outcome.rulings.push((one.name(), judgement.rulings));
                 outcome.verdict = judgement.verdict;
                 break;
+            }
+        }
+        outcome
+    }
+
+    /// Asks those that judge replies about a result that an interceptor gave. It cannot wait.
+    #[must_use]
+    pub fn judge_reply(&self, case: &Case<'_>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+        for one in self.0.iter().rev().filter(|one| one.judges_replies() && one.looks_at(case.phase)) {
+            let message = match &outcome.verdict {
+                Verdict::Modify(message) => message,
+                _ => case.message,
+            };
+            let judgement = one.judge(&Case { message, can_wait: false, ..*case }, None);
+            if !judgement.rulings.is_empty() {
+                outcome.rulings.push((one.name(), judgement.rulings));
+            }
+            match replaceable(case.message, judgement.verdict, one.name()) {
+                Verdict::Pass => {}
+                Verdict::Modify(message) => outcome.verdict = Verdict::Modify(message),
+                end => {
+                    outcome.verdict = end;
+                    break;
+                }
             }
         }
         outcome

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
-//! is kept for `cache`, for the same caller, entry, definition and arguments.
+//! is kept for `cache`, for the same caller with the same rights, entry, definition and arguments.
 
 use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
 use bytes::Bytes;
@@ -98,6 +98,7 @@ impl DecisionPoint {
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes())).unwrap_or_default();
         let bound = Bound::to(&[
             case.caller.principal().as_str().as_bytes(),
+            rights(case).as_bytes(),
             entry.backend.as_bytes(),
             entry.name.as_bytes(),
             entry.definition.unwrap_or_default(),
@@ -193,6 +194,16 @@ impl DecisionPoint {
         let rulings = Ruling::of("allow", format!("without the decision point: {why}")).into();
         Judgement { verdict: Verdict::Pass, rulings, effects: Vec::new() }
     }
+}
+
+/// What the service is told of the caller besides its principal: another credential of it may have other roles.
+fn rights(case: &Case<'_>) -> String {
+    let identity = case.caller.identity();
+    let trust = identity.trust().word();
+    identity.standing.as_ref().map_or_else(
+        || trust.to_owned(),
+        |standing| format!("{trust} {:?} {:?} {:?}", standing.roles, standing.groups, standing.scopes),
+    )
 }
 
 fn denied(reason: &str, by: &'static str) -> Judgement {

@@ -43,7 +43,7 @@ pub struct OauthDesk {
     pub outbound: Outbound,
     /// The token store.
     pub vault: Vault,
-    /// Where the pages of sign-ins are.
+    /// The listeners that have the pages of sign-ins.
     pub pages: PageHost,
     /// What callers showed, for backends that take something in exchange for it.
     pub callers: Arc<CallerTokens>,

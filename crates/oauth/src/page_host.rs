@@ -3,7 +3,7 @@
 
 use crate::oauth_credentials::EVERYBODY;
 
-/// Where a browser opens the pages of one sign-in.
+/// The listener on which a browser opens the pages of one sign-in.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// A port on loopback that serves these pages alone. A browser can prove nothing there.
@@ -21,7 +21,7 @@ pub enum PageHost {
     Public(String),
     /// A gateway for which no such address is configured.
     Unnamed {
-        /// Where browsers of this machine reach its listener, if it serves pages by TLS or on loopback.
+        /// The address of its listener for browsers of this machine, if it serves pages by TLS or on loopback.
         base: Option<String>,
         /// True if callers have to prove who they are.
         is_proof_required: bool,
@@ -29,7 +29,7 @@ pub enum PageHost {
 }
 
 impl PageHost {
-    /// Where the holder of this token signs in.
+    /// The listener on which the holder of this token signs in.
     #[must_use]
     pub fn place(&self, subject: &str) -> Place {
         let must_prove = match self {

@@ -234,7 +234,8 @@ impl SignIns {
         Some((&*one, format!("{name}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}")))
     }
 
-    /// Where a person is sent who goes on, in a browser that opened the address. The sign-in is bound to that browser. A ticket is good once.
+    /// Binds the sign-in to the browser in which a person goes on, which must have opened the address, and returns where to send it. A ticket is
+    /// good once.
     pub fn open(&mut self, ticket: &str, cookies: &str, is_secure: bool) -> Option<String> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
         one.browsers = vec![one.browser(cookies, is_secure)?];

@@ -101,6 +101,17 @@ impl Gateway {
     }
 }
 
+impl Gateway {
+    /// Ends the streams, calls and connections of callers whose rights have changed; they are identified anew when they come back.
+    /// Returns how many sessions that were.
+    pub fn end_changed(&self, has_changed: impl Fn(&Caller) -> bool) -> usize {
+        let sessions = self.sessions.all().into_iter().chain(self.ending.all());
+        let changed: Vec<_> = sessions.filter(|session| has_changed(&session.caller)).collect();
+        self.parks.end(|principal| changed.iter().any(|session| session.caller.principal() == principal));
+        changed.iter().filter(|session| session.end_streams("outdated")).count()
+    }
+}
+
 /// The credential of a caller, if it can end.
 pub(crate) fn credential_of(caller: &Caller) -> Option<&Credential> {
     caller.identity().standing.as_ref()?.credential.as_ref()

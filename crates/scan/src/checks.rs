@@ -90,7 +90,7 @@ const OTHER_NAMES: &[&str] = &[
 /// How far before a match its name may begin, in bytes.
 const LONGEST_NAME: usize = 40;
 
-/// Whether what was found passes the check. The match begins at `start` of the text.
+/// True if what was found passes the check. The match begins at `start` of the text.
 pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> bool {
     match check {
         Check::Mixed => is_mixed(secret),
@@ -105,7 +105,7 @@ pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> 
     }
 }
 
-/// Whether the name around the beginning of a match is that of something else.
+/// True if the name around the beginning of a match is that of something else.
 fn is_other_name(text: &[u8], start: usize) -> bool {
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
     let before = text.get(start.saturating_sub(LONGEST_NAME)..start).unwrap_or_default();
@@ -135,7 +135,7 @@ fn is_mixed(secret: &[u8]) -> bool {
     digits || is_jumbled(secret)
 }
 
-/// Whether small and large letters change more often than in the words of a name, whose capitals stand alone.
+/// True if small and large letters change more often than in the words of a name, whose capitals stand alone.
 fn is_jumbled(secret: &[u8]) -> bool {
     let pairs = || secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
     let changes = pairs().filter(|(one, other)| one.is_ascii_uppercase() != other.is_ascii_uppercase()).count();
@@ -274,7 +274,7 @@ fn is_quoted(secret: &[u8]) -> bool {
     !is_name && is_password(secret) && (is_plain || is_odd && is_given(secret))
 }
 
-/// Whether this is what people put behind a word to make a password of it: digits and signs, hardly a letter.
+/// True if this is what people put behind a word to make a password of it: digits and signs, hardly a letter.
 fn is_suffix(rest: &[u8]) -> bool {
     let letters = rest.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
     let is_separator = |byte: &u8| b"_-./: ".contains(byte);
@@ -300,7 +300,7 @@ fn is_random(secret: &[u8]) -> bool {
     (is_hex || is_odd || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
 }
 
-/// Whether capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks between
+/// True if capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks between
 /// their words, or capitals that stand alone.
 fn is_dense(secret: &[u8]) -> bool {
     let body = secret.trim_ascii_end().strip_suffix(b"==").or(secret.strip_suffix(b"=")).unwrap_or(secret);
@@ -312,7 +312,7 @@ fn is_dense(secret: &[u8]) -> bool {
     plain && body.len() >= 24 && together >= 2 && changes * 3 >= body.len() && entropy(body) >= 4.0
 }
 
-/// Whether this may be the rest of a credential of which only the beginning is known: a long stretch of letters and digits.
+/// True if this may be the rest of a credential of which only the beginning is known: a long stretch of letters and digits.
 pub(crate) fn is_tail(tail: &[u8]) -> bool {
     let stretch = tail.split(|byte| !byte.is_ascii_alphanumeric()).max_by_key(|part| part.len()).unwrap_or_default();
     let digits = stretch.iter().filter(|byte| byte.is_ascii_digit()).count();

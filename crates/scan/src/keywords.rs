@@ -104,7 +104,7 @@ impl Keywords {
 }
 
 impl Entry {
-    /// Whether a keyword found without regard to case is this one, in a place where a credential may begin.
+    /// True if a keyword found without regard to case is this one, in a place where a credential may begin.
     fn fits(&self, text: &[u8], from: usize, to: usize) -> bool {
         if self.exactly.as_deref().is_some_and(|word| text.get(from..to) != Some(word)) {
             return false;
@@ -113,13 +113,13 @@ impl Entry {
     }
 }
 
-/// Whether no word goes on here: nothing of one stands before, but for the letter of an escape like `\n` or of a `%XX`.
+/// True if no word goes on here: nothing of one stands before, but for the letter of an escape like `\n` or of a `%XX`.
 fn begins_word(text: &[u8], at: usize) -> bool {
     let before = |count: usize| at.checked_sub(count).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
     !before(1).is_ascii_alphanumeric() || before(2) == b'\\' || before(3) == b'%' || before(6) == b'\\'
 }
 
-/// Whether something follows that is no space, quote or bracket.
+/// True if something follows that is no space, quote or bracket.
 fn has_tail(text: &[u8], at: usize) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%:|~$\\".contains(byte);
     text.get(at..at + TAIL).is_some_and(|tail| tail.iter().all(is_part))

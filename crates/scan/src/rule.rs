@@ -169,13 +169,13 @@ impl Rule {
             .map_err(|error| BadRules::Text(format!("{}: {error}", self.id)))
     }
 
-    /// Whether the credential itself begins with this keyword.
+    /// True if the credential itself begins with this keyword.
     pub(crate) fn begins_with(&self, keyword: &str) -> bool {
         let plain = self.pattern.replace('\\', "");
         !self.pattern.contains("(?<secret>") && !plain.contains('|') && plain.starts_with(keyword)
     }
 
-    /// Whether this keyword stands at the beginning of the credential and in hardly any other word: `CFPAT-`, `glpat-`.
+    /// True if this keyword stands at the beginning of the credential and in hardly any other word: `CFPAT-`, `glpat-`.
     pub(crate) fn is_told_by(&self, keyword: &str) -> bool {
         let separated = keyword.len() >= TELLING && keyword.ends_with(['-', '_', '.']);
         separated
@@ -183,13 +183,13 @@ impl Rule {
             && !self.pattern.contains("(?<secret>")
     }
 
-    /// Whether a match is possible around a keyword.
+    /// True if a match is possible around a keyword.
     pub(crate) fn is_possible(&self, text: &[u8], from: usize, to: usize) -> bool {
         let (start, end) = self.window(from, to, text.len());
         self.has_needs(text.get(start..end).unwrap_or_default())
     }
 
-    /// Whether the text that the rule needs is there.
+    /// True if the text that the rule needs is there.
     pub(crate) fn has_needs(&self, part: &[u8]) -> bool {
         self.needs.as_ref().is_none_or(|needs| memchr::memmem::find(part, needs.as_bytes()).is_some())
     }

@@ -40,7 +40,7 @@ pub struct Found<'a> {
 pub struct Findings<'a> {
     /// In order, without overlaps.
     pub found: Vec<Found<'a>>,
-    /// Whether there may be more: the text was too long, or held more than can be told.
+    /// True if there may be more: the text was too long, or held more than can be told.
     pub more: bool,
 }
 
@@ -90,7 +90,7 @@ impl Scanner {
         self.rules.iter().try_for_each(|rule| rule.compile().map(drop))
     }
 
-    /// Whether there may be a credential: fast, and never wrongly no. Text of which this says no needs no further look.
+    /// True if there may be a credential: fast, and never wrongly no. Text of which this says no needs no further look.
     #[must_use]
     pub fn may_hold(&self, text: &[u8]) -> bool {
         let mut keyword = false;

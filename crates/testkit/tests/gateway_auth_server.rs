@@ -481,7 +481,12 @@ async fn a_p5_only_an_administrator_signs_in_for_a_token_that_all_callers_share(
     let refused = open(path, &ada).await;
     assert_eq!(refused.status, 403, "{refused:?}");
     let (_, _, root) = visitor.sign_in(&open(path, "").await, "root").await;
-    assert_eq!(open(path, &root).await.status, 303);
+    let asked = open(path, &root).await;
+    let page = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(asked.status == 200 && page.contains("every caller") && page.contains("safe"), "{page}");
+    let bound = header(&asked, "set-cookie").split(';').next().unwrap().to_owned();
+    let browser = visitor.http.clone().with("cookie", &format!("{root}; {bound}"));
+    assert_eq!(browser.send(http::Method::POST, path, bytes::Bytes::new()).await.unwrap().status, 303);
 }
 
 /// The keys in use, the one that signs first.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{call, child, eventually, signalbox, text};
 use std::sync::Arc;
@@ -93,6 +94,14 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     gateway.ready().await.unwrap();
     let (ada, bob) = (session(&gateway, "ada").await, session(&gateway, "bob").await);
     assert!(text(&greet(&ada).await).is_some() && text(&greet(&bob).await).is_some());
+    let data = gateway.data_dir();
+    let other = signalbox(&data, &["keys", "new", "other", "--subject", "key:bob"]).await.unwrap().trim().to_owned();
+    let header = format!("Bearer {other}");
+    let open = async || PipeClient::websocket(gateway.address(), &[("authorization", &header)]).await.ok();
+    let mut socket = eventually("the key is known", open).await.unwrap();
+    socket.initialize(VERSION, json!({})).await.unwrap();
+    let greeting = json!({"name": "greet", "arguments": {"name": "Ada"}});
+    assert!(text(&socket.request(2, "tools/call", greeting.clone()).await.unwrap()).is_some());
     let fewer = ROLES.replace("[auth.users.'key:bob']\nroles = ['user']", "[auth.users.'key:bob']\nroles = ['reader']");
     let more = format!("{fewer}[kill_switch]\ntools = ['one/count']\n");
     std::fs::write(gateway.config_file(), config(&more)).unwrap();
@@ -100,6 +109,11 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     assert!(told.contains("auth.users"), "{told}");
     let denied = greet(&bob).await;
     assert_eq!(denied["error"]["data"]["policy"], "role:reader", "{denied}");
+    let on_socket = socket.request(3, "tools/call", greeting).await;
+    assert!(
+        on_socket.as_ref().map_or(true, |answer| text(answer).is_none()),
+        "a connection outlived its roles: {on_socket:?}"
+    );
     assert!(!tools(&ada).await.contains(&"count".to_owned()));
     assert!(text(&greet(&ada).await).is_some());
     std::fs::write(gateway.config_file(), config(ROLES)).unwrap();
@@ -110,11 +124,24 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     let file = gateway.config_file().to_str().unwrap().to_owned();
     let mut command = Command::new(built("signalbox").unwrap());
     command.args(["policy", "explain", "one/greet", "--as", "key:bob", "-c", &file, "--data-dir"]);
-    let refused = signalbox(&gateway.data_dir(), &["reload"]).await;
-    assert!(refused.is_err(), "{refused:?}");
+    assert!(!reload(&gateway).await);
     let told = command.arg(gateway.data_dir()).output().await.unwrap();
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
     assert!(told.contains("runs an older configuration") && told.contains("auth"), "{told}");
+}
+
+/// Issue 31: an answer that a rule kept is cleaned like the one of the backend.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_13_a_cached_answer_is_cleaned_like_the_first_one() {
+    let more = "[constraints.'one/greet']\nredact = ['Ada']\n[[rules]]\nid = 'keep'\nwhen = { tool = 'greet' }\n\
+                then = { cache = { ttl = '1h' } }\n";
+    let gateway = GatewayProcess::serve(&config(more)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    for round in 0..3 {
+        let answer = text(&greet(&ada).await).unwrap();
+        assert!(!answer.contains("Ada"), "round {round}: {answer}");
+    }
 }
 
 /// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.

@@ -116,6 +116,14 @@ impl Edits {
         self.gathered().edit_member(base, object, key, None);
     }
 
+    /// True if a member of this name gets another value, in whichever object.
+    #[must_use]
+    pub fn sets_member(&self, key: &str) -> bool {
+        let Some(gathered) = &self.0 else { return false };
+        let is_set = |edit: &MemberEdit| edit.value.is_some() && json::key_eq(edit.key.of(&gathered.text), key);
+        gathered.members.iter().any(is_set)
+    }
+
     /// Adds the changes of `other`, which are in positions of the same original bytes.
     pub fn append(&mut self, other: &Self) {
         let Some(other) = &other.0 else { return };

@@ -89,7 +89,7 @@ pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answere
 
 /// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
 pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest) -> Answered {
-    match live.watch() {
+    match live.watch(request.caller.clone()) {
         Ok(watching) if request.wants_events() => {
             Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
         }

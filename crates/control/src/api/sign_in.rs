@@ -135,8 +135,13 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
         (Some(Opener::MustSignIn { is_other }), Some(server)) => {
             Ok(authorization::answer(server.visit(&request.path, is_other, authorization::address(&request))))
         }
-        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(somebody_else(holder.as_ref())),
-        (opener, _) => Ok(render(&desk.connect(ticket, Place::Listener, opener == Some(Opener::Holder)))),
+        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(refuse_other(holder.as_ref())),
+        (opener, _) => {
+            // Who opens an address need not know that all callers would get the account: an administrator is asked too.
+            let is_own = holder.is_some_and(|holder| holder.subject != EVERYBODY);
+            let is_holder = is_own && opener == Some(Opener::Holder);
+            Ok(render(&desk.connect(ticket, Place::Listener, is_holder)))
+        }
     }
 }
 
@@ -146,7 +151,7 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     let ticket = request.segment("ticket");
     let holder = desk.holder(ticket, Place::Listener);
     match holder.as_ref().map(|holder| pages.opener(&request, holder)) {
-        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(somebody_else(holder.as_ref())),
+        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(refuse_other(holder.as_ref())),
         Some(Opener::Holder | Opener::Unproved) | None => {
             Ok(render(&desk.confirm(ticket, Place::Listener, &authorization::cookies(&request))))
         }
@@ -167,7 +172,7 @@ pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) ->
 }
 
 /// Refuses a person who may not act for the holder. For a shared token there is a way that needs no browser of an administrator.
-fn somebody_else(holder: Option<&Holder>) -> Problem {
+fn refuse_other(holder: Option<&Holder>) -> Problem {
     let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
         let backend = &holder.backend;
         format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")

@@ -11,6 +11,7 @@ use crate::exchange::Exchange;
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use crate::profile::ClientProfile;
 use crate::read_cache::Terms;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Kind, json, method};
@@ -34,6 +35,8 @@ impl FrontMachine {
         }
         let is_new = exchange.era == Era::Modern;
         let kind = is_new.then(|| message.result_member("resultType")).flatten().map(|span| span.of(message.bytes()));
+        // What an old backend says there means nothing, and is overwritten.
+        let kind = kind.filter(|_| !edits.sets_member("resultType"));
         exchange.asks = kind == Some(b"\"input_required\"");
         let exchange = &*exchange;
         match message.id_span() {
@@ -121,8 +124,8 @@ impl FrontMachine {
     }
 }
 
-/// Names the backend in the questions that an answer holds, and fails if the client did not declare one of them: those of a call of the new era or of its task, and the
-/// URLs that an error of 2025-11-25 sends the user to first.
+/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the URLs that an error of
+/// 2025-11-25 sends the user to first. Fails if the client did not declare one of them.
 fn sign_questions(
     exchange: &Exchange,
     kind: Option<&[u8]>,
@@ -135,7 +138,9 @@ fn sign_questions(
         return Ok(());
     }
     let backend = exchange.backend.as_deref().unwrap_or_default();
-    let asker = match &exchange.client {
+    // To a client that does not know the error, its URLs are mere text.
+    let knows = |client: &&Arc<ClientProfile>| !is_error || client.revision.url_elicitation();
+    let asker = match exchange.client.as_ref().filter(knows) {
         Some(client) => ctx.asker(backend).of_client(client),
         None => ctx.asker(backend),
     };

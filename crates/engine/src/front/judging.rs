@@ -38,6 +38,8 @@ enum Asked {
     AboutChange,
     /// Those who judge parts.
     AboutPart,
+    /// Those who judge replies.
+    AboutReply,
 }
 
 /// What a judged message belongs to.
@@ -117,6 +119,7 @@ impl FrontMachine {
             Asked::AboutUnknown => ctx.chain.judge_unknown(&case),
             Asked::AboutChange => ctx.chain.judge_changed(&case),
             Asked::AboutPart => ctx.chain.judge_part(&case),
+            Asked::AboutReply => ctx.chain.judge_reply(&case),
         };
         if !judged.effects.is_empty() {
             let effects = std::mem::take(&mut judged.effects);
@@ -283,12 +286,38 @@ impl FrontMachine {
             Verdict::Reply(result) => {
                 let result = self.fitted(id, result);
                 let Some(exchange) = self.exchanges.get(&id) else { return };
-                let passed = Passed::judged(builder::response(&exchange.client_id, &result));
-                self.finish(id, passed, 200, Outcome::Ok, ctx, out);
+                let reply = builder::response(&exchange.client_id, &result);
+                match self.judge_reply(id, reply, ctx, out) {
+                    Ok(reply) => self.finish(id, Passed::judged(reply), 200, Outcome::Ok, ctx, out),
+                    Err(fault) => self.fail(id, &fault, ctx, out),
+                }
             }
             Verdict::Error(error) => self.reply_error(id, &error, ctx, out),
             Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
             Verdict::Pass | Verdict::Modify(_) | Verdict::Hold(_) => {}
+        }
+    }
+
+    /// A made-up reply as those pass it who judge replies: it may hold what a backend said, as cached results do.
+    fn judge_reply(
+        &self,
+        id: ExchangeId,
+        reply: Bytes,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Result<Bytes, Fault> {
+        if !ctx.chain.judges_replies() {
+            return Ok(reply);
+        }
+        let unreadable = |_| Fault::new(FaultKind::Refused, "a rule gave a result that cannot be read");
+        let message = Envelope::parse(reply.clone()).map_err(unreadable)?;
+        let about =
+            JudgedContext { asked: Asked::AboutReply, can_wait: false, ..JudgedContext::whole(Phase::Response, id) };
+        match self.consult(about, &message, None, ctx, out).verdict {
+            Verdict::Pass => Ok(reply),
+            Verdict::Modify(message) => Ok(message.into_bytes()),
+            Verdict::Refuse(fault) => Err(fault),
+            _ => Err(Fault::new(FaultKind::Refused, "a result was withheld")),
         }
     }
 

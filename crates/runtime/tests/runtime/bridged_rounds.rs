@@ -23,7 +23,7 @@ fn setup() -> Setup {
 fn modern_read(gateway: &Arc<Gateway>, who: &str) -> StreamReader {
     let session = gateway.open_session(Caller::local(who, "test"), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "roots": {}}});
     Client { session }.post("resources/read", json!({"uri": "x://y", "_meta": meta}))
 }
 

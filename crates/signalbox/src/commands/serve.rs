@@ -24,6 +24,7 @@ use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::record::TapeKind;
 use signalbox_govern::Secret;
 use signalbox_relay::{Relay, RelayEntry};
+use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec, PathSecret};
@@ -166,13 +167,17 @@ fn hosts(config: &Config) -> Vec<String> {
 /// Everything of the front that follows the configuration, and the certificates with it.
 fn followers(
     admission: &Arc<Admission>,
-    authentication: &Arc<Authentication>,
+    (authentication, gateway): (&Arc<Authentication>, &Arc<Gateway>),
     tls: Option<Arc<FrontTls>>,
 ) -> Vec<Follower> {
-    let authentication = Arc::clone(authentication);
+    let (authentication, gateway) = (Arc::clone(authentication), Arc::downgrade(gateway));
     let users: Follower = Box::new(move |config: &Config| {
-        let (authentication, auth) = (Arc::clone(&authentication), config.auth.clone());
-        Ok(Box::new(move || authentication.follow(&auth)))
+        let (authentication, gateway, auth) = (Arc::clone(&authentication), gateway.clone(), config.auth.clone());
+        Ok(Box::new(move || {
+            if let Some(gateway) = gateway.upgrade() {
+                authentication.follow(&auth, &gateway);
+            }
+        }))
     });
     let admission = Arc::clone(admission);
     let door: Follower = Box::new(move |config: &Config| {
@@ -238,7 +243,7 @@ impl Server {
         let url = url(&config.listen, address);
         let callers = Arc::clone(&app.desk.callers);
         let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
-        let following = followers(&admission, &authentication, tls.clone());
+        let following = followers(&admission, (&authentication, &app.gateway), tls.clone());
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         if let Some(relay) = &app.relay {
             relay.start(url.strip_suffix(&config.listen.path).unwrap_or(&url));
@@ -381,8 +386,8 @@ mod tests {
         for route in router.routes() {
             let at_listener = route.mount().is_at(Door::Listener);
             let answer = get(address, &route.path().replace("{id}", "1")).await;
-            // The pages of sign-ins are there only where browsers can reach them, those of approvals only for good links.
-            let found = at_listener && !["/auth/", "/approve/"].iter().any(|one| route.path().starts_with(one));
+            // The pages of sign-ins and approvals are there only for good links.
+            let found = at_listener && !["/auth/connect/", "/approve/"].iter().any(|one| route.path().starts_with(one));
             assert_eq!(!answer.starts_with("HTTP/1.1 404"), found, "{}", route.path());
             if route.path().starts_with("/api/") && at_listener && route.method() == Method::GET {
                 assert!(answer.starts_with("HTTP/1.1 401"), "{}: {answer}", route.path());

@@ -314,6 +314,22 @@ async fn the_api_is_for_admins() {
 }
 
 /// NO-16. The secret is the value of a variable that every process has.
+/// Issue 31: a feed of all messages ends with the credential that opened it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_live_feed_of_a_revoked_key_tells_nothing_more() {
+    let gateway = gateway().await;
+    let admin = key(&gateway, &["ops", "--role", "admin"]).await;
+    let feed = bearer(&gateway, &admin).open(Method::GET, "/api/v1/live", Bytes::new()).await.unwrap();
+    assert_eq!(feed.status(), 200);
+    signalbox(&gateway.data_dir(), &["keys", "revoke", "ops"]).await.unwrap();
+    let client = bearer(&gateway, &token("ada", 60, "greet:use")).initialize(VERSION, json!({})).await.unwrap();
+    let called = json!({"name": "greet", "arguments": {"name": "Canary"}});
+    assert!(text(&client.request(2, "tools/call", called).await.unwrap()).unwrap().contains("Canary"));
+    let told = tokio::time::timeout(Duration::from_secs(20), feed.into_body().collect()).await;
+    let told = told.expect("the feed goes on").unwrap().to_bytes();
+    assert!(!String::from_utf8_lossy(&told).contains("Canary"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_16_metrics_want_a_bearer_of_their_own_which_opens_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
