@@ -337,7 +337,7 @@ impl AuditPlace {
     /// If the log or the keys cannot be read.
     pub fn verify(&self, config: &Config) -> Result<AuditReport, AuditReadError> {
         let keys = SealFolder::of(&config.data_dir).key_set()?;
-        let mut verifier = AuditVerifier::new(&keys);
+        let mut verifier = AuditVerifier::new(&keys).of_sink(self.sink());
         match self {
             Self::Files(_) => self.lines(&mut |place, line| {
                 verifier.line(place, line);

@@ -9,7 +9,7 @@ use signalbox_seal::{ChainHash, Domain, Profile, Signature, SigningKey, Verifyin
 /// What is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedPlace {
-    /// One of [`HEAD`], [`GAP`], [`PRUNED`] and [`PRUNED_UNPROVED`].
+    /// One of [`HEAD`], [`GAP`], [`SINK_GAPS`], [`PRUNED`] and [`PRUNED_UNPROVED`].
     pub kind: &'static str,
     /// The name of the chain.
     pub chain: String,
@@ -25,14 +25,22 @@ pub struct SignedPlace {
 
 /// The kinds of places.
 pub const HEAD: &str = "head";
-/// A gap.
+/// Gap of a sink that is not named, as earlier versions signed them.
 pub const GAP: &str = "gap";
+/// Gaps of the sinks that are verified, by sink: a gap of one must not stand for records of another.
+pub const SINK_GAPS: [(&str, &str); 2] = [("file", "gap_file"), ("database", "gap_database")];
 /// Checkpoint for records that verified when they were deleted by age, or that a sink was never meant to have.
 pub const PRUNED: &str = "pruned";
 /// Checkpoint for records that did not verify when they were deleted by age.
 pub const PRUNED_UNPROVED: &str = "pruned_unproved";
 /// The kinds that stand for records, in a line of their own.
-pub const STAND_INS: [&str; 3] = [GAP, PRUNED, PRUNED_UNPROVED];
+pub const STAND_INS: [&str; 5] = [GAP, "gap_file", "gap_database", PRUNED, PRUNED_UNPROVED];
+
+/// The kind of a gap of this sink.
+#[must_use]
+pub fn gap_of(sink: &str) -> &'static str {
+    SINK_GAPS.into_iter().find(|(name, _)| *name == sink).map_or(GAP, |(_, kind)| kind)
+}
 
 impl SignedPlace {
     fn canonical(&self, key: &VerifyingKey) -> Result<Vec<u8>, EncodeError> {

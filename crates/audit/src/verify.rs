@@ -3,7 +3,7 @@
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
 use crate::record::{BadRecord, Record};
-use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SignedPlace};
+use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SINK_GAPS, SignedPlace};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
 use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
@@ -38,6 +38,9 @@ pub enum FaultKind {
     /// Nothing outside of the log says how far the chain went.
     #[error("nothing tells whether records behind {0} are missing: the data folder has no journal of the chain")]
     EndUnknown(u64),
+    /// A gap of another sink was put here.
+    #[error("the gap up to record {0} was signed for another sink")]
+    ForeignGap(u64),
     /// What was deleted by age had faults.
     #[error("records 1 to {0} were deleted by age, and did not verify then")]
     PrunedUnproved(u64),
@@ -60,7 +63,8 @@ pub struct AuditFault {
 pub enum Verdict {
     /// Every record is as it was written, and none is missing.
     Whole,
-    /// Every record is as it was written, and the log itself says that others could not be written.
+    /// Every record is as it was written, and the log itself says that others are not there: they could not be written, or its sink was
+    /// too far behind.
     WithGaps,
     /// Nothing is wrong, and not everything is covered by a signature.
     Unproved,
@@ -98,7 +102,7 @@ impl AuditReport {
         match (self.faults.is_empty(), self.doubts.is_empty()) {
             (false, _) => Verdict::Broken,
             (true, false) => Verdict::Unproved,
-            (true, true) if self.lost > 0 => Verdict::WithGaps,
+            (true, true) if self.lost + self.skipped > 0 => Verdict::WithGaps,
             (true, true) => Verdict::Whole,
         }
     }
@@ -132,13 +136,21 @@ pub struct AuditVerifier<'a> {
     report: AuditReport,
     /// The journals of the data folder were asked.
     in_place: bool,
+    /// The sink whose records these are, if that is known.
+    sink: Option<&'static str>,
 }
 
 impl<'a> AuditVerifier<'a> {
     /// A verifier that trusts these keys.
     #[must_use]
     pub fn new(keys: &'a KeySet) -> Self {
-        Self { keys, reached: BTreeMap::new(), report: AuditReport::default(), in_place: false }
+        Self { keys, reached: BTreeMap::new(), report: AuditReport::default(), in_place: false, sink: None }
+    }
+
+    /// Expects the records of this sink.
+    #[must_use]
+    pub fn of_sink(self, sink: &'static str) -> Self {
+        Self { sink: Some(sink), ..self }
     }
 
     pub(crate) fn fault(&mut self, place: &str, chain: &str, kind: FaultKind) {
@@ -241,7 +253,11 @@ impl<'a> AuditVerifier<'a> {
         }
         self.sign(chain, gap.to);
         let count = gap.to - gap.from + 1;
-        if gap.kind == GAP {
+        let owner = SINK_GAPS.into_iter().find(|(_, kind)| *kind == gap.kind).map(|(sink, _)| sink);
+        if owner.is_some() || gap.kind == GAP {
+            if owner.is_some_and(|owner| self.sink.is_some_and(|sink| sink != owner)) {
+                self.fault(place, chain, FaultKind::ForeignGap(gap.to));
+            }
             self.report.skipped += count;
             return;
         }

@@ -127,7 +127,7 @@ impl Way {
     async fn received(self, caller: &Caller) -> String {
         match self {
             Self::Old => caller.old("tools/call", json!({"name": TOOL, "arguments": {}})).await,
-            Self::New => caller.new("tools/call", json!({"name": TOOL, "arguments": {}})).await,
+            Self::New => caller.modern("tools/call", json!({"name": TOOL, "arguments": {}})).await,
             Self::Batch => {
                 let calls = json!([call(1, TOOL, &json!({})), call(2, "greet", &json!({"name": "x"}))]);
                 let session = caller.web.initialize("2025-03-26", json!({})).await.unwrap();
@@ -151,21 +151,22 @@ impl Way {
             }
             Self::Prompt => {
                 let both = caller.old("prompts/get", json!({"name": "test_simple_prompt"})).await;
-                both + &caller.new("prompts/get", json!({"name": "test_simple_prompt"})).await
+                both + &caller.modern("prompts/get", json!({"name": "test_simple_prompt"})).await
             }
             Self::Resource => {
                 let both = caller.old("resources/read", json!({"uri": "test://static-text"})).await;
-                both + &caller.new("resources/read", json!({"uri": "test://static-text"})).await
+                both + &caller.modern("resources/read", json!({"uri": "test://static-text"})).await
             }
             Self::Template => {
                 let uri = "test://template/7/data";
                 let both = caller.old("resources/read", json!({"uri": uri})).await;
-                both + &caller.new("resources/read", json!({"uri": uri})).await
+                both + &caller.modern("resources/read", json!({"uri": uri})).await
             }
             Self::Completion => {
                 let reference = json!({"type": "ref/resource", "uri": "test://template/{id}/data"});
                 let asked = json!({"ref": reference, "argument": {"name": "id", "value": "1"}});
-                caller.old("completion/complete", asked.clone()).await + &caller.new("completion/complete", asked).await
+                caller.old("completion/complete", asked.clone()).await
+                    + &caller.modern("completion/complete", asked).await
             }
             Self::Lists => lists(caller).await,
             Self::Listen => listened(caller).await,
@@ -207,7 +208,7 @@ impl Caller {
         whole(&self.session.post(&message.to_string()).await.unwrap())
     }
 
-    async fn new(&self, method: &str, params: Value) -> String {
+    async fn modern(&self, method: &str, params: Value) -> String {
         whole(&self.web.modern(4, method, params).await.unwrap())
     }
 
@@ -222,7 +223,7 @@ async fn lists(caller: &Caller) -> String {
     let mut all = String::new();
     for method in ["tools/list", "prompts/list", "resources/list", "resources/templates/list"] {
         all += &caller.old(method, json!({})).await;
-        all += &caller.new(method, json!({})).await;
+        all += &caller.modern(method, json!({})).await;
     }
     let names = ENTRIES.map(|entry| entry.trim_end_matches('*'));
     if names.iter().any(|name| all.contains(&format!("\"{name}"))) { all + CANARIES[0] } else { all }

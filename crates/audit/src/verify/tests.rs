@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{AuditEvent, EventType, RiskLevel};
-use crate::signed::PRUNED;
+use crate::signed::{PRUNED, gap_of};
 use signalbox_seal::{SigningKey, TrustedKey};
 
 fn key() -> SigningKey {
@@ -172,9 +172,27 @@ fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     let signed = gap.sign(&key()).unwrap();
     lines.splice(2..6, [signed.clone()]);
     let report = verify(&lines);
-    assert_eq!((report.faults.as_slice(), report.skipped), (&[][..], 4));
+    assert_eq!((report.faults.as_slice(), report.skipped, report.verdict()), (&[][..], 4, Verdict::WithGaps));
     lines[2] = signed.replace("\"from\":3", "\"from\":2");
     assert!(!verify(&lines).faults.is_empty());
+}
+
+/// Issue 31, point 17: what one sink did not get is no reason for another to lack it.
+#[test]
+fn a_gap_of_another_sink_is_a_fault() {
+    let mut lines = chain();
+    let (hash, _) = Record::read(&lines[6]).unwrap().hashes().unwrap();
+    let kind = gap_of("database");
+    let gap = SignedPlace { kind, chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000 };
+    lines.splice(2..6, [gap.sign(&key()).unwrap()]);
+    let keys = trusted(&key());
+    let faults = |sink: &'static str| {
+        let mut verifier = AuditVerifier::new(&keys).of_sink(sink);
+        lines.iter().for_each(|line| verifier.line("x", line));
+        verifier.finish().faults
+    };
+    assert_eq!(faults("file")[0].kind, FaultKind::ForeignGap(6));
+    assert_eq!(faults("database"), []);
 }
 
 /// Issue 31, point 17: a log that says itself that records could not be written is not simply whole.
