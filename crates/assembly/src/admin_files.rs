@@ -1,5 +1,5 @@
-//! Tells the audit log of changes to the files of administration: API keys, users, grants, switches and the keys of signatures. A
-//! command that runs beside the gateway, an editor and another process all leave their mark there.
+//! Tells the audit log of changes to the files of administration: API keys, users, grants, switches and the keys of
+//! signatures. A command that runs beside the gateway, an editor and another process all leave their mark there.
 
 use crate::auditing::Auditing;
 use crate::auth_file::{AuthFile, FileStamp};

@@ -164,8 +164,8 @@ impl Authentication {
         self.required
     }
 
-    /// Takes over what can change while the process runs: users, groups and their roles. What callers hold open ends where their rights
-    /// have changed.
+    /// Takes over what can change while the process runs: users, groups and their roles. What callers hold open ends
+    /// where their rights have changed.
     pub fn follow(&self, auth: &Auth, gateway: &Gateway) {
         let (before, next) = (self.directory.load_full(), Arc::new(directory(auth)));
         if before == next {

@@ -76,8 +76,8 @@ impl GovernFiles {
         switches || followed.grants.is_due(GrantFile::of(&config.data_dir).stamp())
     }
 
-    /// Puts in force what changed since it was last looked at. Switches whose file is gone stay, and are written down again: nothing
-    /// comes back by an accident. Returns how many switches that were.
+    /// Puts in force what changed since it was last looked at. Switches whose file is gone stay, and are written down
+    /// again: nothing comes back by an accident. Returns how many switches that were.
     pub fn follow(&self, config: &Config, permissions: &Permissions, grants: &GrantClock, gateway: &Gateway) -> usize {
         let mut followed = self.0.lock().unpoisoned();
         let file = SwitchFile::of(&config.data_dir);
@@ -105,7 +105,8 @@ impl GovernFiles {
 }
 
 impl Followed {
-    /// Writes the switches in force down again if their file is gone, and returns how many they are. A failure is told once.
+    /// Writes the switches in force down again if their file is gone, and returns how many they are. A failure is told
+    /// once.
     fn restore(&mut self, file: &SwitchFile, data_dir: &Path) -> usize {
         // A data folder that is gone as a whole is not made anew.
         if self.in_force.0.is_empty() || file.stamp().is_some() || !data_dir.is_dir() {

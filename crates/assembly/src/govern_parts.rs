@@ -100,8 +100,9 @@ impl GovernParts {
         self.files.has_news(config)
     }
 
-    /// Puts in force which switches and grants any process of the data folder has written down since it was last asked. Looks at two
-    /// files, and reads what has changed. Returns how many switches were written down again because their file was gone.
+    /// Puts in force which switches and grants any process of the data folder has written down since it was last asked.
+    /// Looks at two files, and reads what has changed. Returns how many switches were written down again because their
+    /// file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
         self.files.follow(config, &self.permissions, &self.grants, gateway)
     }

@@ -187,8 +187,8 @@ impl Reloader {
         });
     }
 
-    /// Puts in force what the files of switches and grants say now. A file of switches that is gone is written again, and the audit
-    /// log is told. Blocks.
+    /// Puts in force what the files of switches and grants say now. A file of switches that is gone is written again,
+    /// and the audit log is told. Blocks.
     pub fn follow_govern_files(&self) {
         let config = self.current();
         let restored = self.app.govern.follow_files(&config, &self.app.gateway);

@@ -108,9 +108,9 @@ impl Pruner {
         Ok(())
     }
 
-    /// Decides what becomes of the start of a chain that is from before this time, in milliseconds since 1970. `rows` are all that
-    /// there are of the chain. Its age is that of its records, which the chain covers: whoever can write to the database can
-    /// change a column.
+    /// Decides what becomes of the start of a chain that is from before this time, in milliseconds since 1970. `rows`
+    /// are all that there are of the chain. Its age is that of its records, which the chain covers: a column can be
+    /// changed by everyone who can write to the database.
     pub(crate) fn expire_chain(
         &self,
         chain: &str,

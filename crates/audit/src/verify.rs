@@ -63,8 +63,8 @@ pub struct AuditFault {
 pub enum Verdict {
     /// Every record is as it was written, and none is missing.
     Whole,
-    /// Every record is as it was written, and the log itself says that others are not there: they could not be written, or its sink was
-    /// too far behind.
+    /// Every record is as it was written, and the log itself says that others are not there: they could not be written,
+    /// or its sink was too far behind.
     WithGaps,
     /// Nothing is wrong, and not everything is covered by a signature.
     Unproved,

@@ -1,9 +1,9 @@
 //! The tokens that callers proved themselves with, for backends that are reached with what an identity provider gives for them
 //! (RFC 8693). A caller's token goes to that provider and nowhere else.
 //!
-//! They are kept in memory only, and only where a backend wants them. A call is made with the token of its own
-//! caller ([`crate::standing::Credential::token`]). Requests of the gateway itself on behalf of a principal, such as lists, are made with
-//! the token that was verified last of that principal, which stays here until it expires.
+//! They are kept in memory only, and only where a backend wants them. A call is made with the token of its own caller
+//! ([`crate::standing::Credential::token`]). Requests of the gateway itself on behalf of a principal, such as lists,
+//! are made with the token that was verified last of that principal, which stays here until it expires.
 
 use crate::caller::Principal;
 use crate::lock::LockResultExt as _;

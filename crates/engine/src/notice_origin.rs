@@ -1,7 +1,7 @@
 //! Keeps notifications of a backend from passing for those of the gateway or of another backend.
 //!
-//! The client sees one server, so a logger's name and the members of `_meta` under `io.signalbox/` are all that tells it
-//! who speaks. Both belong to the gateway: it names the backend wherever the backend's own words could be mistaken.
+//! The client sees one server, so a logger's name and the members of `_meta` under `io.signalbox/` are all that tells
+//! it who speaks. Both belong to the gateway: it names the backend wherever the backend's own words could be mistaken.
 
 use crate::bridge::object::{Object, is_object};
 use signalbox_wire::{Edits, Envelope, json, meta};

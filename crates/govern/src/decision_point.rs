@@ -196,7 +196,7 @@ impl DecisionPoint {
     }
 }
 
-/// What the service is told of the caller besides its principal: another credential of it may have other roles.
+/// Describes the rights of the caller, which the service is told: another credential of its principal may have others.
 fn rights(case: &Case<'_>) -> String {
     let identity = case.caller.identity();
     let trust = identity.trust().word();

@@ -1,5 +1,5 @@
-//! The tokens that an identity provider gave in exchange for tokens of callers, for one backend. Each is bound to the very token that was
-//! exchanged: another token of the same principal may be good for less.
+//! The tokens that an identity provider gave in exchange for tokens of callers, for one backend. Each is bound to the
+//! very token that was exchanged: another token of the same principal may be good for less.
 
 use crate::secret_text::SecretText;
 use crate::token_request::TokenSet;

@@ -118,8 +118,9 @@ impl Inner {
         }
     }
 
-    /// The token of the caller of a request. For its own requests on behalf of a principal, such as lists, the gateway takes the one that
-    /// it verified last. A caller that came without a token never gets the token of another one of its principal.
+    /// The token of the caller of a request. For its own requests on behalf of a principal, such as lists, the gateway
+    /// takes the one that it verified last. A caller that came without a token never gets the token of another one of
+    /// its principal.
     fn subject_token(&self, whose: &Behalf) -> Result<SecretText, OauthError> {
         let now = unix_millis();
         let subject: Option<Box<str>> = match (&whose.asker, &whose.principal) {
@@ -417,7 +418,8 @@ impl Inner {
 
     fn fault(&self, error: &OauthError) -> Fault {
         let text = format!("there is no credential for backend `{}`: {error}", self.backend);
-        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend, nor of other callers.
+        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend, nor of other
+        // callers.
         let kind = match error {
             OauthError::NoSubject => FaultKind::Refused,
             OauthError::Refused { .. } if self.is_from_caller() => FaultKind::Refused,

@@ -287,8 +287,8 @@ fn request_of_ada(token: Option<&str>) -> (Behalf, Revocation) {
     (Behalf { principal: Some(principal), asker: Asker::Caller(caller) }, revocation)
 }
 
-/// A backend that takes what is got in exchange for callers' tokens, and the server that exchanges them: each into one that names it
-/// and how often it was exchanged, for the given time. It refuses one that is worth nothing.
+/// A backend that takes what is got in exchange for callers' tokens, and the server that exchanges them: each into one
+/// that names it and how often it was exchanged, for the given time. It refuses one that is worth nothing.
 async fn exchanging(folder: &Path, expires_in: u64) -> (FakeServer, Arc<OauthCredentials>) {
     let times: Mutex<HashMap<String, u32>> = Mutex::default();
     let server = FakeServer::start(move |_, _, form| {
@@ -317,7 +317,7 @@ async fn exchanging(folder: &Path, expires_in: u64) -> (FakeServer, Arc<OauthCre
     (server, credentials)
 }
 
-/// What a request is sent with, the second time if it was refused the first.
+/// The credential of a request: the second one, if the first was refused.
 async fn sent_with(credentials: &OauthCredentials, whose: &Behalf) -> Result<String, FaultKind> {
     let known = credentials.current(whose.clone()).await.map_err(|fault| fault.kind)?;
     let given = match known {

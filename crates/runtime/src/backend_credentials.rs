@@ -50,7 +50,8 @@ pub struct Refusal {
 /// The sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub enum Asker {
-    /// The gateway, on behalf of the principal of the connection. Also where the credential does not depend on the caller.
+    /// The gateway, on behalf of the principal of the connection. Also where the credential does not depend on the
+    /// caller.
     #[default]
     Gateway,
     /// The caller of this very request.

@@ -158,8 +158,8 @@ impl Gateway {
         if effects.is_empty() {
             return;
         }
-        // A webhook is posted by a task, which has to be spawned on this thread. Lines of the log are stamped when they are
-        // written, and have to be in the order of the calls.
+        // A webhook is posted by a task, which has to be spawned on this thread. Lines of the log are stamped when they
+        // are written, and have to be in the order of the calls.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. } | Effect::Log { .. }));
         self.fact_buffers.with_mine(|mine| match mine.filter(|_| can_wait) {
             Some(fact_buffer) => {

@@ -357,8 +357,8 @@ impl Gateway {
         self.note_own(Fact::Refused(Arc::new(refused)));
     }
 
-    /// Records the last of the refusals that were left out, with their number. To be called about once a second: a flood that
-    /// ends is told of although no other refusal follows.
+    /// Records the last of the refusals that were left out, with their number. To be called about once a second: a
+    /// flood that ends is told of although no other refusal follows.
     pub fn tell_refusals_left_out(&self) {
         if let Some(refused) = self.refusals.take_left_out() {
             self.note_own(Fact::Refused(Arc::new(refused)));

@@ -160,7 +160,8 @@ pub trait Connector: Send + Sync {
         false
     }
 
-    /// True if each request is made with the token of its own caller, so that answers to callers of one principal may differ.
+    /// True if each request is made with the token of its own caller, so that answers to callers of one principal may
+    /// differ.
     fn is_per_caller(&self) -> bool {
         false
     }

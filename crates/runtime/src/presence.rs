@@ -102,8 +102,8 @@ impl Gateway {
 }
 
 impl Gateway {
-    /// Ends the streams, calls and connections of callers whose rights have changed; they are identified anew when they come back.
-    /// Returns how many sessions that were.
+    /// Ends the streams, calls and connections of callers whose rights have changed; they are identified anew when they
+    /// come back. Returns how many sessions that were.
     pub fn end_changed(&self, has_changed: impl Fn(&Caller) -> bool) -> usize {
         let sessions = self.sessions.all().into_iter().chain(self.ending.all());
         let changed: Vec<_> = sessions.filter(|session| has_changed(&session.caller)).collect();

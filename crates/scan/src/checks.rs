@@ -300,8 +300,8 @@ fn is_random(secret: &[u8]) -> bool {
     (is_hex || is_odd || is_dense(secret) || enough && groups >= 4) && entropy(secret) >= 3.0 && is_secret(secret)
 }
 
-/// True if capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks between
-/// their words, or capitals that stand alone.
+/// True if capitals, small letters and digits change as often as they do in base64 of random bytes. Names have marks
+/// between their words, or capitals that stand alone.
 fn is_dense(secret: &[u8]) -> bool {
     let body = secret.trim_ascii_end().strip_suffix(b"==").or(secret.strip_suffix(b"=")).unwrap_or(secret);
     let kind = |byte: &u8| (byte.is_ascii_digit(), byte.is_ascii_uppercase());
@@ -312,7 +312,8 @@ fn is_dense(secret: &[u8]) -> bool {
     plain && body.len() >= 24 && together >= 2 && changes * 3 >= body.len() && entropy(body) >= 4.0
 }
 
-/// True if this may be the rest of a credential of which only the beginning is known: a long stretch of letters and digits.
+/// True if this may be the rest of a credential of which only the beginning is known: a long stretch of letters and
+/// digits.
 pub(crate) fn is_tail(tail: &[u8]) -> bool {
     let stretch = tail.split(|byte| !byte.is_ascii_alphanumeric()).max_by_key(|part| part.len()).unwrap_or_default();
     let digits = stretch.iter().filter(|byte| byte.is_ascii_digit()).count();

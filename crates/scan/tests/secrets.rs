@@ -1,8 +1,8 @@
 //! Issue 31, point 21: counts how many secrets of a list are found, where one is named.
 //!
-//! `MCP_TEST_SECRETS=FILE` names a list: one secret on each line, as its kind, a tab and a text with `«` and `»` around the
-//! secret, where `␤` stands for the end of a line. Misses are shown with `MCP_TEST_SECRETS_SHOW=1` only, so that a part of a list
-//! can be held out. Lists are not part of the repository: they hold what looks like live credentials.
+//! `MCP_TEST_SECRETS=FILE` names a list: one secret on each line, as its kind, a tab and a text with `«` and `»` around
+//! the secret, where `␤` stands for the end of a line. Misses are shown with `MCP_TEST_SECRETS_SHOW=1` only, so that a
+//! part of a list can be held out. Lists are not part of the repository: they hold what looks like live credentials.
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
@@ -10,7 +10,7 @@ use signalbox_scan::Scanner;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Whether all of the secret is covered by what is found.
+/// True if the findings cover the whole secret.
 fn is_found(marked: &str) -> bool {
     let start = marked.find('«').unwrap();
     let end = marked.find('»').unwrap() - '«'.len_utf8();

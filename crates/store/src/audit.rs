@@ -52,8 +52,8 @@ pub struct CallRow {
     pub latency_ms: u64,
 }
 
-/// A row of `audit_record` as it is read back. Anybody who can write to the database can change its columns: only the record itself
-/// is covered by the chain.
+/// A row of `audit_record` as it is read back. Anybody who can write to the database can change its columns: only the
+/// record itself is covered by the chain.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StoredRecord<'a> {
     /// Column `chain`.
@@ -102,8 +102,8 @@ impl AuditDatabase {
         }
     }
 
-    /// Chains with a row from before this time, in milliseconds since 1970. Checkpoints have no age. Columns decide, so this finds
-    /// chains that are worth reading, and does not say what may be deleted of them.
+    /// Chains with a row from before this time, in milliseconds since 1970. Checkpoints have no age. Columns decide, so
+    /// this finds chains that are worth reading, and does not say what may be deleted of them.
     ///
     /// # Errors
     /// What the database says.

@@ -205,8 +205,8 @@ async fn a_client_of_2026_07_28_comes_back_with_the_same_call() {
     );
 }
 
-/// The gateway's own listener has the pages of all sign-ins if browsers are said to reach it. Otherwise it has none of a caller that
-/// proves nothing: behind a proxy every browser would seem to be on this machine.
+/// The gateway's own listener has the pages of all sign-ins if browsers are said to reach it. Otherwise it has none of
+/// a caller that proves nothing: behind a proxy every browser would seem to be on this machine.
 #[tokio::test(flavor = "multi_thread")]
 async fn sign_ins_go_through_the_listener_where_a_public_address_is_configured() {
     let server = ProtectedServer::start(Demands::TokenForCalls, None).await.unwrap();

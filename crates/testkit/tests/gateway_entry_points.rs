@@ -251,7 +251,8 @@ async fn issue_18_2_changes_of_a_resource_are_not_told_once_its_permission_is_wi
     }
 }
 
-/// Issue 31, point 5: a hidden tool that mirrors arguments into headers is answered as one that does not exist, whatever its headers say.
+/// Issue 31, point 5: a hidden tool that mirrors arguments into headers is answered as one that does not exist,
+/// whatever its headers say.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_tool_with_mirrored_arguments_is_answered_as_unknown() {
     let backend = child("one", ServedEra::Both, "").unwrap();

@@ -86,8 +86,8 @@ async fn no_2_each_role_sees_and_uses_its_own_tools() {
     assert!(tools(&eve).await.is_empty() && greet(&eve).await["error"]["data"]["reason"] == "unknown_tool");
 }
 
-/// Issue 32, point 1: roles of users and groups that the file withdraws are gone at once, in sessions that are open too, and what else
-/// the file changes is taken over with them.
+/// Issue 32, point 1: roles of users and groups that the file withdraws are gone at once, in sessions that are open
+/// too, and what else the file changes is taken over with them.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     let gateway = GatewayProcess::serve(&config(ROLES)).await.unwrap();

@@ -128,7 +128,8 @@ impl Route {
         Self { audited: Some(action), ..self }
     }
 
-    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may look at roles themselves.
+    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may look at roles
+    /// themselves.
     fn is_observed(&self) -> bool {
         self.audited.is_some() || self.access != Access::Open
     }

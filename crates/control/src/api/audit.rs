@@ -37,7 +37,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// What this caller may read.
+    /// The parts of records that this caller may read.
     fn of(request: &RoutedRequest) -> Result<Self, Problem> {
         let identity = request.caller.identity();
         if identity.proof == Proof::Unproved {

@@ -55,7 +55,7 @@ fn invoke(message: &Envelope, known: &Known<'_>) -> (Asked, Result<Inner, Fault>
 
 /// A call as `tools/invoke` and `tools/validate` describe it.
 pub(crate) struct DescribedCall<'a> {
-    /// The tool.
+    /// The name by which the caller knows the tool.
     pub tool_id: String,
     /// The version that the tool must have.
     pub version: Option<String>,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The use of a tool to validate.
 #[derive(Copy, Clone)]
 pub struct ToolUse<'a> {
-    /// The caller.
+    /// The caller that would make the call.
     pub caller: &'a Caller,
-    /// The tool.
+    /// The tool, as its backend lists it.
     pub entry: EntryRef<'a>,
     /// The name by which the caller knows the tool.
     pub tool_id: &'a str,

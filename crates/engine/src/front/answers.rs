@@ -124,8 +124,8 @@ impl FrontMachine {
     }
 }
 
-/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the URLs that an error of
-/// 2025-11-25 sends the user to first. Fails if the client did not declare one of them.
+/// Names the backend in the questions that an answer holds: those of a call of the new era or of its task, and the URLs
+/// that an error of 2025-11-25 sends the user to first. Fails if the client did not declare one of them.
 fn sign_questions(
     exchange: &Exchange,
     kind: Option<&[u8]>,

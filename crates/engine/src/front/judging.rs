@@ -38,7 +38,7 @@ enum Asked {
     AboutChange,
     /// Those who judge parts.
     AboutPart,
-    /// Those who judge replies.
+    /// Interceptors that judge replies.
     AboutReply,
 }
 

@@ -124,8 +124,8 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
     }
 }
 
-/// Returns the absence of a name that no list has. A caller that is given one backend alone and sees none of it has all of that
-/// backend's tools hidden, listed or not.
+/// Returns the absence of a name that no list has. A caller that is given one backend alone and sees none of it has all
+/// of that backend's tools hidden, listed or not.
 fn unlisted(name: &str, sight: &Sight<'_>) -> Absence {
     let Some(backend) = sight.sole().filter(|sole| !sight.backend(sole)) else { return Absence::UnknownToLimited };
     match sight.is_off(&EntryRef { kind: ListKind::Tools, backend, name, definition: None }) {

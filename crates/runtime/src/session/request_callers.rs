@@ -1,5 +1,5 @@
-//! The caller of each request of a session. All are of one principal, but each request may come with a credential that is good for less
-//! than that of the opener.
+//! The caller of each request of a session. All are of one principal, but each request may come with a credential that
+//! is good for less than that of the opener.
 
 use super::Session;
 use signalbox_engine::front::Mode;
@@ -8,8 +8,8 @@ use signalbox_engine::{Caller, ExchangeId, Identity, Proof};
 use std::sync::Arc;
 
 impl Session {
-    /// The caller of a request of this session, if its credential is good for something else than that of the opener. `caller` is not
-    /// asked where the opener has proved nothing: what it may do depends on no credential.
+    /// The caller of a request of this session, if its credential is good for something else than that of the opener.
+    /// `caller` is not asked where the opener has proved nothing: what it may do depends on no credential.
     pub fn distinct_caller(&self, caller: impl FnOnce() -> Caller) -> Option<Caller> {
         let opener = self.caller.identity();
         if opener.proof == Proof::Unproved {
@@ -36,8 +36,8 @@ fn is_alike(one: &Identity, other: &Identity) -> bool {
         }
 }
 
-/// Compares all but the lifetime of the credential: a token that was refreshed is as good as the one before it, unless the token itself
-/// is exchanged for another.
+/// Compares all but the lifetime of the credential: a token that was refreshed is as good as the one before it, unless
+/// the token itself is exchanged for another.
 fn is_equal(one: &Standing, other: &Standing) -> bool {
     let token = |standing: &Standing| standing.credential.as_ref().and_then(|credential| credential.token.clone());
     one.trust == other.trust

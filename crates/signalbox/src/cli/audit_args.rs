@@ -27,7 +27,8 @@ pub enum AuditCommand {
     /// Check that no record was changed, removed or moved, and name the first that was
     ///
     /// Exits with 1 if something is wrong, and with 4 if nothing is wrong and not everything is proved: a copy without
-    /// signatures, or with records behind the last one. Exits with 6 if the log itself says that others are not there: they could not be written, or its sink was too far behind.
+    /// signatures, or with records behind the last one. Exits with 6 if the log itself says that others are not there:
+    /// they could not be written, or its sink was too far behind.
     Verify(AuditPlaceArgs),
     /// Write records for other programs
     Export(AuditExportArgs),

@@ -19,7 +19,7 @@ const MAX_SESSIONS: usize = 100_000;
 const ENTRY_COST: u64 = 64;
 /// Most that records of a file weigh, however small the file is.
 pub const MAX_SMALL_FILE: usize = 16 << 20;
-/// How much more records may weigh for each byte of the file.
+/// Weight that each byte of the file adds to the allowance.
 const MAX_GROWTH: u64 = 200;
 const TOO_MUCH: &str = "the file unpacks to more than a recording of its size holds";
 

@@ -186,7 +186,7 @@ impl Maker {
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
     }
 
-    /// What is kept of the transport's data: an event's id may hold anything.
+    /// Redacts the transport's data: an event's id may hold anything.
     fn carried(&self, carried: &Arc<Carried>) -> Arc<Carried> {
         let Some(id) = &carried.event_id else { return Arc::clone(carried) };
         let redacted = self.redactor.text(id.to_string());

@@ -1,5 +1,5 @@
-//! Issue 31, point 15: refusals by scopes, policies, switches and breakers, and calls of backends that are down or inside the
-//! process, by every way in.
+//! Issue 31, point 15: refusals by scopes, policies, switches and breakers, and calls of backends that are down or
+//! inside the process, by every way in.
 
 use crate::refusals::{Person, Way, about};
 use crate::{log_of, of_phase, records, search};

@@ -362,8 +362,8 @@ fn check_headers(heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The headers that a tool mirrors arguments into must say what the arguments say. A tool that the caller may not know of is
-/// answered by the engine as one that does not exist.
+/// The headers that a tool mirrors arguments into must say what the arguments say. A tool that the caller may not know
+/// of is answered by the engine as one that does not exist.
 fn check_param_headers(
     front: &FrontShared,
     heads: &Heads<'_>,
