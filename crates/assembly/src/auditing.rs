@@ -116,7 +116,8 @@ impl Auditing {
             head_every: config.seal.head_every,
             head_interval: config.seal.head_interval,
         };
-        let pruner = Pruner::new(settings.key.clone(), seal.key_set().map_err(SealFolderError::from)?);
+        let keys = seal.key_set().map_err(SealFolderError::from)?;
+        let pruner = Pruner::new(settings.key.clone(), keys, &settings.folder);
         let log = AuditLog::open(settings, sinks(audit, &config.data_dir, &pruner)?, &hex(&random))?;
         Ok(Some(Self {
             log: Arc::new(log),

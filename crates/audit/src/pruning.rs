@@ -1,11 +1,13 @@
 //! Deletes records by age. A signed checkpoint takes the place of what is deleted, so that the rest still verifies and a missing
-//! start shows. Records are verified before they go: a checkpoint never vouches for what somebody else has cut or added.
+//! start shows. Only records that verify have an age: their times are as untrustworthy as their texts otherwise, and what was
+//! tampered with is evidence. Such records stay until an operator moves them away.
 
 use crate::files;
+use crate::journal::JournalReader;
 use crate::log::unix_ms;
 use crate::record::Record;
-use crate::signed::{PRUNED, PRUNED_UNPROVED, SignedPlace};
-use crate::verify::{AuditFault, AuditVerifier, FaultKind, Reached};
+use crate::signed::{Absence, SignedPlace};
+use crate::verify::{AuditFault, AuditVerifier, FaultKind, MAX_FAULTS, Reached};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::{ChainHash, KeySet, Role, SigningKey, TrustedKey};
 use signalbox_store::audit::StoredRecord;
@@ -20,17 +22,21 @@ use std::path::{Path, PathBuf};
 pub struct Pruner {
     key: SigningKey,
     keys: KeySet,
+    /// Folder of the journals, which have what is not signed yet.
+    journals: PathBuf,
 }
 
 /// What may be deleted of a chain, and what then stands for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Expiry {
-    /// It may go, and this line takes its place.
+    /// The start of the chain may go, and this line takes its place.
     Checkpoint(String),
-    /// It stays: it is signed by somebody else, or not signed yet.
+    /// Nothing is old, or no signature of this gateway covers it yet.
     Stays,
-    /// It stays: the row of this record disagrees with the record.
+    /// The row of this record disagrees with the record.
     Misfiled(u64),
+    /// Old records do not verify.
+    Faulty(AuditFault),
 }
 
 /// Where a chain is cut.
@@ -38,16 +44,19 @@ pub(crate) enum Expiry {
 struct Cut {
     seq: u64,
     hash: ChainHash,
-    faulty: bool,
+    /// The start of the chain was not there, or did not verify when it was deleted.
+    unproved: bool,
+    /// A signature covers it already, or the journal has the record there.
+    proved: bool,
 }
 
 impl Pruner {
-    /// A pruner with this key, which trusts itself and these.
+    /// A pruner with this key, which trusts itself and these, for the chains of these journals.
     #[must_use]
-    pub fn new(key: SigningKey, mut keys: KeySet) -> Self {
+    pub fn new(key: SigningKey, mut keys: KeySet, journals: &Path) -> Self {
         // If it is among them already, that one counts.
         let _ = keys.add(TrustedKey::new(key.verifying_key().clone(), "gateway", &[Role::Gateway, Role::Recorder]));
-        Self { key, keys }
+        Self { key, keys, journals: journals.to_owned() }
     }
 
     /// A verifier that trusts the same keys.
@@ -55,12 +64,8 @@ impl Pruner {
         AuditVerifier::new(&self.keys)
     }
 
-    fn line(&self, kind: &'static str, chain: &str, (to, hash): (u64, ChainHash)) -> Option<String> {
-        SignedPlace { kind, chain: chain.to_owned(), from: 1, to, hash, at: unix_ms() }.sign(&self.key)
-    }
-
-    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, and if any of their
-    /// records is newer: whoever can write to the folder can give a file another name and another time.
+    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, if any of their
+    /// records is newer (a file is given another name and another time easily), and if they do not verify.
     pub(crate) fn prune_files(&self, path: &Path, before: u64) -> io::Result<()> {
         let (mut old, mut newer): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
         for (day, file) in files::earlier(path)? {
@@ -76,28 +81,21 @@ impl Pruner {
         if !std::fs::metadata(oldest).is_ok_and(|there| there.ino() == own.ino() && there.dev() == own.dev()) {
             return Ok(());
         }
-        let mut verifier = self.verifier();
         let checkpoints = files::checkpoints(path);
-        for file in Some(&checkpoints).into_iter().filter(|file| file.exists()).chain(&old) {
-            follow(&mut verifier, file, &mut |_| true)?;
+        let (mut verifier, good) = self.follow_old(&checkpoints, &old)?;
+        let faulty = old.split_off(good);
+        if old.is_empty() {
+            return Ok(());
         }
-        let cuts = cuts(&verifier);
-        let newer = newer.into_iter().chain(Some(path.to_owned()).filter(|path| path.is_file()));
-        for file in newer {
-            if is_covered(&verifier, &cuts) {
-                break;
+        let current = Some(path.to_owned()).filter(|path| path.is_file());
+        let Some(text) = self.stand_ins(&mut verifier, faulty.iter().chain(&newer).chain(&current))? else {
+            let (file, fault) = (old[0].display(), fault(&verifier).map(ToString::to_string));
+            match fault {
+                Some(fault) => tracing::warn!(%file, fault, "an old audit log stays: what follows it does not verify"),
+                None => tracing::info!(%file, "an old audit log stays: no signature covers its end yet"),
             }
-            follow(&mut verifier, &file, &mut |verifier| !is_covered(verifier, &cuts))?;
-        }
-        let mut text = String::new();
-        for (chain, cut) in &cuts {
-            let Expiry::Checkpoint(line) = self.expiry(&verifier, chain, cut) else {
-                tracing::info!(file = %oldest.display(), chain, "an old audit log stays: no signature covers its end yet");
-                return Ok(());
-            };
-            text.push_str(&line);
-            text.push('\n');
-        }
+            return Ok(());
+        };
         if !text.is_empty() {
             replace(&checkpoints, &text)?;
         }
@@ -106,6 +104,47 @@ impl Pruner {
             std::fs::remove_file(file)?;
         }
         Ok(())
+    }
+
+    /// Verifies the checkpoints and then old files up to the first that is faulty. Returns the verifier before that one, and how
+    /// many files are good.
+    fn follow_old(&self, checkpoints: &Path, old: &[PathBuf]) -> io::Result<(AuditVerifier<'_>, usize)> {
+        let mut verifier = self.verifier().of_sink("file");
+        if checkpoints.exists() {
+            follow(&mut verifier, checkpoints, &mut |_| true)?;
+        }
+        for (good, file) in old.iter().enumerate() {
+            let before = verifier.clone();
+            follow(&mut verifier, file, &mut |verifier| fault(verifier).is_none())?;
+            if let Some(fault) = fault(&verifier) {
+                let files = old.len() - good;
+                tracing::warn!(file = %file.display(), files, %fault, "old audit logs stay: this one does not verify");
+                return Ok((before, good));
+            }
+        }
+        Ok((verifier, old.len()))
+    }
+
+    /// The checkpoints that stand for all that a verifier has seen, once signatures in the files behind it cover that.
+    fn stand_ins<'f>(
+        &self,
+        verifier: &mut AuditVerifier<'_>,
+        behind: impl Iterator<Item = &'f PathBuf>,
+    ) -> io::Result<Option<String>> {
+        let cuts = self.cuts(verifier);
+        let is_covered = |verifier: &AuditVerifier<'_>| cuts.iter().all(|(chain, cut)| is_proved(verifier, chain, cut));
+        let open = |verifier: &AuditVerifier<'_>| !is_covered(verifier) && fault(verifier).is_none();
+        for file in behind {
+            if !open(verifier) {
+                break;
+            }
+            follow(verifier, file, &mut |verifier| open(verifier))?;
+        }
+        if !is_covered(verifier) {
+            return Ok(None);
+        }
+        let lines = cuts.iter().map(|(chain, cut)| self.checkpoint("file", chain, cut));
+        Ok(lines.map(|line| line.map(|line| line + "\n")).collect())
     }
 
     /// Decides what becomes of the start of a chain that is from before this time, in milliseconds since 1970. `rows`
@@ -117,7 +156,7 @@ impl Pruner {
         before: u64,
         rows: impl FnOnce(&mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError>,
     ) -> Result<Expiry, StoreError> {
-        let mut verifier = self.verifier();
+        let mut verifier = self.verifier().of_sink("database");
         let (mut any_old, mut any_young, mut cut, mut misfiled) = (false, false, None, None);
         rows(&mut |row| {
             let record = Record::read(row.record);
@@ -128,55 +167,69 @@ impl Pruner {
                 }
                 let (aged, young) = (!record.is_checkpoint(), record.at >= before);
                 if aged && young && !any_young {
-                    (any_young, cut) = (true, cuts(&verifier).remove(chain));
+                    (any_young, cut) = (true, self.cuts(&verifier).remove(chain));
                 }
                 any_old |= aged && !any_young;
             }
             verifier.record("row", row.record, record);
-            !any_young || any_old && cut.as_ref().is_some_and(|cut| signed(&verifier, chain) < cut.seq)
+            let uncovered = any_old && cut.as_ref().is_some_and(|cut| !is_proved(&verifier, chain, cut));
+            fault(&verifier).is_none() && (!any_young || uncovered)
         })?;
         if let Some(seq) = misfiled {
             return Ok(Expiry::Misfiled(seq));
         }
-        // Several gateways may share a database. Each deletes what it can verify.
-        let foreign = |fault: &AuditFault| matches!(fault.kind, FaultKind::Untrusted(..)) && fault.chain == chain;
-        if !any_old || verifier.faults().iter().any(foreign) {
-            return Ok(Expiry::Stays);
+        match fault(&verifier) {
+            // Several gateways may share a database. Each deletes what it can verify.
+            Some(AuditFault { kind: FaultKind::Untrusted(..), .. }) => return Ok(Expiry::Stays),
+            Some(fault) => return Ok(Expiry::Faulty(fault.clone())),
+            None => {}
         }
         if !any_young {
-            cut = cuts(&verifier).remove(chain);
+            cut = self.cuts(&verifier).remove(chain);
         }
-        Ok(cut.map_or(Expiry::Stays, |cut| self.expiry(&verifier, chain, &cut)))
+        let cut = cut.filter(|cut| any_old && is_proved(&verifier, chain, cut));
+        Ok(cut.and_then(|cut| self.checkpoint("database", chain, &cut)).map_or(Expiry::Stays, Expiry::Checkpoint))
     }
 
-    fn expiry(&self, verifier: &AuditVerifier<'_>, chain: &str, cut: &Cut) -> Expiry {
-        let ended = verifier.reached(chain) == cut.seq;
-        let kind = match (cut.faulty, signed(verifier, chain) >= cut.seq) {
-            (false, true) => PRUNED,
-            // The chain goes on, and its next signature is to come.
-            (false, false) if !ended => return Expiry::Stays,
-            _ => PRUNED_UNPROVED,
+    fn checkpoint(&self, sink: &str, chain: &str, cut: &Cut) -> Option<String> {
+        let absence = if cut.unproved { Absence::PrunedUnproved } else { Absence::Pruned };
+        let (kind, chain) = (absence.kind(sink), chain.to_owned());
+        SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms() }.sign(&self.key)
+    }
+
+    /// Where all chains are now.
+    fn cuts(&self, verifier: &AuditVerifier<'_>) -> BTreeMap<String, Cut> {
+        let unproved = |chain: &str| verifier.troubles().any(|fault| fault.chain == chain);
+        let cut = |(chain, reached): (&String, &Reached)| {
+            let &Reached { seq, hash, signed, .. } = reached;
+            let proved = signed >= seq || self.is_journaled(chain, seq, &hash);
+            (chain.clone(), Cut { seq, hash, unproved: unproved(chain), proved })
         };
-        self.line(kind, chain, (cut.seq, cut.hash)).map_or(Expiry::Stays, Expiry::Checkpoint)
+        verifier.places().map(cut).collect()
+    }
+
+    /// True if the journal has this record: a process that was killed signs its last records only when its chain goes on.
+    fn is_journaled(&self, chain: &str, seq: u64, hash: &ChainHash) -> bool {
+        // The name comes from the log and must not lead out of the folder.
+        let is_name = chain.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let found = is_name.then(|| JournalReader::new(&self.journals.join(chain)).read(seq, seq, 1, 1));
+        let lines = found.and_then(Result::ok).unwrap_or_default();
+        let hashes = lines.first().and_then(|line| Record::read(&line.text).ok()?.hashes());
+        hashes.is_some_and(|(_, own)| own == *hash)
     }
 }
 
-fn signed(verifier: &AuditVerifier<'_>, chain: &str) -> u64 {
-    verifier.places().find(|(name, _)| *name == chain).map_or(0, |(_, reached)| reached.signed)
+/// True if a chain is proved up to its cut.
+fn is_proved(verifier: &AuditVerifier<'_>, chain: &str, cut: &Cut) -> bool {
+    cut.proved || verifier.places().any(|(name, reached)| name == chain && reached.signed >= cut.seq)
 }
 
-/// Where all chains are now.
-fn cuts(verifier: &AuditVerifier<'_>) -> BTreeMap<String, Cut> {
-    let faulty = |chain: &str| verifier.troubles().any(|fault| fault.chain.is_empty() || fault.chain == chain);
-    let cut = |(chain, reached): (&String, &Reached)| {
-        (chain.clone(), Cut { seq: reached.seq, hash: reached.hash, faulty: faulty(chain) })
-    };
-    verifier.places().map(cut).collect()
-}
-
-/// True if signatures cover every chain up to its cut.
-fn is_covered(verifier: &AuditVerifier<'_>, cuts: &BTreeMap<String, Cut>) -> bool {
-    cuts.iter().all(|(chain, cut)| cut.faulty || signed(verifier, chain) >= cut.seq)
+/// The first fault, but for a missing start of a chain: what follows it verifies by the next signature, and what was before old
+/// records was older.
+fn fault<'v>(verifier: &'v AuditVerifier<'_>) -> Option<&'v AuditFault> {
+    let faults = verifier.faults();
+    let full = faults.get(MAX_FAULTS - 1);
+    faults.iter().find(|fault| !matches!(fault.kind, FaultKind::Missing(1, _))).or(full)
 }
 
 /// Shows a verifier the lines of a file, until `more` says false.

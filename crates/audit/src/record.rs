@@ -2,7 +2,7 @@
 
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
-use crate::signed::{PRUNED, PRUNED_UNPROVED, STAND_INS, SignedPlace};
+use crate::signed::{Absence, SignedPlace, StandIn};
 use serde_json::Value;
 use signalbox_seal::{ChainHash, unhex};
 use signalbox_store::audit::StoredRecord;
@@ -38,7 +38,7 @@ impl Record {
     pub fn read(line: &str) -> Result<Self, BadRecord> {
         let value: Value = serde_json::from_str(line).map_err(|_| BadRecord)?;
         let chain = value["chain"].as_str().ok_or(BadRecord)?.to_owned();
-        if value["kind"].as_str().is_some_and(|kind| STAND_INS.contains(&kind)) {
+        if value["kind"].as_str().and_then(StandIn::of_kind).is_some() {
             let (seq, at) = (value["to"].as_u64().ok_or(BadRecord)?, value["signed_ms"].as_u64().ok_or(BadRecord)?);
             return Ok(Self { chain, seq, at, event_type: None, risk: RiskLevel::High, value });
         }
@@ -58,7 +58,7 @@ impl Record {
     /// True if it stands for records that were deleted by age, and so has no age itself.
     #[must_use]
     pub fn is_checkpoint(&self) -> bool {
-        [PRUNED, PRUNED_UNPROVED].contains(&self.kind())
+        self.event_type.is_none() && StandIn::of_kind(self.kind()).is_some_and(|one| one.absence != Absence::Gap)
     }
 
     /// The hashes of the chain before and at it.

@@ -9,7 +9,7 @@ use signalbox_seal::{ChainHash, Domain, Profile, Signature, SigningKey, Verifyin
 /// What is signed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedPlace {
-    /// One of [`HEAD`], [`GAP`], [`SINK_GAPS`], [`PRUNED`] and [`PRUNED_UNPROVED`].
+    /// [`HEAD`], or the kind of a [`StandIn`].
     pub kind: &'static str,
     /// The name of the chain.
     pub chain: String,
@@ -23,23 +23,65 @@ pub struct SignedPlace {
     pub at: u64,
 }
 
-/// The kinds of places.
+/// Kind of a place that says how far a chain went.
 pub const HEAD: &str = "head";
-/// Gap of a sink that is not named, as earlier versions signed them.
-pub const GAP: &str = "gap";
-/// Gaps of the sinks that are verified, by sink: a gap of one must not stand for records of another.
-pub const SINK_GAPS: [(&str, &str); 2] = [("file", "gap_file"), ("database", "gap_database")];
-/// Checkpoint for records that verified when they were deleted by age, or that a sink was never meant to have.
-pub const PRUNED: &str = "pruned";
-/// Checkpoint for records that did not verify when they were deleted by age.
-pub const PRUNED_UNPROVED: &str = "pruned_unproved";
-/// The kinds that stand for records, in a line of their own.
-pub const STAND_INS: [&str; 5] = [GAP, "gap_file", "gap_database", PRUNED, PRUNED_UNPROVED];
 
-/// The kind of a gap of this sink.
-#[must_use]
-pub fn gap_of(sink: &str) -> &'static str {
-    SINK_GAPS.into_iter().find(|(name, _)| *name == sink).map_or(GAP, |(_, kind)| kind)
+/// Why a place stands for records that are not there.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Absence {
+    /// The sink was too far behind.
+    Gap,
+    /// The records verified when they were deleted by age, or were written before the sink was configured.
+    Pruned,
+    /// The start of the chain was missing when the rest was deleted by age.
+    PrunedUnproved,
+}
+
+/// A kind of place that stands for records, in a line of its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StandIn {
+    /// The word that is signed.
+    pub kind: &'static str,
+    pub absence: Absence,
+    /// The only sink that it is good for: a gap or checkpoint of one must not stand for records of another. Earlier
+    /// versions signed kinds without a sink.
+    pub sink: Option<&'static str>,
+}
+
+/// All kinds that stand for records. Sinks that cannot be verified use those without a sink.
+const STAND_INS: [StandIn; 9] = {
+    use Absence::{Gap, Pruned, PrunedUnproved};
+    const fn of(kind: &'static str, absence: Absence, sink: Option<&'static str>) -> StandIn {
+        StandIn { kind, absence, sink }
+    }
+    [
+        of("gap", Gap, None),
+        of("gap_file", Gap, Some("file")),
+        of("gap_database", Gap, Some("database")),
+        of("pruned", Pruned, None),
+        of("pruned_file", Pruned, Some("file")),
+        of("pruned_database", Pruned, Some("database")),
+        of("pruned_unproved", PrunedUnproved, None),
+        of("pruned_unproved_file", PrunedUnproved, Some("file")),
+        of("pruned_unproved_database", PrunedUnproved, Some("database")),
+    ]
+};
+
+impl StandIn {
+    /// The stand-in with this word, if it is one.
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Option<Self> {
+        STAND_INS.into_iter().find(|one| one.kind == kind)
+    }
+}
+
+impl Absence {
+    /// The kind to sign for this sink.
+    #[must_use]
+    pub fn kind(self, sink: &str) -> &'static str {
+        let of = |sink: Option<&str>| STAND_INS.into_iter().find(|one| one.absence == self && one.sink == sink);
+        of(Some(sink)).or_else(|| of(None)).map_or("gap", |one| one.kind)
+    }
 }
 
 impl SignedPlace {
@@ -83,7 +125,8 @@ impl SignedPlace {
     #[must_use]
     pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
         let text = |name: &str| object[name].as_str();
-        let kind = STAND_INS.into_iter().chain([HEAD]).find(|kind| text("kind") == Some(kind))?;
+        let kind = text("kind")?;
+        let kind = if kind == HEAD { HEAD } else { StandIn::of_kind(kind)?.kind };
         let hash: ChainHash = unhex(text("at_hash")?)?.try_into().ok()?;
         let (from, to) = (object["from"].as_u64()?, object["to"].as_u64()?);
         let (chain, at) = (text("chain")?.to_owned(), object["signed_ms"].as_u64()?);
@@ -109,7 +152,7 @@ mod tests {
         assert_eq!((read, by.id()), (place, key.id()));
         let other = hex(&[2; 32]);
         for (member, value) in [
-            ("kind", Value::from(GAP)),
+            ("kind", Value::from("gap")),
             ("chain", Value::from("d")),
             ("from", Value::from(2)),
             ("to", Value::from(4)),

@@ -15,7 +15,7 @@ use crate::journal::{Cursor, JournalReader};
 use crate::log::unix_ms;
 use crate::progress::Progress;
 use crate::record::Record;
-use crate::signed::{PRUNED, SignedPlace, gap_of};
+use crate::signed::{Absence, SignedPlace};
 use signalbox_engine::record::StoreError;
 use signalbox_seal::SigningKey;
 use std::io;
@@ -120,7 +120,8 @@ impl Runner {
     fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
         let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
-        let kind = if self.came_at.is_some_and(|first| next <= first) { PRUNED } else { gap_of(self.sink.name()) };
+        let came_late = self.came_at.is_some_and(|first| next <= first);
+        let kind = if came_late { Absence::Pruned } else { Absence::Gap }.kind(self.sink.name());
         let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
         Some(Line { seq: to, text })
     }

@@ -3,7 +3,7 @@
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
 use crate::record::{BadRecord, Record};
-use crate::signed::{GAP, HEAD, PRUNED_UNPROVED, SINK_GAPS, SignedPlace};
+use crate::signed::{Absence, HEAD, SignedPlace, StandIn};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
 use signalbox_store::audit::StoredRecord;
 use std::collections::BTreeMap;
@@ -38,10 +38,10 @@ pub enum FaultKind {
     /// Nothing outside of the log says how far the chain went.
     #[error("nothing tells whether records behind {0} are missing: the data folder has no journal of the chain")]
     EndUnknown(u64),
-    /// A gap of another sink was put here.
-    #[error("the gap up to record {0} was signed for another sink")]
-    ForeignGap(u64),
-    /// What was deleted by age had faults.
+    /// A gap or checkpoint of another sink was put here.
+    #[error("what stands for the records up to {0} was signed for another sink")]
+    OfAnotherSink(u64),
+    /// What was deleted by age had no start, or faults that an earlier version overlooked.
     #[error("records 1 to {0} were deleted by age, and did not verify then")]
     PrunedUnproved(u64),
 }
@@ -109,7 +109,7 @@ impl AuditReport {
 }
 
 /// Most faults that are told.
-const MAX_FAULTS: usize = 20;
+pub(crate) const MAX_FAULTS: usize = 20;
 
 /// How far a chain was followed.
 #[derive(Clone, Debug)]
@@ -129,7 +129,7 @@ pub(crate) struct Reached {
 }
 
 /// Looks at the records of a log, in the order in which they stand there.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct AuditVerifier<'a> {
     keys: &'a KeySet,
     reached: BTreeMap<String, Reached>,
@@ -253,11 +253,11 @@ impl<'a> AuditVerifier<'a> {
         }
         self.sign(chain, gap.to);
         let count = gap.to - gap.from + 1;
-        let owner = SINK_GAPS.into_iter().find(|(_, kind)| *kind == gap.kind).map(|(sink, _)| sink);
-        if owner.is_some() || gap.kind == GAP {
-            if owner.is_some_and(|owner| self.sink.is_some_and(|sink| sink != owner)) {
-                self.fault(place, chain, FaultKind::ForeignGap(gap.to));
-            }
+        let Some(StandIn { absence, sink, .. }) = StandIn::of_kind(gap.kind) else { return };
+        if self.sink.is_some_and(|own| sink.is_some_and(|sink| sink != own)) {
+            self.fault(place, chain, FaultKind::OfAnotherSink(gap.to));
+        }
+        if absence == Absence::Gap {
             self.report.skipped += count;
             return;
         }
@@ -265,7 +265,7 @@ impl<'a> AuditVerifier<'a> {
         if let Some(reached) = self.reached.get_mut(chain) {
             reached.pruned = gap.to;
         }
-        if gap.kind == PRUNED_UNPROVED {
+        if absence == Absence::PrunedUnproved {
             self.doubt(place, chain, FaultKind::PrunedUnproved(gap.to));
         }
     }

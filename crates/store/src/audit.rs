@@ -66,8 +66,8 @@ pub struct StoredRecord<'a> {
     pub record: &'a str,
 }
 
-/// Event types of checkpoints, which stand for records that were deleted by age.
-const CHECKPOINTS: &str = "('pruned', 'pruned_unproved')";
+/// Pattern of the event types of checkpoints, which stand for records that were deleted by age.
+const CHECKPOINTS: &str = "'pruned%'";
 
 /// A database for audit records. It is opened when it is first used, and again after a failure.
 #[derive(Debug)]

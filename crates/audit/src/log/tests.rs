@@ -36,7 +36,7 @@ fn key() -> SigningKey {
 }
 
 fn pruner() -> crate::Pruner {
-    crate::Pruner::new(key(), KeySet::new())
+    crate::Pruner::new(key(), KeySet::new(), std::path::Path::new("no journals"))
 }
 
 fn settings(folder: &Path, required: &[&str], spool_max: u64) -> AuditSettings {

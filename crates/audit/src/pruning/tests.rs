@@ -4,17 +4,24 @@ use crate::event::{AuditEvent, EventType, RiskLevel};
 use crate::files::of_day;
 use crate::signed::HEAD;
 use crate::verify::Verdict;
+use std::collections::BTreeSet;
+
+const DAY: u64 = 24 * 3600 * 1000;
 
 fn key() -> SigningKey {
     SigningKey::from_seed(&[7; 32]).unwrap()
 }
 
 fn pruner() -> Pruner {
-    Pruner::new(key(), KeySet::new())
+    Pruner::new(key(), KeySet::new(), Path::new("no journals"))
 }
 
 /// So many records of one chain, of which every fifth is a head.
 fn chain(name: &str, count: u64) -> Vec<String> {
+    chain_of(name, count, 0)
+}
+
+fn chain_of(name: &str, count: u64, at: u64) -> Vec<String> {
     let (mut place, mut lines) = (ChainPlace::start(name), Vec::new());
     for number in 1..=count {
         let mut text = String::new();
@@ -26,7 +33,7 @@ fn chain(name: &str, count: u64) -> Vec<String> {
             }
             _ => (EventType::RecordsLost, "{}".to_owned()),
         };
-        place.append(&AuditEvent::own(number, kind, &details, RiskLevel::Low), &mut text);
+        place.append(&AuditEvent::own(at + number, kind, &details, RiskLevel::Low), &mut text);
         lines.push(text.trim_end().to_owned());
     }
     lines
@@ -115,14 +122,103 @@ fn a_checkpoint_does_not_stand_for_invented_records() {
 /// Issue 31, point 17: a file that somebody gave an old name or an old time is not deleted before its records are old.
 #[test]
 fn records_are_deleted_by_their_own_age() {
-    const DAY: u64 = 24 * 3600 * 1000;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.log");
-    let (mut place, mut text) = (ChainPlace::start("c"), String::new());
-    place.append(&AuditEvent::own(200 * DAY, EventType::RecordsLost, "{}", RiskLevel::Low), &mut text);
-    write(&path, Some(100), &[text.trim_end().to_owned()]);
+    write(&path, Some(100), &chain_of("c", 5, 200 * DAY));
     pruner().prune_files(&path, 200).unwrap();
     assert!(of_day(&path, 100).exists() && !files::checkpoints(&path).exists());
     pruner().prune_files(&path, 201).unwrap();
     assert!(!of_day(&path, 100).exists());
+}
+
+/// E6: records whose times were edited do not verify, so that nothing says that they are old.
+#[test]
+fn records_whose_times_were_edited_stay() {
+    let (young, old) = (chain_of("c", 20, 200 * DAY), "1970-01-02");
+    let dated = |line: &String| line.replace("1970-07-20", old);
+    assert!(young[0].contains("1970-07-20"));
+    // Without the key, hashes can be made anew, but heads cannot.
+    let unsigned = |lines: &[String]| {
+        let mut place = ChainPlace::start("c");
+        let again = |line: &String| {
+            let kind = crate::Record::read(line).unwrap().event_type.filter(|kind| *kind != EventType::ChainHead);
+            let mut text = String::new();
+            place
+                .append(&AuditEvent::own(DAY, kind.unwrap_or(EventType::RecordsLost), "{}", RiskLevel::Low), &mut text);
+            text.trim_end().to_owned()
+        };
+        lines.iter().map(again).collect::<Vec<_>>()
+    };
+    let all: Vec<String> = young.iter().map(dated).collect();
+    let beginning: Vec<String> = young[..8].iter().map(dated).collect();
+    for (what, first, rest) in [
+        ("all times", &all[..], &[][..]),
+        ("times of the beginning", &beginning[..], &young[8..]),
+        ("times and hashes", &unsigned(&young), &[]),
+        ("times and hashes of the beginning", &unsigned(&young[..8]), &young[8..]),
+        ("times and hashes, with a hole behind", &unsigned(&young[..8]), &young[10..]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        write(&path, Some(1), first);
+        if !rest.is_empty() {
+            write(&path, None, rest);
+        }
+        let before = verdict(&path);
+        pruner().prune_files(&path, 100).unwrap();
+        assert!(of_day(&path, 1).exists() && !files::checkpoints(&path).exists(), "{what}");
+        assert_eq!(verdict(&path), before, "{what}");
+        let rows: Vec<&String> = first.iter().chain(rest).collect();
+        let expiry = pruner().expire_chain("c", 100 * DAY, |each| {
+            for line in rows {
+                let record = crate::Record::read(line).unwrap();
+                let (seq, at) = (Some(record.seq), Some(record.at));
+                if !each(&StoredRecord { chain: "c", seq, at, record: line }) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        assert!(!matches!(expiry.unwrap(), Expiry::Checkpoint(_)), "{what}");
+    }
+}
+
+/// E6: files before one that does not verify are deleted, that one and those behind it stay.
+#[test]
+fn a_faulty_file_stays_with_all_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let one = chain("c", 30);
+    for day in 0..5 {
+        let first = usize::try_from(day * 5).unwrap();
+        write(&path, Some(100 + day), &one[first..first + 5]);
+    }
+    write(&path, None, &one[25..]);
+    let damaged = of_day(&path, 102);
+    let text = std::fs::read_to_string(&damaged).unwrap().replacen("\"low\"", "\"high\"", 1);
+    std::fs::write(&damaged, text).unwrap();
+    for _ in 0..2 {
+        pruner().prune_files(&path, 110).unwrap();
+        let kept: BTreeSet<u64> = (100..105).filter(|day| of_day(&path, *day).exists()).collect();
+        assert_eq!(kept, BTreeSet::from([102, 103, 104]));
+        assert_eq!(verdict(&path), (Verdict::Broken, vec![FaultKind::Tampered(11)]));
+    }
+}
+
+/// E6: what a process that was killed did not sign is proved by its journal.
+#[test]
+fn unsigned_records_are_deleted_only_if_the_journal_has_them() {
+    let one = chain("c", 7);
+    let journals = tempfile::tempdir().unwrap();
+    std::fs::create_dir(journals.path().join("c")).unwrap();
+    for (journaled, stays) in [(one[..6].join("\n"), true), (one.join("\n"), false)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        write(&path, Some(100), &one);
+        std::fs::write(journals.path().join("c/00000000000000000001.jsonl"), journaled + "\n").unwrap();
+        Pruner::new(key(), KeySet::new(), journals.path()).prune_files(&path, 101).unwrap();
+        assert_eq!(of_day(&path, 100).exists(), stays);
+        let expected = if stays { Verdict::Unproved } else { Verdict::Whole };
+        assert_eq!(verdict(&path).0, expected);
+    }
 }

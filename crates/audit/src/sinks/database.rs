@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const DAY_MS: u64 = 24 * 3600 * 1000;
 /// How often what is too old is deleted, at most.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
+/// How often it is told which records stay although they are old.
+const TELL_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// Most bytes of arguments of calls in flight, which `audit_log` gets with their outcomes.
 pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 
@@ -22,6 +24,8 @@ pub struct DatabaseSink {
     retention_days: u64,
     pruner: Pruner,
     pruned: Option<Instant>,
+    /// When it was last told which chains stay although they are old.
+    told: Option<Instant>,
     /// The arguments of calls whose outcomes are not known yet, by audit id, and how many bytes they are.
     open: HashMap<String, String>,
     open_bytes: usize,
@@ -38,6 +42,7 @@ impl DatabaseSink {
             retention_days,
             pruner,
             pruned: None,
+            told: None,
             open: HashMap::new(),
             open_bytes: 0,
         })
@@ -67,12 +72,14 @@ impl Sink for DatabaseSink {
 impl DatabaseSink {
     /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no hole.
     fn prune(&mut self, before: u64) -> Result<(), StoreError> {
+        let tells = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         for chain in self.database.chains_before(before)? {
             let (pruner, database) = (&self.pruner, &mut self.database);
             let expiry = pruner.expire_chain(&chain, before, |each| database.chain(&chain, each))?;
             match expiry {
                 // The number is that of the checkpoint itself.
                 Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: 0, text }))?,
+                _ if !tells => {}
                 Expiry::Stays => {
                     tracing::info!(chain, "old audit records stay: no signature of this gateway covers them");
                 }
@@ -81,7 +88,11 @@ impl DatabaseSink {
                     seq,
                     "old audit records stay: the row of this record has another chain, number or time than the record"
                 ),
+                Expiry::Faulty(fault) => tracing::warn!(chain, %fault, "old audit records stay: they do not verify"),
             }
+        }
+        if tells {
+            self.told = Some(Instant::now());
         }
         self.database.prune_calls(before)
     }
@@ -156,7 +167,7 @@ mod tests {
     use signalbox_store::audit::StoredRecord;
 
     fn pruner() -> Pruner {
-        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new())
+        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new(), std::path::Path::new("no journals"))
     }
 
     fn line(place: &mut ChainPlace, details: &str) -> Line {
@@ -213,7 +224,7 @@ mod tests {
         let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();
         let kept = || {
             let (mut count, keys) = (0, KeySet::new());
-            let own = Pruner::new(key.clone(), keys);
+            let own = Pruner::new(key.clone(), keys, std::path::Path::new("no journals"));
             let mut verifier = own.verifier();
             let mut each = |row: &StoredRecord<'_>| {
                 count += 1;

@@ -25,6 +25,8 @@ pub struct FileSink {
     open: Option<(File, u64)>,
     /// The last record of the chain that the file had when it was first looked at.
     had: Option<u64>,
+    /// The day on which old files were last deleted.
+    pruned: Option<u64>,
     now: fn() -> u64,
 }
 
@@ -32,7 +34,7 @@ impl FileSink {
     /// A sink to this file. Files of earlier days are kept so long.
     #[must_use]
     pub fn new(path: PathBuf, retention_days: u64, pruner: Pruner, fsync: bool) -> Self {
-        Self { path, retention_days, pruner, fsync, open: None, had: None, now: unix_ms }
+        Self { path, retention_days, pruner, fsync, open: None, had: None, pruned: None, now: unix_ms }
     }
 
     /// The file of today, locked: another process may write to it as well.
@@ -53,7 +55,11 @@ impl FileSink {
                 DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
             }
             files::rotate(&self.path, today)?;
-            self.pruner.prune_files(&self.path, today.saturating_sub(self.retention_days))?;
+            // Once a day: a file that is opened again after each failure must not be told of each time.
+            if self.pruned != Some(today) {
+                self.pruner.prune_files(&self.path, today.saturating_sub(self.retention_days))?;
+                self.pruned = Some(today);
+            }
             let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path)?;
             self.open = Some((file, today));
         }
@@ -156,7 +162,7 @@ mod tests {
     use signalbox_seal::{KeySet, SigningKey};
 
     fn pruner() -> Pruner {
-        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new())
+        Pruner::new(SigningKey::from_seed(&[7; 32]).unwrap(), KeySet::new(), std::path::Path::new("no journals"))
     }
 
     fn lines(place: &mut ChainPlace, count: u64) -> Vec<Line> {

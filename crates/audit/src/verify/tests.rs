@@ -1,6 +1,5 @@
 use super::*;
 use crate::event::{AuditEvent, EventType, RiskLevel};
-use crate::signed::{PRUNED, gap_of};
 use signalbox_seal::{SigningKey, TrustedKey};
 
 fn key() -> SigningKey {
@@ -59,13 +58,13 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
         let place =
             |kind| SignedPlace { kind, chain: "c".into(), from: 1, to: cut as u64, hash, at: 1_700_000_000_000 };
         let with = |line: String| [vec![line], left.clone()].concat();
-        let report = verify(&with(place(PRUNED).sign(&key()).unwrap()));
+        let report = verify(&with(place("pruned").sign(&key()).unwrap()));
         assert_eq!((report.verdict(), report.pruned), (Verdict::Whole, cut as u64));
-        let report = verify(&with(place(PRUNED_UNPROVED).sign(&key()).unwrap()));
+        let report = verify(&with(place("pruned_unproved_file").sign(&key()).unwrap()));
         assert_eq!(report.verdict(), Verdict::Unproved);
         let other = SigningKey::from_seed(&[8; 32]).unwrap();
-        assert_eq!(verify(&with(place(PRUNED).sign(&other).unwrap())).verdict(), Verdict::Broken);
-        let later = SignedPlace { to: cut as u64 + 1, ..place(PRUNED) };
+        assert_eq!(verify(&with(place("pruned").sign(&other).unwrap())).verdict(), Verdict::Broken);
+        let later = SignedPlace { to: cut as u64 + 1, ..place("pruned") };
         let forged = later.sign(&key()).unwrap().replace(&format!("\"to\":{}", cut + 1), &format!("\"to\":{cut}"));
         assert_eq!(verify(&with(forged)).verdict(), Verdict::Broken);
     }
@@ -75,7 +74,7 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
 #[test]
 fn records_that_a_checkpoint_stands_for_may_still_be_there() {
     let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();
-    let place = SignedPlace { kind: PRUNED, chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000 };
+    let place = SignedPlace { kind: "pruned_file", chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000 };
     let with = |lines: Vec<String>| [vec![place.sign(&key()).unwrap()], lines].concat();
     assert_eq!(verify(&with(chain())).verdict(), Verdict::Whole);
     assert_eq!(verify(&with(chain()[2..].to_vec())).verdict(), Verdict::Whole);
@@ -168,7 +167,7 @@ fn t_29_deleted_last_records_are_named() {
 fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     let mut lines = chain();
     let (hash, _) = Record::read(&lines[6]).unwrap().hashes().unwrap();
-    let gap = SignedPlace { kind: GAP, chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000 };
+    let gap = SignedPlace { kind: "gap", chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000 };
     let signed = gap.sign(&key()).unwrap();
     lines.splice(2..6, [signed.clone()]);
     let report = verify(&lines);
@@ -177,22 +176,24 @@ fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     assert!(!verify(&lines).faults.is_empty());
 }
 
-/// Issue 31, point 17: what one sink did not get is no reason for another to lack it.
+/// Issue 31, point 17: what one sink did not get, or deleted by age, is no reason for another to lack it.
 #[test]
-fn a_gap_of_another_sink_is_a_fault() {
-    let mut lines = chain();
-    let (hash, _) = Record::read(&lines[6]).unwrap().hashes().unwrap();
-    let kind = gap_of("database");
-    let gap = SignedPlace { kind, chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000 };
-    lines.splice(2..6, [gap.sign(&key()).unwrap()]);
+fn gaps_and_checkpoints_of_another_sink_are_faults() {
+    let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
     let keys = trusted(&key());
-    let faults = |sink: &'static str| {
-        let mut verifier = AuditVerifier::new(&keys).of_sink(sink);
-        lines.iter().for_each(|line| verifier.line("x", line));
-        verifier.finish().faults
-    };
-    assert_eq!(faults("file")[0].kind, FaultKind::ForeignGap(6));
-    assert_eq!(faults("database"), []);
+    for (absence, from) in [(Absence::Gap, 3), (Absence::Pruned, 1), (Absence::PrunedUnproved, 1)] {
+        let kind = absence.kind("database");
+        let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000 };
+        let mut lines = chain();
+        lines.splice(usize::try_from(from - 1).unwrap()..6, [place.sign(&key()).unwrap()]);
+        let faults = |sink: &'static str| {
+            let mut verifier = AuditVerifier::new(&keys).of_sink(sink);
+            lines.iter().for_each(|line| verifier.line("x", line));
+            verifier.finish().faults
+        };
+        assert_eq!(faults("file")[0].kind, FaultKind::OfAnotherSink(6), "{absence:?}");
+        assert_eq!(faults("database"), [], "{absence:?}");
+    }
 }
 
 /// Issue 31, point 17: a log that says itself that records could not be written is not simply whole.

@@ -180,7 +180,7 @@ fn word(verdict: Verdict) -> &'static str {
 /// Copies are looked at by themselves: how far the log came is known only in the data folder.
 fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, Failure> {
     let keys = SealFolder::of(&config.data_dir).key_set().map_err(AuditReadError::Keys)?;
-    let mut verifier = AuditVerifier::new(&keys);
+    let mut verifier = AuditVerifier::new(&keys).of_sink("file");
     for path in &args.files {
         let mut line = |number: u64, line: &str| {
             verifier.line(&format!("{}:{number}", path.display()), line);

@@ -149,7 +149,7 @@ impl PostgresAudit {
     pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         self.ask(|client| {
             let sql = format!(
-                "SELECT DISTINCT chain FROM audit_record WHERE at < $1 AND event_type NOT IN {CHECKPOINTS} ORDER BY chain"
+                "SELECT DISTINCT chain FROM audit_record WHERE at < $1 AND event_type NOT LIKE {CHECKPOINTS} ORDER BY chain"
             );
             Ok(client.query(&sql, &[&number(before)])?.iter().map(|row| row.get(0)).collect())
         })

@@ -125,7 +125,7 @@ impl SqliteAudit {
     pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         self.ask(|connection| {
             let sql = format!(
-                "SELECT DISTINCT chain FROM audit_record WHERE at < ?1 AND event_type NOT IN {CHECKPOINTS} ORDER BY chain"
+                "SELECT DISTINCT chain FROM audit_record WHERE at < ?1 AND event_type NOT LIKE {CHECKPOINTS} ORDER BY chain"
             );
             let mut select = connection.prepare(&sql)?;
             let chains = select.query_map([number(before)], |row| row.get(0))?;
