@@ -51,6 +51,9 @@ export interface Options {
         min: number;
         max: number;
     };
+    /** So many attempts in a row may fail before the worker ends in the state `error`. The default is no bound: a page that was offline
+     * for a night comes back by itself. */
+    maxRetries?: number;
     /** `stream` and `poll` hold on to one way of receiving calls. The default tries the stream first. */
     transport?: "auto" | "stream" | "poll";
 }

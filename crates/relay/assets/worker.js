@@ -93,9 +93,20 @@ var Api = class {
     const { requests } = await response.json();
     return requests ?? [];
   }
-  async answer(requestId, outcome, duration) {
+  /** An answer as it is sent. */
+  answerText(requestId, outcome, duration) {
     const said = { success: "result" in outcome, ...outcome, timestamp: Date.now(), duration: Math.round(duration) };
-    await this.#send("POST", "/api/response", { sessionCode: this.code, requestId, ...said });
+    return JSON.stringify({ sessionCode: this.code, requestId, ...said });
+  }
+  /** Brings answers, at most ten. Returns the refusal of each of several, or nothing for one that was taken. */
+  async answers(texts) {
+    const [only, ...more] = texts;
+    const body = more.length === 0 ? only ?? "[]" : `[${texts.join()}]`;
+    const said = await this.#post("POST", "/api/response", body);
+    if (more.length === 0 || !Array.isArray(said)) return [];
+    return said.map((one) => {
+      return typeof one.error === "string" ? { error: one.error, message: String(one.message ?? one.error) } : void 0;
+    });
   }
   async progress(requestId, progress) {
     await this.#send("POST", "/api/response", { sessionCode: this.code, requestId, progress });
@@ -110,9 +121,12 @@ var Api = class {
     if (this.token) headers["x-worker-token"] = this.token;
     return headers;
   }
-  async #send(method, path, body) {
+  #send(method, path, body) {
+    return this.#post(method, path, JSON.stringify(body));
+  }
+  async #post(method, path, body) {
     const headers = this.#headers({ "content-type": "application/json" });
-    const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE) });
+    const response = await this.#fetch(path, { method, headers, body, signal: AbortSignal.timeout(PATIENCE) });
     return response.json();
   }
   async #fetch(path, init) {
@@ -441,6 +455,157 @@ function parsed(data) {
   }
 }
 
+// src/worker/breaker.ts
+var FAILURES = 5;
+var WINDOW = 6e4;
+var OPEN = 3e4;
+var SUCCESSES = 2;
+var Breaker = class {
+  #failures = [];
+  #openUntil = 0;
+  #due = 0;
+  /** Milliseconds until the next attempt may be made. */
+  wait(now = Date.now()) {
+    return Math.max(0, this.#openUntil - now);
+  }
+  /** True while attempts are made one by one, to see whether they succeed again. */
+  get probes() {
+    return this.#due > 0;
+  }
+  succeeded() {
+    this.#due = Math.max(0, this.#due - 1);
+  }
+  /** Returns true if this failure opens it. */
+  failed(now = Date.now()) {
+    this.#failures = [...this.#failures.filter((at) => now - at < WINDOW), now];
+    if (!this.probes && this.#failures.length < FAILURES) return false;
+    this.#failures = [];
+    this.#openUntil = now + OPEN;
+    this.#due = SUCCESSES;
+    return true;
+  }
+  /** Allows an attempt at once: the network has come back. */
+  probe() {
+    this.#openUntil = 0;
+  }
+};
+
+// src/worker/outgoing.ts
+var MAX_BATCH = 10;
+var MAX_LENGTH = 256 * 1024;
+var RETRIES = 3;
+var RETRY_PAUSE = 500;
+var ROUNDS = 5;
+var PASSING = /* @__PURE__ */ new Set(["overloaded", "internal_server_error", "rate_limit_exceeded"]);
+var SETTLED = /* @__PURE__ */ new Set(["duplicate_response", "request_not_found"]);
+var Outgoing = class {
+  #api;
+  #problem;
+  #breaker = new Breaker();
+  #queue = [];
+  /** Answers that could not be brought for now. */
+  #unheard = [];
+  #due = 0;
+  #busy = false;
+  #nap = new AbortController();
+  constructor(api, problem) {
+    this.#api = api;
+    this.#problem = problem;
+  }
+  add(requestId, outcome, duration) {
+    const waits = (answer) => answer.requestId === requestId;
+    if (this.#queue.some(waits)) return;
+    this.#unheard = this.#unheard.filter((answer) => !waits(answer));
+    const text = this.#api.answerText(requestId, outcome, duration);
+    this.#queue.push({ requestId, text, attempts: 0, rounds: 0, alone: false });
+    void this.#drain();
+  }
+  /** Tries again what could not be brought before. With `back` the network has come back, and nothing is waited for. */
+  flush(back) {
+    for (const answer of this.#unheard.splice(0)) this.#queue.push({ ...answer, attempts: 0, rounds: answer.rounds + 1 });
+    if (back) {
+      this.#due = 0;
+      this.#breaker.probe();
+      this.#nap.abort();
+    }
+    void this.#drain();
+  }
+  stop() {
+    this.#queue = [];
+    this.#unheard = [];
+    this.#nap.abort();
+  }
+  async #drain() {
+    if (this.#busy) return;
+    this.#busy = true;
+    while (this.#queue.length > 0) {
+      const wait = Math.max(this.#breaker.wait(), this.#due - Date.now());
+      if (wait <= 0) {
+        await this.#send(this.#take());
+        continue;
+      }
+      this.#nap = new AbortController();
+      await pause(wait, this.#nap.signal);
+    }
+    this.#busy = false;
+  }
+  /** The next answers that go together: one, while the breaker looks whether it can close. */
+  #take() {
+    const first = this.#queue.shift();
+    if (!first) return [];
+    const batch = [first];
+    let length = first.text.length;
+    while (batch.length < MAX_BATCH && !first.alone && !this.#breaker.probes) {
+      const next = this.#queue[0];
+      if (!next || next.alone || length + next.text.length > MAX_LENGTH) break;
+      batch.push(next);
+      length += next.text.length;
+      this.#queue.shift();
+    }
+    return batch;
+  }
+  async #send(batch) {
+    try {
+      const refusals = await this.#api.answers(batch.map(({ text }) => text));
+      this.#breaker.succeeded();
+      batch.forEach((answer, index) => this.#settle(answer, refusals[index]));
+    } catch (thrown) {
+      const refused = thrown instanceof RelayError ? thrown : void 0;
+      if (refused?.final || refused?.status === 409 || refused?.status === 413) this.#refused(batch, refused);
+      else this.#failed(batch, String(thrown), refused?.retryAfter ?? 0);
+    }
+  }
+  /** What the gateway says of one answer of several. */
+  #settle(answer, refusal) {
+    if (!refusal || SETTLED.has(refusal.error)) return;
+    if (PASSING.has(refusal.error)) this.#failed([answer], refusal.message, 0);
+    else this.#problem(`an answer was refused: ${refusal.message}`);
+  }
+  /** Of several that were refused, each is brought by itself: the others may be good. */
+  #refused(batch, refused) {
+    if (batch.length > 1) this.#queue.unshift(...batch.map((answer) => ({ ...answer, alone: true })));
+    else if (!SETTLED.has(refused.error) && refused.status !== 409) this.#problem(`an answer was refused: ${refused.message}`);
+  }
+  #failed(batch, reason, retryAfter) {
+    if (this.#breaker.failed()) this.#problem("answers wait, because several could not be brought");
+    let longest = 0;
+    const again = [];
+    for (const answer of batch) {
+      answer.attempts += 1;
+      longest = Math.max(longest, RETRY_PAUSE * 2 ** (answer.attempts - 1));
+      if (answer.attempts <= RETRIES) again.push(answer);
+      else this.#giveUp(answer, reason);
+    }
+    this.#queue.unshift(...again);
+    this.#due = Date.now() + (again.length > 0 ? Math.max(retryAfter, longest) : retryAfter);
+  }
+  #giveUp(answer, reason) {
+    if (answer.rounds >= ROUNDS) return this.#problem(`an answer is given up: ${reason}`);
+    this.#unheard.push(answer);
+    if (answer.rounds === 0) this.#problem(`an answer could not be brought: ${reason}`);
+  }
+};
+
 // src/worker/toolError.ts
 var ToolError = class extends Error {
   constructor(type, message, details) {
@@ -464,17 +629,15 @@ function callError(thrown) {
 
 // src/worker/runner.ts
 var MAX_WAITING = 100;
-var RETRIES = 3;
-var RETRY_PAUSE = 500;
 var GRACE = 5e3;
 var Runner = class {
   #parts;
   #waiting = /* @__PURE__ */ new Map();
   #running = /* @__PURE__ */ new Map();
-  /** Answers that the gateway could not be given, with how long their calls took. */
-  #unheard = /* @__PURE__ */ new Map();
+  #outgoing;
   constructor(parts) {
     this.#parts = parts;
+    this.#outgoing = new Outgoing(parts.api, parts.problem);
   }
   /** Takes a call that arrived, perhaps not for the first time. */
   deliver(request) {
@@ -489,7 +652,7 @@ var Runner = class {
       return;
     }
     this.#tell(request, "repeated", known);
-    void this.#bring(request.id, known, 0);
+    this.#outgoing.add(request.id, known, 0);
   }
   /** Nobody waits for the call any more. */
   cancel(requestId, reason) {
@@ -500,16 +663,13 @@ var Runner = class {
     }
     this.#running.get(requestId)?.abort(new ToolError("execution_error", reason || "cancelled"));
   }
-  /** Brings what could not be brought before. */
-  flush() {
-    for (const [requestId, duration] of this.#unheard) {
-      this.#unheard.delete(requestId);
-      const known = this.#parts.journal.look(requestId);
-      if (typeof known === "object") void this.#bring(requestId, known, duration);
-    }
+  /** Brings what could not be brought before. With `back` the network has come back. */
+  flush(back) {
+    this.#outgoing.flush(back);
   }
   stop() {
     this.#waiting.clear();
+    this.#outgoing.stop();
     for (const controller of this.#running.values()) controller.abort(new ToolError("execution_error", "the page stopped"));
   }
   #enqueue(request) {
@@ -576,24 +736,7 @@ var Runner = class {
     if (journal.look(request.id) === "unknown") journal.begin(request.id);
     journal.end(request.id, outcome);
     this.#tell(request, "answered", outcome, duration);
-    void this.#bring(request.id, outcome, duration);
-  }
-  async #bring(requestId, outcome, duration) {
-    for (let attempt2 = 0; ; attempt2 += 1) {
-      try {
-        await this.#parts.api.answer(requestId, outcome, duration);
-        return;
-      } catch (thrown) {
-        const refused = thrown instanceof RelayError ? thrown : void 0;
-        if (refused?.status === 409 || refused?.error === "request_not_found") return;
-        if (refused?.final || refused?.status === 413) return this.#parts.problem(`an answer was refused: ${refused.message}`);
-        if (attempt2 >= RETRIES) {
-          this.#unheard.set(requestId, duration);
-          return this.#parts.problem(`an answer could not be brought: ${String(thrown)}`);
-        }
-        await pause(Math.max(refused?.retryAfter ?? 0, RETRY_PAUSE * 2 ** attempt2));
-      }
-    }
+    this.#outgoing.add(request.id, outcome, duration);
   }
   #tell(request, phase, outcome, duration) {
     const args = request.arguments ?? request.args ?? {};
@@ -711,7 +854,7 @@ var RelayWorker = class {
   wake() {
     this.#nap.abort();
     this.#receiver?.wake();
-    if (this.state.state === "connected") this.#runner.flush();
+    if (this.state.state === "connected") this.#runner.flush(true);
   }
   stop() {
     if (this.#stopped.signal.aborted) return;
@@ -842,6 +985,7 @@ var RelayWorker = class {
         wait = thrown instanceof RelayError ? thrown.retryAfter : 0;
       }
       failures = Date.now() - begun > STOOD ? 0 : failures + 1;
+      if (failures > this.#maxRetries) throw new Error(reason);
       await this.#sleep(reason, Math.max(wait, this.#backoff(failures)));
     }
   }
@@ -850,7 +994,7 @@ var RelayWorker = class {
       connected: (standby) => this.#connected(standby, transport),
       request: (request) => this.#runner.deliver(request),
       cancel: (requestId, reason) => this.#runner.cancel(requestId, reason),
-      heartbeat: () => this.#runner.flush()
+      heartbeat: () => this.#runner.flush(false)
     });
     if (transport === "stream") await this.#receiver.stream();
     else await this.#receiver.poll(now + POLL_PERIOD);
@@ -859,7 +1003,7 @@ var RelayWorker = class {
     this.#resumed = false;
     this.#become({ state: "connected", standby, transport });
     if (this.session) this.#settled.resolve(this.session);
-    this.#runner.flush();
+    this.#runner.flush(true);
     if (standby || this.#offered || this.#tools.length === 0) return;
     this.#offered = true;
     this.#api.tools(this.#tools).catch((thrown) => {
@@ -874,6 +1018,9 @@ var RelayWorker = class {
     this.#leads();
     await this.#again(() => this.#openSession());
     return this.#lead();
+  }
+  get #maxRetries() {
+    return this.#options.maxRetries ?? Number.POSITIVE_INFINITY;
   }
   #backoff(failures) {
     const { min, max } = this.#options.backoff ?? BACKOFF;
@@ -892,7 +1039,8 @@ var RelayWorker = class {
       try {
         return await attempt2();
       } catch (thrown) {
-        if (this.#stopped.signal.aborted || thrown instanceof RelayError && thrown.final) throw thrown;
+        const final = failures > this.#maxRetries || thrown instanceof RelayError && thrown.final;
+        if (this.#stopped.signal.aborted || final) throw thrown;
         const wait = thrown instanceof RelayError ? thrown.retryAfter : 0;
         await this.#sleep(thrown.message, Math.max(wait, this.#backoff(failures)));
       }

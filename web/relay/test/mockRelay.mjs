@@ -25,6 +25,8 @@ class MockRelay {
   fault = () => undefined;
   /** Keeps streams open and sends nothing on them. */
   mute = false;
+  /** How many answers came together, for each time that several did. */
+  batches = [];
   timers = new Set();
   /** Sends no heartbeats. */
   silent = false;
@@ -142,7 +144,7 @@ class MockRelay {
       const { token, code } = this.session(this.create());
       return reply(response, 201, { sessionCode: code, code, ttl: 600_000, workerToken: token, joinUrl: `${this.url}/relay/demo/#${code}` });
     }
-    const session = this.session(headers["x-session-code"] ?? body.sessionCode);
+    const session = this.session(headers["x-session-code"] ?? (Array.isArray(body) ? body[0]?.sessionCode : body.sessionCode));
     if (!session) return refuse(response, 404, "session_not_found");
     const proved = headers["x-worker-token"] === session.token;
     session.tokenUsed ||= proved;
@@ -190,6 +192,13 @@ class MockRelay {
   }
 
   #answer(session, body, response) {
+    if (Array.isArray(body)) {
+      this.batches.push(body.length);
+      const taken = [];
+      const one = { writeHead: () => ({ end: (text) => taken.push(JSON.parse(text)) }) };
+      for (const answer of body) this.#answer(session, answer, one);
+      return reply(response, 200, taken);
+    }
     if (body.progress !== undefined) {
       session.progress.push(body);
       return reply(response, 202, {});

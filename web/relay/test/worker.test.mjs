@@ -225,14 +225,67 @@ describe("calls", () => {
     assert.equal(relay.log.filter((line) => line.startsWith("PUT")).length, 2, "a new connection registers nothing new");
   });
 
+  test("co_9: answers that come while one is on its way go together, at most ten", async () => {
+    const relay = await relayOf();
+    const { waiting, handler } = gate();
+    const { code } = await page(relay, new FakeBrowser().tab(), { handlers: { wait: handler }, concurrency: 30 }).worker.ready;
+    const calls = Array.from({ length: 25 }, (_, n) => relay.call(code, "wait", { n }));
+    await until("all run", () => waiting.length === 25);
+    for (const { args, done } of waiting) done(args.n);
+    assert.deepEqual((await Promise.all(calls)).map(({ result }) => result), Array.from({ length: 25 }, (_, n) => n));
+    assert.deepEqual(relay.batches, [10, 10, 4], "the first goes at once");
+    assert.equal(relay.log.filter((line) => line.startsWith("POST /api/response")).length, 4);
+  });
+
+  test("co_9: of answers that go together, one that is refused does not hold up the others", async () => {
+    const relay = await relayOf();
+    const { waiting, handler } = gate();
+    const { worker, problems } = page(relay, new FakeBrowser().tab(), { handlers: { wait: handler }, concurrency: 5 });
+    const { code } = await worker.ready;
+    const calls = [1, 2, 3].map((n) => relay.call(code, "wait", { n }));
+    void relay.call(code, "wait", {}, { id: "f".repeat(32) });
+    await until("all run", () => waiting.length === 4);
+    relay.session(code).calls.delete("f".repeat(32));
+    for (const { args, done } of [...waiting].reverse()) done(args.n ?? null);
+    assert.deepEqual((await Promise.all(calls)).map(({ result }) => result), [1, 2, 3]);
+    assert.deepEqual(problems, []);
+  });
+
+  test("co_9: after five failures answers wait, until the network is back", async () => {
+    const relay = await relayOf({ heartbeatMs: 100 });
+    const tab = new FakeBrowser().tab();
+    const { worker, problems } = page(relay, tab, { handlers: { one: () => 1 } });
+    const { code } = await worker.ready;
+    let refused = 0;
+    relay.fault = (_, path) => (path === "/api/response" ? ((refused += 1), 503) : undefined);
+    const answer = relay.call(code, "one");
+    await until("it is open", () => problems.some((message) => message.includes("answers wait")), 30_000);
+    const before = refused;
+    await new Promise((done) => setTimeout(done, 500));
+    assert.equal(refused, before, "heartbeats do not bring it");
+    relay.fault = () => undefined;
+    tab.wake();
+    assert.equal((await answer).result, 1);
+  });
+
+  test("co_9: a worker with a bound of attempts ends in the state error", async () => {
+    const relay = await relayOf();
+    const { worker, states, is } = page(relay, new FakeBrowser().tab(), { maxRetries: 2 });
+    await worker.ready;
+    relay.fault = (_, path) => (path === "/api/stream" ? 503 : undefined);
+    relay.cut(worker.session.code);
+    await is("error");
+    assert.equal(states.filter(({ state }) => state === "reconnecting").length, 2);
+  });
+
   test("an answer is brought three more times, and then with the next heartbeat", async () => {
     const relay = await relayOf({ heartbeatMs: 300 });
     const { worker, problems } = page(relay, new FakeBrowser().tab(), { handlers: { one: () => 1 } });
     const { code } = await worker.ready;
     let refused = 0;
-    relay.fault = (_, path) => (path === "/api/response" && (refused += 1) <= 5 ? 503 : undefined);
+    relay.fault = (_, path) => (path === "/api/response" && (refused += 1) <= 4 ? 503 : undefined);
     assert.equal((await relay.call(code, "one")).result, 1);
-    assert.equal(refused, 6);
+    assert.equal(refused, 5);
     assert.equal(problems.length, 1);
   });
 });

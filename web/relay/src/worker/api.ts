@@ -61,9 +61,21 @@ export class Api {
     return requests ?? [];
   }
 
-  async answer(requestId: string, outcome: { result: unknown } | { error: CallError }, duration: number): Promise<void> {
+  /** An answer as it is sent. */
+  answerText(requestId: string, outcome: { result: unknown } | { error: CallError }, duration: number): string {
     const said = { success: "result" in outcome, ...outcome, timestamp: Date.now(), duration: Math.round(duration) };
-    await this.#send("POST", "/api/response", { sessionCode: this.code, requestId, ...said });
+    return JSON.stringify({ sessionCode: this.code, requestId, ...said });
+  }
+
+  /** Brings answers, at most ten. Returns the refusal of each of several, or nothing for one that was taken. */
+  async answers(texts: string[]): Promise<({ error: string; message: string } | undefined)[]> {
+    const [only, ...more] = texts;
+    const body = more.length === 0 ? (only ?? "[]") : `[${texts.join()}]`;
+    const said = await this.#post("POST", "/api/response", body);
+    if (more.length === 0 || !Array.isArray(said)) return [];
+    return said.map((one: { error?: unknown; message?: unknown }) => {
+      return typeof one.error === "string" ? { error: one.error, message: String(one.message ?? one.error) } : undefined;
+    });
   }
 
   async progress(requestId: string, progress: { progress: number; total?: number; message?: string }): Promise<void> {
@@ -82,9 +94,13 @@ export class Api {
     return headers;
   }
 
-  async #send(method: string, path: string, body: unknown): Promise<unknown> {
+  #send(method: string, path: string, body: unknown): Promise<unknown> {
+    return this.#post(method, path, JSON.stringify(body));
+  }
+
+  async #post(method: string, path: string, body: string): Promise<unknown> {
     const headers = this.#headers({ "content-type": "application/json" });
-    const response = await this.#fetch(path, { method, headers, body: JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE) });
+    const response = await this.#fetch(path, { method, headers, body, signal: AbortSignal.timeout(PATIENCE) });
     return response.json();
   }
 

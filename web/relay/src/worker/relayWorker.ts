@@ -78,7 +78,7 @@ export class RelayWorker implements Worker {
     this.#nap.abort();
     this.#receiver?.wake();
     // A network that is back may have stood still for answers only.
-    if (this.state.state === "connected") this.#runner.flush();
+    if (this.state.state === "connected") this.#runner.flush(true);
   }
 
   stop(): void {
@@ -223,6 +223,7 @@ export class RelayWorker implements Worker {
         wait = thrown instanceof RelayError ? thrown.retryAfter : 0;
       }
       failures = Date.now() - begun > STOOD ? 0 : failures + 1;
+      if (failures > this.#maxRetries) throw new Error(reason);
       await this.#sleep(reason, Math.max(wait, this.#backoff(failures)));
     }
   }
@@ -232,7 +233,7 @@ export class RelayWorker implements Worker {
       connected: (standby) => this.#connected(standby, transport),
       request: (request) => this.#runner.deliver(request),
       cancel: (requestId, reason) => this.#runner.cancel(requestId, reason),
-      heartbeat: () => this.#runner.flush(),
+      heartbeat: () => this.#runner.flush(false),
     });
     if (transport === "stream") await this.#receiver.stream();
     else await this.#receiver.poll(now + POLL_PERIOD);
@@ -242,7 +243,7 @@ export class RelayWorker implements Worker {
     this.#resumed = false;
     this.#become({ state: "connected", standby, transport });
     if (this.session) this.#settled.resolve(this.session);
-    this.#runner.flush();
+    this.#runner.flush(true);
     if (standby || this.#offered || this.#tools.length === 0) return;
     this.#offered = true;
     this.#api.tools(this.#tools).catch((thrown: Error) => {
@@ -258,6 +259,10 @@ export class RelayWorker implements Worker {
     this.#leads();
     await this.#again(() => this.#openSession());
     return this.#lead();
+  }
+
+  get #maxRetries(): number {
+    return this.#options.maxRetries ?? Number.POSITIVE_INFINITY;
   }
 
   #backoff(failures: number): number {
@@ -279,7 +284,8 @@ export class RelayWorker implements Worker {
       try {
         return await attempt();
       } catch (thrown) {
-        if (this.#stopped.signal.aborted || (thrown instanceof RelayError && thrown.final)) throw thrown;
+        const final = failures > this.#maxRetries || (thrown instanceof RelayError && thrown.final);
+        if (this.#stopped.signal.aborted || final) throw thrown;
         const wait = thrown instanceof RelayError ? thrown.retryAfter : 0;
         await this.#sleep((thrown as Error).message, Math.max(wait, this.#backoff(failures)));
       }

@@ -1,14 +1,12 @@
-import { RelayError, type Api, type ToolRequest } from "./api.ts";
+import type { Api, ToolRequest } from "./api.ts";
 import { pause } from "./environment.ts";
 import type { Journal, Outcome } from "./journal.ts";
+import { Outgoing } from "./outgoing.ts";
 import { callError, ToolError } from "./toolError.ts";
 import type { CallEvent, Handler } from "./types.ts";
 
 /** The most calls that wait. The gateway holds no more for a session either. */
 const MAX_WAITING = 100;
-/** How often an answer is brought again, and the first pause before that. */
-const RETRIES = 3;
-const RETRY_PAUSE = 500;
 /** A handler that does not end when it is told to holds up the others this long, and no longer. */
 const GRACE = 5_000;
 
@@ -33,11 +31,11 @@ export class Runner {
   readonly #parts: RunnerParts;
   readonly #waiting = new Map<string, Waiting>();
   readonly #running = new Map<string, AbortController>();
-  /** Answers that the gateway could not be given, with how long their calls took. */
-  readonly #unheard = new Map<string, number>();
+  readonly #outgoing: Outgoing;
 
   constructor(parts: RunnerParts) {
     this.#parts = parts;
+    this.#outgoing = new Outgoing(parts.api, parts.problem);
   }
 
   /** Takes a call that arrived, perhaps not for the first time. */
@@ -53,7 +51,7 @@ export class Runner {
       return;
     }
     this.#tell(request, "repeated", known);
-    void this.#bring(request.id, known, 0);
+    this.#outgoing.add(request.id, known, 0);
   }
 
   /** Nobody waits for the call any more. */
@@ -66,17 +64,14 @@ export class Runner {
     this.#running.get(requestId)?.abort(new ToolError("execution_error", reason || "cancelled"));
   }
 
-  /** Brings what could not be brought before. */
-  flush(): void {
-    for (const [requestId, duration] of this.#unheard) {
-      this.#unheard.delete(requestId);
-      const known = this.#parts.journal.look(requestId);
-      if (typeof known === "object") void this.#bring(requestId, known, duration);
-    }
+  /** Brings what could not be brought before. With `back` the network has come back. */
+  flush(back: boolean): void {
+    this.#outgoing.flush(back);
   }
 
   stop(): void {
     this.#waiting.clear();
+    this.#outgoing.stop();
     for (const controller of this.#running.values()) controller.abort(new ToolError("execution_error", "the page stopped"));
   }
 
@@ -147,26 +142,7 @@ export class Runner {
     if (journal.look(request.id) === "unknown") journal.begin(request.id);
     journal.end(request.id, outcome);
     this.#tell(request, "answered", outcome, duration);
-    void this.#bring(request.id, outcome, duration);
-  }
-
-  async #bring(requestId: string, outcome: Outcome, duration: number): Promise<void> {
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        await this.#parts.api.answer(requestId, outcome, duration);
-        return;
-      } catch (thrown) {
-        const refused = thrown instanceof RelayError ? thrown : undefined;
-        // It has the answer, or waits no longer.
-        if (refused?.status === 409 || refused?.error === "request_not_found") return;
-        if (refused?.final || refused?.status === 413) return this.#parts.problem(`an answer was refused: ${refused.message}`);
-        if (attempt >= RETRIES) {
-          this.#unheard.set(requestId, duration);
-          return this.#parts.problem(`an answer could not be brought: ${String(thrown)}`);
-        }
-        await pause(Math.max(refused?.retryAfter ?? 0, RETRY_PAUSE * 2 ** attempt));
-      }
-    }
+    this.#outgoing.add(request.id, outcome, duration);
   }
 
   #tell(request: ToolRequest, phase: CallEvent["phase"], outcome?: Outcome, duration?: number): void {
