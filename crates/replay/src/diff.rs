@@ -19,6 +19,7 @@ mod walk;
 
 use crate::contract::Tier;
 use crate::paths::Paths;
+use crate::value_patterns::ValuePatterns;
 pub use digest::Digest;
 pub use masks::Masks;
 use serde_json::Value;
@@ -37,6 +38,8 @@ pub const MAX_DIFFERENCES: usize = 1000;
 pub struct Comparison {
     /// Places that do not count, with all below them.
     pub ignored: Paths,
+    /// Values that count as equal where the same pattern fits them.
+    pub patterns: ValuePatterns,
     /// Places whose arrays may be in any order, with all arrays below them.
     pub unordered: Paths,
     /// Two numbers are the same if they differ by at most this much, or by at most this part of the larger one.
@@ -188,7 +191,7 @@ impl Comparison {
 }
 
 /// The JSON object or array that a text holds.
-fn json_in(text: &str) -> Option<Value> {
+pub(crate) fn json_in(text: &str) -> Option<Value> {
     let is_candidate = text.trim_start().starts_with(['{', '[']);
     is_candidate.then(|| serde_json::from_str(text).ok()).flatten()
 }

@@ -1,12 +1,34 @@
-//! A file of paths that do not count, to be kept beside the tapes: one path a line, `#` begins a comment line.
+//! A file of places that do not count, to be kept beside the tapes: a path or a pattern of values on each line. `#` begins a
+//! comment line.
 
 use crate::paths::{PathError, Paths};
+use crate::value_patterns::{ValuePattern, ValuePatternError, ValuePatterns};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// What does not count when messages are compared.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct IgnoredPlaces {
+    /// Places that do not count, with all below them.
+    pub paths: Paths,
+    /// Values that count as equal where the same pattern fits them.
+    pub patterns: ValuePatterns,
+}
+
+/// Why a line cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum LineError {
+    /// It is not a path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// It is not a pattern.
+    #[error(transparent)]
+    Pattern(#[from] ValuePatternError),
+}
 
 /// Why a file of paths cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,32 +52,36 @@ pub enum IgnoreFileError {
         /// The line; the first is 1.
         line: usize,
         /// Why not.
-        error: PathError,
+        error: LineError,
     },
 }
 
-/// Adds the paths of a file.
+/// Adds the lines of a file.
 ///
 /// # Errors
-/// If it cannot be read, or a line of it is neither a path, nor empty, nor a comment.
-pub fn add(path: &Path, paths: &mut Paths) -> Result<(), IgnoreFileError> {
+/// If it cannot be read, or a line of it is neither a path, nor a pattern, nor empty, nor a comment.
+pub fn add(path: &Path, places: &mut IgnoredPlaces) -> Result<(), IgnoreFileError> {
     let io = |error| IgnoreFileError::Io { path: path.to_owned(), error };
     let mut text = String::new();
     File::open(path).map_err(io)?.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(io)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(IgnoreFileError::TooLarge(path.to_owned()));
     }
-    read(&text, paths).map_err(|(line, error)| IgnoreFileError::Line { path: path.to_owned(), line, error })
+    read(&text, places).map_err(|(line, error)| IgnoreFileError::Line { path: path.to_owned(), line, error })
 }
 
-/// Adds the paths of a text, or says which line is none.
+/// Adds the lines of a text, or says which one cannot be used.
 ///
 /// # Errors
 /// The number of the line, and what is wrong with it.
-pub fn read(text: &str, paths: &mut Paths) -> Result<(), (usize, PathError)> {
+pub fn read(text: &str, places: &mut IgnoredPlaces) -> Result<(), (usize, LineError)> {
     let lines = text.lines().map(str::trim).enumerate();
     for (index, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-        paths.add(line).map_err(|error| (index + 1, error))?;
+        let added = match ValuePattern::read(line) {
+            Some(pattern) => pattern.and_then(|pattern| places.patterns.add(pattern)).map_err(LineError::from),
+            None => places.paths.add(line).map_err(LineError::from),
+        };
+        added.map_err(|error| (index + 1, error))?;
     }
     Ok(())
 }
@@ -66,10 +92,14 @@ mod tests {
 
     #[test]
     fn paths_stand_one_a_line_between_comments() {
-        let mut paths = Paths::default();
-        read("# volatile\n\n/**/timestamp\r\n  /result/content/*/text/@json/id  \n", &mut paths).unwrap();
-        assert_eq!(paths.to_string(), "/**/timestamp\n/result/content/*/text/@json/id\n");
-        assert_eq!(read("/a\nb", &mut paths), Err((2, PathError::NoSlash("b".to_owned()))));
+        let mut places = IgnoredPlaces::default();
+        read("# volatile\n\n/**/timestamp\r\n  /result/content/*/text/@json/id  \n", &mut places).unwrap();
+        assert_eq!(places.paths.to_string(), "/**/timestamp\n/result/content/*/text/@json/id\n");
+        assert_eq!(read("/a\nb", &mut places), Err((2, PathError::NoSlash("b".to_owned()).into())));
+        assert_eq!(read("/a ~ b", &mut places), Err((1, ValuePatternError::Shape.into())));
+        assert_eq!(places.patterns, ValuePatterns::default());
+        read("/took ~ <number>", &mut places).unwrap();
+        assert_eq!(places.patterns.fitting(&["took".to_owned()], &serde_json::json!(7)), Some(0));
     }
 
     #[test]
@@ -77,10 +107,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x.ignore");
         std::fs::write(&file, "/a\n/b~\n").unwrap();
-        let error = add(&file, &mut Paths::default()).unwrap_err().to_string();
+        let error = add(&file, &mut IgnoredPlaces::default()).unwrap_err().to_string();
         assert!(error.contains("x.ignore, line 2:"), "{error}");
         std::fs::write(&file, "#".repeat(MAX_BYTES as usize + 1)).unwrap();
-        assert!(matches!(add(&file, &mut Paths::default()), Err(IgnoreFileError::TooLarge(_))));
-        assert!(matches!(add(folder.path(), &mut Paths::default()), Err(IgnoreFileError::Io { .. })));
+        assert!(matches!(add(&file, &mut IgnoredPlaces::default()), Err(IgnoreFileError::TooLarge(_))));
+        assert!(matches!(add(folder.path(), &mut IgnoredPlaces::default()), Err(IgnoreFileError::Io { .. })));
     }
 }

@@ -24,10 +24,12 @@ pub mod side;
 pub mod tape_connector;
 pub mod tape_diff;
 pub mod tape_player;
+pub mod value_patterns;
 
 pub use baseline::{Baseline, BaselineError, BaselineSettings, BaselineStats};
 pub use edited_answers::EditedAnswers;
 pub use holes::Holes;
+pub use ignore_file::IgnoredPlaces;
 pub use match_key::MatchKey;
 pub use paths::Paths;
 pub use recorded_call::RecordedCall;

@@ -82,6 +82,12 @@ impl Paths {
             .any(|pattern| (0..=place.len()).any(|end| place.get(..end).is_some_and(|part| pattern.matches(part))))
     }
 
+    /// True if a place itself matches, by the names and indices that lead to it.
+    #[must_use]
+    pub fn names<T: AsRef<str>>(&self, place: &[T]) -> bool {
+        self.0.iter().any(|pattern| pattern.matches(place))
+    }
+
     /// Removes everything that matches from a document.
     pub fn remove_from(&self, document: &mut Value) {
         if !self.0.is_empty() {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!            ┌─ not wanted (filters), not safe (writes), not whole (holes) ──► left out, counted
-//! call ──────┤
+//! call ──────┼─ in doubt which object it means ([`pairing`]) ──► not sent, reported
 //!            └─ request: new id, minted values replaced ──► server ──► answer ──► compared ──► same | different
 //!                             ▲                                          │
 //!                             └────────── what the server minted now ◄───┘
@@ -13,6 +13,7 @@
 //!
 //! Invariants:
 //! - without [`RunSettings::allow_writes`] only what is known to be read-only is sent;
+//! - a write is sent only if every value that it has from an earlier answer stands for the same object now;
 //! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
 //! - every call of the tape is in the report once, whatever became of it.
 //!
@@ -46,28 +47,37 @@
 //! ```
 
 mod answer_book;
+mod answer_values;
 mod connection;
 pub mod control;
 mod control_handle;
 mod controlled;
+mod lineage;
 mod notification;
 mod order;
+mod pairing;
 mod rebinding;
+mod references;
 mod report;
 mod report_formats;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod transform;
 mod volatile;
+mod withheld_writes;
 
 pub use connection::{Connection, RunError};
 pub use control::ReplayControl;
 pub use control_handle::ReplayHandle;
+pub use lineage::{Lineage, Standing, Unsettled};
 pub use notification::RecordedNotification;
+pub use pairing::Doubt;
 pub use rebinding::Rebinding;
 pub use report::{CallReport, RunReport, Verdict};
 pub use settings::{OnError, Order, RunSettings, read_only_tools};
 pub use transform::{MessageTransformer, TimeShift};
-pub use volatile::volatile_paths;
+pub use volatile::Volatility;
 
 use crate::diff::Differences;
 use crate::recorded_call::RecordedCall;
@@ -80,6 +90,7 @@ use signalbox_wire::{Era, method};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use withheld_writes::WithheldWrites;
 
 /// Replays calls.
 pub struct Runner<'a> {
@@ -89,6 +100,7 @@ pub struct Runner<'a> {
     /// What clients told the server besides, where that is told again.
     notifications: &'a [RecordedNotification],
     rebinding: Rebinding,
+    withheld: WithheldWrites,
     report: RunReport,
     /// The new answers, by the number of the call, where they are wanted.
     answers: BTreeMap<u64, Value>,
@@ -104,6 +116,8 @@ struct Pending {
     index: usize,
     sent: Instant,
     tries: u32,
+    /// True for the first call of its session that is sent.
+    is_first: bool,
     asked: AnswerBook,
 }
 
@@ -116,6 +130,7 @@ impl<'a> Runner<'a> {
             transformers: Vec::new(),
             notifications: &[],
             rebinding: Rebinding::default(),
+            withheld: WithheldWrites::default(),
             report: RunReport::default(),
             answers: BTreeMap::new(),
         }
@@ -135,6 +150,13 @@ impl<'a> Runner<'a> {
         self
     }
 
+    /// Looks at the calls of all sessions before the first is replayed, because one may use what another was answered.
+    #[must_use]
+    pub fn expecting(mut self, calls: &[Arc<RecordedCall>]) -> Self {
+        self.rebinding.expect(calls.iter().map(|call| &**call));
+        self
+    }
+
     /// Replays the calls of one recorded session on a connection of its own.
     ///
     /// # Errors
@@ -146,7 +168,7 @@ impl<'a> Runner<'a> {
         let mut pending: HashMap<u64, Pending> = HashMap::new();
         let session = calls.first().and_then(|call| call.session);
         let mut unsent = Unsent::new(self.notifications, session, self.settings.allow_writes);
-        let began = Instant::now();
+        let (began, mut is_first) = (Instant::now(), true);
         while let Some(step) = schedule.next(pending.len(), began.elapsed()) {
             match step {
                 order::Next::Send(index) => {
@@ -157,8 +179,8 @@ impl<'a> Runner<'a> {
                     match self.request(call) {
                         Ok(request) => {
                             let id = connection.send_request(request).await?;
-                            let asked = AnswerBook::new(call);
-                            pending.insert(id, Pending { index, sent: Instant::now(), tries: 1, asked });
+                            let (asked, is_first) = (AnswerBook::new(call), std::mem::take(&mut is_first));
+                            pending.insert(id, Pending { index, sent: Instant::now(), tries: 1, is_first, asked });
                         }
                         Err(verdict) => {
                             self.note(call, verdict, None);
@@ -208,7 +230,27 @@ impl<'a> Runner<'a> {
             return Err(Verdict::Filtered);
         }
         let request = self.rebound(call)?;
-        if self.settings.may_send(call) { Ok(request) } else { Err(Verdict::FromTape) }
+        if !self.settings.may_send(call) {
+            return Err(Verdict::FromTape);
+        }
+        match self.objection(call) {
+            Some(verdict) => Err(verdict),
+            None => Ok(request),
+        }
+    }
+
+    /// Why a call is not sent although it may be: it has a value from an earlier answer for which nothing certain stands now.
+    fn objection(&self, call: &RecordedCall) -> Option<Verdict> {
+        let unsettled = self.rebinding.unsettled(call)?;
+        let only_reads = self.settings.only_reads(call);
+        if let Some(doubt) = unsettled.doubt {
+            let why = format!("`{}` of call {} {}", unsettled.value, unsettled.call, doubt.words());
+            return (unsettled.is_id || !only_reads).then_some(Verdict::Unclear(why));
+        }
+        let source = self.report.calls.iter().rev().find(|told| told.number == unsettled.call);
+        let was_left_out = source.is_none_or(|told| matches!(told.verdict, Verdict::Filtered | Verdict::Skipped));
+        let depends = Verdict::Depends { call: unsettled.call, differences: None };
+        (!only_reads || !was_left_out).then_some(depends)
     }
 
     /// The recorded request with the values that the server made up anew.
@@ -246,7 +288,7 @@ impl<'a> Runner<'a> {
                 let Some(id) = id.and_then(Value::as_u64) else { return Ok(()) };
                 let Some(waiting) = pending.remove(&id) else { return Ok(()) };
                 let Some(call) = calls.get(waiting.index) else { return Ok(()) };
-                if self.is_worth_asking_again(call, &message, waiting.tries).await
+                if self.is_worth_asking_again(call, &message, &waiting).await
                     && let Ok(request) = self.request(call)
                 {
                     let id = connection.send_request(request).await?;
@@ -261,8 +303,13 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// True for a call that failed, where failed calls are to be tried again, and for a list that has not settled yet.
-    async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, tries: u32) -> bool {
+    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet, and for a
+    /// slow read that may have waited for a handshake: the gateway opens some connections at the first call of a session.
+    async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, waiting: &Pending) -> bool {
+        let (tries, took) = (waiting.tries, waiting.sent.elapsed());
+        if waiting.is_first && tries == 1 && self.settings.only_reads(call) && self.is_late(call, took).is_some() {
+            return true;
+        }
         let failed = answer.get("error").is_some() && !recorded_error(call);
         if failed || ListKind::of_method(&call.method).is_none() {
             return failed && self.settings.on_error == OnError::Retry && tries < self.settings.tries;
@@ -299,7 +346,7 @@ impl<'a> Runner<'a> {
         let Some(mut recorded) = recorded else {
             return self.note(call, Verdict::Hole("its answer is not whole on the tape"), Some(took));
         };
-        self.rebinding.learn(&recorded, &answer, call);
+        self.rebinding.learn(&recorded, &answer, call, &self.settings.comparison.ignored);
         self.rebinding.apply(&mut recorded);
         let differences = self.differences(call, &recorded, &answer);
         let verdict = self.verdict(call, differences, took);
@@ -317,17 +364,27 @@ impl<'a> Runner<'a> {
 
     fn verdict(&self, call: &RecordedCall, differences: Differences, took: Duration) -> Verdict {
         if !differences.is_same() {
-            return Verdict::Different(differences);
+            return match self.withheld.behind(call, &differences, &self.rebinding) {
+                Some(write) => Verdict::Depends { call: write, differences: Some(differences) },
+                None => Verdict::Different(differences),
+            };
         }
+        self.is_late(call, took).map_or(Verdict::Same, |recorded| Verdict::Slow { recorded, took })
+    }
+
+    /// How long a call took in the recording, if it took longer now than it may.
+    fn is_late(&self, call: &RecordedCall, took: Duration) -> Option<Duration> {
         let recorded = call.answer.as_ref().map_or(0, |answer| answer.at.saturating_sub(call.began));
         let recorded = Duration::from_nanos(recorded);
-        match self.settings.timing {
-            Some(budget) if took > recorded + budget => Verdict::Slow { recorded, took },
-            _ => Verdict::Same,
-        }
+        self.settings.timing.is_some_and(|budget| took > recorded + budget).then_some(recorded)
     }
 
     fn note(&mut self, call: &RecordedCall, verdict: Verdict, took: Option<Duration>) {
+        let is_unsent =
+            matches!(verdict, Verdict::FromTape | Verdict::Unclear(_) | Verdict::Depends { differences: None, .. });
+        if is_unsent && !self.settings.only_reads(call) {
+            self.withheld.add(call, &self.rebinding);
+        }
         self.report.calls.push(CallReport::new(call, verdict, took));
     }
 
@@ -336,6 +393,7 @@ impl<'a> Runner<'a> {
     pub fn finish(mut self) -> (RunReport, BTreeMap<u64, Value>) {
         self.report.calls.sort_by_key(|call| call.seq);
         self.report.rebound = self.rebinding.len();
+        self.report.lineage = self.rebinding.lineage();
         (self.report, self.answers)
     }
 }

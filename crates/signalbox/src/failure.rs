@@ -142,6 +142,9 @@ pub enum Failure {
     /// A tape could not be run to its end.
     #[error(transparent)]
     Run(signalbox_replay::run::RunError),
+    /// The server of a run does not start or answer.
+    #[error("{0}")]
+    NoServer(String),
     /// The system gives no threads or signals.
     #[error("cannot start: {0}")]
     Start(io::Error),
@@ -177,11 +180,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// 2 for usage and configuration, 1 for everything else.
+    /// 2 for usage, configuration and servers that a tape cannot be run against, 1 for everything else.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Usage(_) | Self::Assemble(_) | Self::Tls(_) => ExitCode::from(2),
+            Self::Run(_) | Self::NoServer(_) => ExitCode::from(2),
             Self::Wrap(error) => ExitCode::from(error.exit_code()),
             _ => ExitCode::FAILURE,
         }

@@ -9,6 +9,9 @@ use sha2::{Digest as _, Sha256};
 /// Texts within texts are looked into so many times.
 pub(super) const MAX_TEXTS: usize = 4;
 
+/// What stands in digests for all values that a pattern fits.
+const FITS: &str = "@pattern";
+
 /// A digest of a value that is equal for equal values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Digest([u8; 16]);
@@ -55,6 +58,10 @@ struct Settling<'a> {
 
 impl Settling<'_> {
     fn value(&mut self, value: &Value) -> Value {
+        if let Some(pattern) = self.by.patterns.fitting(&self.place, value) {
+            // Wrapped, so that no value of an answer is the same.
+            return json!({ FITS: pattern });
+        }
         match value {
             Value::Object(members) => Value::Object(self.members(members)),
             Value::Array(items) => {

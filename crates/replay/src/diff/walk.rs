@@ -48,6 +48,10 @@ impl<'a> Walk<'a> {
             }
             return;
         }
+        let fitting = |value| self.by.patterns.fitting(&self.place, value);
+        if fitting(old).is_some_and(|pattern| fitting(new) == Some(pattern)) {
+            return;
+        }
         match (old, new) {
             (Value::Object(old), Value::Object(new)) => self.members(old, new, &[]),
             (Value::Array(old), Value::Array(new)) => self.items(old, new),

@@ -1,251 +1,329 @@
 //! Values that a server makes up in one answer and wants back in a later request: ids, names, tokens.
 //!
 //! A value is minted if no request had it until then and a later one does: the recorded client can have it only from the
-//! server. The runner walks each recorded answer beside the new one. Where a minted text or number differs, the recorded value is
-//! bound to the new one, and takes its place in later requests. In texts that differ, the words are paired, so that an id in
-//! a sentence is found. The same bindings are applied to recorded answers before they are compared, because an answer may
-//! repeat what was minted before. Whatever else differs is a difference.
+//! server. When the new answer comes, each minted value of the recorded one is looked for in it by what stands around it
+//! ([`super::pairing`]): it is kept, another value takes its place, or there is doubt. Requests with a value in doubt are not sent.
+//! The same replacements are made in recorded answers before they are compared, because an answer may repeat what was minted
+//! before. Whatever else differs is a difference.
 
+use super::answer_values::{AnswerValue, AnswerValues};
+use super::lineage::{Lineage, Standing, Unsettled};
+use super::pairing::{AnswerPair, Pairing};
+use super::references::{is_id_like, is_numbered, is_of_word, named_in, names_by_number};
 use super::transform::MessageTransformer;
+use crate::paths::Paths;
 use crate::recorded_call::RecordedCall;
 use serde_json::Value;
-use std::collections::HashMap;
+use signalbox_wire::method;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-/// Shortest text that is bound as a whole.
-const SHORTEST: usize = 2;
-/// Shortest word of a sentence that is bound, and that is replaced within other texts.
-const SHORTEST_WORD: usize = 4;
-/// Most values that are bound.
+/// Most values that are followed.
 const MOST: usize = 100_000;
+/// Most calls that are named for each value.
+const MOST_USES: usize = 20;
 
 /// What was minted then, and what stands for it now.
 #[derive(Debug, Default)]
 pub struct Rebinding {
-    texts: HashMap<String, String>,
-    numbers: HashMap<i64, i64>,
-    /// The places of the first and the last request that has a word.
-    said: HashMap<String, (u64, u64)>,
+    /// The requests that have each value.
+    uses: HashMap<String, Uses>,
+    /// The first recorded answer that has each minted value.
+    sources: HashMap<String, Source>,
+    /// What stands for each minted value whose answer has come.
+    standings: HashMap<String, Standing>,
+    /// Places of lists whose ids were as recorded, by the tool that lists them.
+    kept_places: HashSet<(Arc<str>, String)>,
 }
 
-/// Where a value stands.
-#[derive(Copy, Clone)]
-struct Place<'a> {
-    /// The member that holds it.
-    member: &'a str,
-    /// The place of its call in the tape.
+#[derive(Debug)]
+struct Uses {
+    first: u64,
+    last: u64,
+    calls: Vec<u64>,
+}
+
+/// The answer that a value comes from.
+#[derive(Clone, Debug)]
+struct Source {
+    call: u64,
     seq: u64,
+    place: String,
 }
 
 impl Rebinding {
-    /// How many values are bound.
+    /// How many values were replaced.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.texts.len() + self.numbers.len()
+        self.standings.values().filter(|standing| matches!(standing, Standing::Replaced(_))).count()
     }
 
-    /// True if nothing is bound.
+    /// True if nothing was replaced.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Notes what the recorded client said, and where.
-    pub fn expect<'a>(&mut self, calls: impl IntoIterator<Item = &'a RecordedCall>) {
-        for call in calls {
+    /// Notes what the recorded client said, and which answers it had it from.
+    pub fn expect<'a>(&mut self, calls: impl IntoIterator<Item = &'a RecordedCall> + Clone) {
+        for call in calls.clone() {
             let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+            let mut found = Vec::new();
             if let Some(params) = request.as_ref().and_then(|request| request.get("params")) {
-                self.note(params, call.seq);
+                references(params, &mut |value| found.push(value.to_owned()));
+            }
+            found.into_iter().for_each(|value| self.note(value, call));
+        }
+        for call in calls.into_iter().filter(|call| is_source(call)) {
+            let answer =
+                call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
+            let Some(result) = answer.as_ref().and_then(|answer| answer.get("result")) else { continue };
+            for value in AnswerValues::of(result, &Paths::default()).values {
+                if self.is_minted(&value, call) && self.sources.len() < MOST {
+                    let source = Source { call: call.number, seq: call.seq, place: value.place };
+                    self.sources.entry(value.value).or_insert(source);
+                }
             }
         }
     }
 
-    fn note(&mut self, value: &Value, seq: u64) {
-        let mut said = |word: &str| {
-            if self.said.len() < MOST || self.said.contains_key(word) {
-                let (first, last) = self.said.entry(word.to_owned()).or_insert((seq, seq));
-                (*first, *last) = ((*first).min(seq), (*last).max(seq));
-            }
+    fn note(&mut self, value: String, call: &RecordedCall) {
+        if self.uses.len() >= MOST && !self.uses.contains_key(&value) {
+            return;
+        }
+        let uses =
+            self.uses.entry(value).or_insert_with(|| Uses { first: call.seq, last: call.seq, calls: Vec::new() });
+        (uses.first, uses.last) = (uses.first.min(call.seq), uses.last.max(call.seq));
+        if uses.calls.len() < MOST_USES && uses.calls.last() != Some(&call.number) {
+            uses.calls.push(call.number);
+        }
+    }
+
+    /// True for a value of a call's answer that a later request has, and none until then.
+    fn is_minted(&self, value: &AnswerValue, call: &RecordedCall) -> bool {
+        let names = match value.is_number {
+            true => is_numbered(&value.member, &value.value),
+            false => (value.is_whole && value.value.len() > 1) || is_id_like(&value.value, ""),
         };
-        match value {
-            Value::Object(members) => members.values().for_each(|value| self.note(value, seq)),
-            Value::Array(items) => items.iter().for_each(|value| self.note(value, seq)),
-            Value::String(text) => {
-                words(text).for_each(&mut said);
-                said(text);
-            }
-            Value::Number(number) => said(&number.to_string()),
-            _ => {}
+        names && self.uses.get(&value.value).is_some_and(|uses| uses.first > call.seq)
+    }
+
+    /// Finds out what stands for the minted values of a recorded answer in the new one.
+    pub fn learn(&mut self, recorded: &Value, new: &Value, call: &RecordedCall, ignored: &Paths) {
+        let (Some(recorded), Some(new)) = (recorded.get("result"), new.get("result")) else { return };
+        if !is_source(call) {
+            return;
+        }
+        let own = self.own(call);
+        let pairings = {
+            // A value that comes again in a later list is looked at again; one that the request itself has is an echo.
+            let comes_again = |value: &AnswerValue| {
+                self.standings.contains_key(&value.value)
+                    && !own.contains(&value.value)
+                    && self.uses.get(&value.value).is_some_and(|uses| uses.last > call.seq)
+            };
+            let wanted = |value: &AnswerValue| self.is_minted(value, call) || comes_again(value);
+            let current = |value: &str| match self.standings.get(value) {
+                Some(Standing::Replaced(new)) => new.clone(),
+                _ => value.to_owned(),
+            };
+            let subject = subject(call);
+            let is_kept = |place: &str| self.kept_places.contains(&(Arc::clone(&subject), place.to_owned()));
+            AnswerPair::new(recorded, new, ignored, wanted).pairings(wanted, current, is_kept)
+        };
+        pairings.into_iter().for_each(|pairing| self.settle(pairing, call));
+    }
+
+    /// The values by which a call may be known: those of its request, and those that its recorded answer minted.
+    pub(super) fn values_of(&self, call: &RecordedCall) -> HashSet<String> {
+        let minted = self.sources.iter().filter(|(_, source)| source.call == call.number);
+        self.own(call).into_iter().chain(minted.map(|(value, _)| value.clone())).collect()
+    }
+
+    /// The values that the request of a call has.
+    fn own(&self, call: &RecordedCall) -> HashSet<String> {
+        let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+        let mut own = HashSet::new();
+        if let Some(params) = request.as_ref().and_then(|request| request.get("params")) {
+            references(params, &mut |value| _ = own.insert(value.to_owned()));
+        }
+        own
+    }
+
+    fn settle(&mut self, pairing: Pairing, call: &RecordedCall) {
+        let standing = match pairing.outcome {
+            Ok(new) if new == pairing.value => Standing::Kept,
+            Ok(new) => Standing::Replaced(new),
+            Err(doubt) => Standing::Doubtful { doubt, is_id: pairing.is_id_like },
+        };
+        if standing == Standing::Kept && is_in_list(&pairing.place) {
+            self.kept_places.insert((subject(call), pairing.place));
+        }
+        let is_settled =
+            matches!(self.standings.get(&pairing.value), Some(Standing::Doubtful { doubt, .. }) if doubt.is_contrary());
+        if !is_settled && (self.standings.len() < MOST || self.standings.contains_key(&pairing.value)) {
+            self.standings.insert(pairing.value, standing);
         }
     }
 
-    /// Binds what the server minted in a recorded answer to what it minted in the new one.
-    pub fn learn(&mut self, recorded: &Value, new: &Value, call: &RecordedCall) {
-        if let (Some(recorded), Some(new)) = (recorded.get("result"), new.get("result")) {
-            self.walk(recorded, new, &Place { member: "", seq: call.seq });
-        }
+    /// The first value of a call's request that nothing certain stands for.
+    #[must_use]
+    pub fn unsettled(&self, call: &RecordedCall) -> Option<Unsettled> {
+        self.own(call).into_iter().filter_map(|value| self.unsettled_value(value, call)).min_by_key(|found| found.call)
     }
 
-    /// True if no request until this place has the word, and a later one has.
-    fn is_minted(&self, word: &str, seq: u64) -> bool {
-        self.said.get(word).is_some_and(|(first, _)| *first > seq)
+    fn unsettled_value(&self, value: String, call: &RecordedCall) -> Option<Unsettled> {
+        let source = self.sources.get(&value).filter(|source| source.seq < call.seq)?;
+        let (doubt, is_id) = match self.standings.get(&value) {
+            Some(Standing::Doubtful { doubt, is_id }) => (Some(*doubt), *is_id),
+            Some(_) => return None,
+            None => (None, true),
+        };
+        Some(Unsettled { value, call: source.call, doubt, is_id })
     }
 
-    fn walk(&mut self, recorded: &Value, new: &Value, place: &Place<'_>) {
-        match (recorded, new) {
-            (Value::Object(recorded), Value::Object(new)) => {
-                for (name, recorded) in recorded.iter().filter(|(name, _)| *name != "_meta") {
-                    let place = Place { member: name, ..*place };
-                    new.get(name).into_iter().for_each(|new| self.walk(recorded, new, &place));
-                }
-            }
-            (Value::Array(recorded), Value::Array(new)) if recorded.len() == new.len() => {
-                recorded.iter().zip(new).for_each(|(recorded, new)| self.walk(recorded, new, place));
-            }
-            (Value::String(recorded), Value::String(new)) if recorded != new => self.text(recorded, new, place),
-            (Value::Number(recorded), Value::Number(new)) => {
-                if let (Some(recorded), Some(new)) = (recorded.as_i64(), new.as_i64())
-                    && recorded != new
-                    && may_be_minted(place.member, recorded)
-                    && self.is_minted(&recorded.to_string(), place.seq)
-                    && self.len() < MOST
-                {
-                    self.numbers.insert(recorded, new);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn text(&mut self, recorded: &str, new: &str, place: &Place<'_>) {
-        let json =
-            |text: &str| serde_json::from_str::<Value>(text).ok().filter(|value| value.is_object() || value.is_array());
-        if let (Some(recorded), Some(new)) = (json(recorded), json(new)) {
-            return self.walk(&recorded, &new, place);
-        }
-        let (before, now): (Vec<&str>, Vec<&str>) = (words(recorded).collect(), words(new).collect());
-        if before.len() == now.len() {
-            let pairs = before.iter().zip(&now).filter(|(before, now)| before != now);
-            for (before, now) in pairs.filter(|(before, _)| before.len() >= SHORTEST_WORD) {
-                self.bind(before, now, place);
-            }
-        }
-        if recorded.len() >= SHORTEST && words(recorded).count() <= 1 {
-            self.bind(recorded, new, place);
-        }
-    }
-
-    fn bind(&mut self, recorded: &str, new: &str, place: &Place<'_>) {
-        if self.len() < MOST && self.is_minted(recorded, place.seq) {
-            self.texts.insert(recorded.to_owned(), new.to_owned());
-        }
+    /// What became of each value that a later request has, in the order of their answers.
+    #[must_use]
+    pub fn lineage(&self) -> Vec<Lineage> {
+        let mut all: Vec<_> = self
+            .sources
+            .iter()
+            .map(|(value, source)| Lineage {
+                value: value.clone(),
+                call: source.call,
+                place: source.place.clone(),
+                standing: self.standings.get(value).cloned(),
+                uses: self.uses.get(value).map(|uses| uses.calls.clone()).unwrap_or_default(),
+            })
+            .collect();
+        all.sort_by(|one, other| (one.call, &one.place, &one.value).cmp(&(other.call, &other.place, &other.value)));
+        all
     }
 
     /// Puts what is minted now in the place of what was minted then.
     pub fn apply(&self, value: &mut Value) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.replace(value, "");
         }
+    }
+
+    fn replace(&self, value: &mut Value, member: &str) {
         match value {
-            Value::Object(members) => members.values_mut().for_each(|value| self.apply(value)),
-            Value::Array(items) => items.iter_mut().for_each(|value| self.apply(value)),
+            Value::Object(members) => members.iter_mut().for_each(|(name, value)| self.replace(value, name)),
+            Value::Array(items) => items.iter_mut().for_each(|value| self.replace(value, member)),
             Value::String(text) => {
                 if let Some(new) = self.replaced(text) {
                     *text = new;
                 }
             }
-            Value::Number(number) => {
-                if let Some(new) = number.as_i64().and_then(|number| self.numbers.get(&number)) {
-                    *value = (*new).into();
+            Value::Number(number) if names_by_number(member, &number.to_string()) => {
+                let new = self.new_value(&number.to_string()).and_then(|new| new.parse::<i64>().ok());
+                if let Some(new) = new {
+                    *value = new.into();
                 }
             }
             _ => {}
         }
     }
 
+    fn new_value(&self, value: &str) -> Option<&str> {
+        match self.standings.get(value)? {
+            Standing::Replaced(new) => Some(new),
+            _ => None,
+        }
+    }
+
     fn replaced(&self, text: &str) -> Option<String> {
-        if let Some(new) = self.texts.get(text) {
-            return Some(new.clone());
+        if let Some(new) = self.new_value(text) {
+            return Some(new.to_owned());
+        }
+        let named: HashSet<&str> = named_in(text).filter(|word| self.new_value(word).is_some()).collect();
+        if named.is_empty() {
+            return None;
         }
         let mut new = String::with_capacity(text.len());
-        let mut changed = false;
         let mut rest = text;
         while let Some(start) = rest.find(is_of_word) {
             let (between, from) = rest.split_at(start);
             let end = from.find(|c| !is_of_word(c)).unwrap_or(from.len());
             let (word, after) = from.split_at(end);
             new.push_str(between);
-            match self.texts.get(word).filter(|_| word.len() >= SHORTEST_WORD) {
-                Some(bound) => {
-                    changed = true;
-                    new.push_str(bound);
-                }
-                None => new.push_str(word),
-            }
+            new.push_str(named.get(word).and_then(|word| self.new_value(word)).unwrap_or(word));
             rest = after;
         }
         new.push_str(rest);
-        changed.then_some(new)
+        Some(new)
     }
 }
 
 impl MessageTransformer for Rebinding {
     fn transform_request(&self, request: &mut Value, _call: &RecordedCall) {
         let Some(params) = request.get_mut("params").and_then(Value::as_object_mut) else { return };
-        for (name, value) in params.iter_mut() {
-            // The tool itself is not minted, whatever it is called.
-            if !matches!(name.as_str(), "name" | "_meta") {
-                self.apply(value);
+        for (name, value) in params.iter_mut().filter(|(name, _)| is_argument(name)) {
+            if !self.is_empty() {
+                self.replace(value, name);
             }
         }
     }
 }
 
-fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '-' | '_')
+/// The tool itself is not minted, whatever it is called.
+fn is_argument(name: &str) -> bool {
+    !matches!(name, "name" | "_meta")
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c| !is_of_word(c)).filter(|word| !word.is_empty())
+/// Every value of a request's params that may name something.
+fn references(params: &Value, found: &mut impl FnMut(&str)) {
+    let Some(params) = params.as_object() else { return };
+    params.iter().filter(|(name, _)| is_argument(name)).for_each(|(name, value)| named_values(value, name, found));
 }
 
-/// A small number is minted only where its member says so: a count that grew must not change other arguments.
-fn may_be_minted(member: &str, number: i64) -> bool {
-    let member = member.to_ascii_lowercase();
-    number.unsigned_abs() >= 1000 || ["id", "key", "number"].iter().any(|end| member.ends_with(end))
+fn named_values(value: &Value, member: &str, found: &mut impl FnMut(&str)) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| named_values(value, name, found)),
+        Value::Array(items) => items.iter().for_each(|value| named_values(value, member, found)),
+        Value::String(text) => named_in(text).for_each(found),
+        Value::Number(number) if names_by_number(member, &number.to_string()) => found(&number.to_string()),
+        _ => {}
+    }
+}
+
+/// True for a call whose answer tells of objects, rather than of the server and its tools.
+fn is_source(call: &RecordedCall) -> bool {
+    let tells_of_server =
+        [method::INITIALIZE, method::SERVER_DISCOVER, method::PING, method::TOOLS_LIST, method::PROMPTS_LIST];
+    !tells_of_server.contains(&&*call.method)
+}
+
+fn subject(call: &RecordedCall) -> Arc<str> {
+    call.subject.clone().unwrap_or_else(|| Arc::clone(&call.method))
+}
+
+/// True for a place within a list, other than the list of contents that every result has.
+fn is_in_list(place: &str) -> bool {
+    place.strip_prefix("/content/*").unwrap_or(place).contains('*')
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::recorded;
     use super::*;
     use serde_json::json;
 
-    fn call(seq: u64, arguments: Value) -> RecordedCall {
-        let request = json!({"method": "tools/call", "params": {"name": "t", "arguments": arguments}});
-        RecordedCall {
-            number: seq,
-            session: None,
-            seq,
-            last: seq,
-            began: 0,
-            era: signalbox_wire::Era::Legacy,
-            method: "tools/call".into(),
-            subject: None,
-            request: Some(request.to_string().into()),
-            key: None,
-            steps: vec![],
-            answer: None,
-            afterwards: vec![],
-            redacted: false,
-        }
+    /// What is bound after a first call with `milk` and these answers, if a second one has these arguments.
+    fn learned(recorded_result: &Value, new: &Value, later: &Value) -> Rebinding {
+        let first = recorded(1, "first", &json!({"text": "milk"}), recorded_result, 1);
+        let second = recorded(2, "second", later, &json!({}), 2);
+        let mut rebinding = Rebinding::default();
+        rebinding.expect([&*first, &*second]);
+        let (then, now) = (json!({"result": recorded_result}), json!({"result": new}));
+        rebinding.learn(&then, &now, &first, &Paths::default());
+        rebinding
     }
 
-    /// What is bound after a first call with `milk` and these answers, if a second one has these arguments.
-    fn learned(recorded: Value, new: Value, later: Value) -> Rebinding {
-        let (first, second) = (call(1, json!({"text": "milk"})), call(2, later));
-        let mut rebinding = Rebinding::default();
-        rebinding.expect([&first, &second]);
-        rebinding.learn(&json!({"result": recorded}), &json!({"result": new}), &first);
-        rebinding
+    fn doubt(recorded_result: &Value, new: &Value, later: &Value) -> Option<super::super::Doubt> {
+        let call = recorded(2, "second", later, &json!({}), 2);
+        learned(recorded_result, new, later).unsettled(&call)?.doubt
     }
 
     #[test]
@@ -257,40 +335,58 @@ mod tests {
             (text(r#"{"id":"n-1a2b","ok":true}"#), text(r#"{"id":"n-9f8e","ok":true}"#)),
         ];
         for (recorded, new) in cases {
-            let rebinding = learned(recorded.clone(), new, json!({"note": "n-1a2b"}));
-            let mut request =
-                json!({"params": {"name": "n-1a2b", "arguments": {"note": "n-1a2b", "path": "/notes/n-1a2b, x"}}});
-            let params = request.get_mut("params").unwrap();
-            rebinding.apply(params.get_mut("arguments").unwrap());
-            assert_eq!(params["arguments"], json!({"note": "n-9f8e", "path": "/notes/n-9f8e, x"}), "{recorded}");
-            assert_eq!(params["name"], "n-1a2b");
+            let rebinding = learned(&recorded, &new, &json!({"note": "n-1a2b"}));
+            let mut arguments = json!({"note": "n-1a2b", "path": "/notes/n-1a2b, x"});
+            rebinding.apply(&mut arguments);
+            assert_eq!(arguments, json!({"note": "n-9f8e", "path": "/notes/n-9f8e, x"}), "{recorded}");
         }
     }
 
     #[test]
-    fn what_the_client_said_itself_or_never_says_is_not_minted() {
-        let (recorded, new) = (json!({"text": "milk"}), json!({"text": "bread"}));
-        assert!(learned(recorded.clone(), new.clone(), json!({"text": "milk"})).is_empty(), "the client said it first");
-        let (recorded, new) = (json!({"text": "fresh"}), json!({"text": "stale"}));
-        assert!(learned(recorded.clone(), new.clone(), json!({})).is_empty(), "no request wants it back");
-        assert_eq!(learned(recorded, new, json!({"text": "fresh"})).len(), 1);
+    fn what_the_client_said_itself_or_never_says_is_not_followed() {
+        let (recorded, new) = (json!({"id": "milk"}), json!({"id": "bread"}));
+        assert!(learned(&recorded, &new, &json!({"text": "milk"})).is_empty(), "the client said it first");
+        let (recorded, new) = (json!({"id": "fresh"}), json!({"id": "stale"}));
+        assert!(learned(&recorded, &new, &json!({})).is_empty(), "no request wants it back");
+        assert_eq!(learned(&recorded, &new, &json!({"text": "fresh"})).len(), 1);
     }
 
     #[test]
-    fn a_count_that_grew_is_not_an_id() {
-        assert!(learned(json!({"count": 3}), json!({"count": 4}), json!({"n": 3})).is_empty());
+    fn a_word_or_a_count_that_changed_is_not_an_id() {
+        assert!(learned(&json!({"count": 3}), &json!({"count": 4}), &json!({"n": 3})).is_empty());
+        assert!(learned(&json!({"state": "open"}), &json!({"state": "closed"}), &json!({"to": "open"})).is_empty());
     }
 
     #[test]
-    fn numbers_are_bound_and_what_is_equal_is_not() {
+    fn numbers_are_bound_and_quantities_keep_theirs() {
         let rebinding = learned(
-            json!({"id": 17, "kind": "note", "n": 3}),
-            json!({"id": 42, "kind": "note", "n": 3}),
-            json!({"note": 17}),
+            &json!({"id": 17, "kind": "note", "n": 3}),
+            &json!({"id": 42, "kind": "note", "n": 3}),
+            &json!({"note": 17}),
         );
         assert_eq!(rebinding.len(), 1);
-        let mut value = json!({"id": 17, "n": 3});
+        let mut value = json!({"id": 17, "n": 3, "limit": 17});
         rebinding.apply(&mut value);
-        assert_eq!(value, json!({"id": 42, "n": 3}));
+        assert_eq!(value, json!({"id": 42, "n": 3, "limit": 17}));
+    }
+
+    #[test]
+    fn doubts_are_told_apart() {
+        use super::super::Doubt;
+        let list = |items: &[(u64, &str)]| -> Value {
+            let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+            json!({"structuredContent": {"items": items}})
+        };
+        let then = list(&[(1001, "book"), (1002, "pen")]);
+        let doubt_of = |now: &[(u64, &str)]| doubt(&then, &list(now), &json!({"item": 1001}));
+        assert_eq!(doubt_of(&[(1002, "pen"), (1001, "book")]), None, "reordered");
+        assert_eq!(doubt_of(&[(7, "pen"), (8, "book"), (9, "lamp")]), None, "all ids are new");
+        assert_eq!(doubt_of(&[(1001, "pen"), (1002, "book")]), Some(Doubt::Moved));
+        assert_eq!(doubt_of(&[(1001, "lamp"), (1002, "pen")]), Some(Doubt::Changed));
+        assert_eq!(doubt_of(&[(1002, "pen"), (1003, "book")]), Some(Doubt::Gone));
+        assert_eq!(doubt_of(&[(7, "book"), (8, "book")]), Some(Doubt::Several));
+        assert_eq!(doubt_of(&[(7, "pen")]), Some(Doubt::Unknown));
+        let twins = list(&[(1001, "book"), (1002, "book")]);
+        assert_eq!(doubt(&twins, &list(&[(7, "book")]), &json!({"item": 1001})), Some(Doubt::Twins));
     }
 }

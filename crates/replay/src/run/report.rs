@@ -1,5 +1,6 @@
 //! What came of a run.
 
+use super::lineage::Lineage;
 use crate::diff::Differences;
 use crate::recorded_call::RecordedCall;
 use std::time::Duration;
@@ -20,6 +21,15 @@ pub enum Verdict {
     },
     /// There was no answer in time.
     Unanswered,
+    /// It was not sent: a value of it may name another object now.
+    Unclear(String),
+    /// A call before it was not sent or not answered, so that it cannot be the same.
+    Depends {
+        /// The number of that call.
+        call: u64,
+        /// How its answer differs; none if it was not sent either.
+        differences: Option<Differences>,
+    },
     /// It may change something and was not sent: the tape answers it.
     FromTape,
     /// The tape lacks what is needed to send or compare it.
@@ -36,7 +46,7 @@ impl Verdict {
     /// True if the run has failed by this.
     #[must_use]
     pub fn is_failure(&self) -> bool {
-        matches!(self, Self::Different(_) | Self::Slow { .. } | Self::Unanswered)
+        matches!(self, Self::Different(_) | Self::Slow { .. } | Self::Unanswered | Self::Unclear(_))
     }
 
     /// The word for it in reports.
@@ -47,6 +57,8 @@ impl Verdict {
             Self::Different(_) => "different",
             Self::Slow { .. } => "slow",
             Self::Unanswered => "unanswered",
+            Self::Unclear(_) => "unclear",
+            Self::Depends { .. } => "depends",
             Self::FromTape => "from_tape",
             Self::Hole(_) => "hole",
             Self::Filtered => "filtered",
@@ -103,25 +115,42 @@ impl CallReport {
     #[must_use]
     pub fn complaints(&self) -> Vec<String> {
         match &self.verdict {
-            Verdict::Different(differences) => {
-                let mut lines: Vec<String> = differences
-                    .list
-                    .iter()
-                    .map(|difference| {
-                        let shown = difference.shown();
-                        format!("{} {}: {} → {}", difference.pointer, difference.kind.word(), shown.recorded, shown.new)
-                    })
-                    .collect();
-                if differences.more > 0 {
-                    lines.push(format!("and {} more differences", differences.more));
-                }
-                lines
-            }
+            Verdict::Different(differences) => lines_of(differences),
             Verdict::Slow { recorded, took } => vec![format!("took {took:?}, and {recorded:?} when it was recorded")],
             Verdict::Unanswered => vec!["no answer in time".to_owned()],
+            Verdict::Unclear(why) => vec![format!("not sent: {why}")],
             _ => Vec::new(),
         }
     }
+
+    /// Why it could not be compared, if it depends on another call.
+    #[must_use]
+    pub fn dependence(&self) -> Vec<String> {
+        match &self.verdict {
+            Verdict::Depends { call, differences: None } => {
+                vec![format!("not sent: it depends on call {call}, which has no answer in this run")]
+            }
+            Verdict::Depends { call, differences: Some(differences) } => {
+                let mut lines = lines_of(differences);
+                lines.insert(0, format!("it depends on call {call}, which was not sent"));
+                lines
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A line for each difference.
+fn lines_of(differences: &Differences) -> Vec<String> {
+    let line = |difference: &crate::diff::Difference| {
+        let shown = difference.shown();
+        format!("{} {}: {} → {}", difference.pointer, difference.kind.word(), shown.recorded, shown.new)
+    };
+    let mut lines: Vec<String> = differences.list.iter().map(line).collect();
+    if differences.more > 0 {
+        lines.push(format!("and {} more differences", differences.more));
+    }
+    lines
 }
 
 /// All calls of a run.
@@ -133,6 +162,8 @@ pub struct RunReport {
     pub notifications: u64,
     /// Values that the server minted anew.
     pub rebound: usize,
+    /// The way of each value from an answer to later requests.
+    pub lineage: Vec<Lineage>,
 }
 
 impl RunReport {
@@ -140,6 +171,14 @@ impl RunReport {
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.calls.iter().any(|call| call.verdict.is_failure())
+    }
+
+    /// True if calls were sent and none was answered.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        let was_sent = |call: &&CallReport| call.took.is_some();
+        let mut sent = self.calls.iter().filter(was_sent).peekable();
+        sent.peek().is_some() && sent.all(|call| call.verdict == Verdict::Unanswered)
     }
 
     /// The calls that failed.

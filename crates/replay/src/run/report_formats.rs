@@ -1,6 +1,8 @@
 //! A report in the forms that people, CI systems and editors read.
 
+use super::lineage::Lineage;
 use super::report::{CallReport, RunReport, Verdict};
+use crate::diff::Differences;
 use serde_json::{Value, json};
 use signalbox_wire::printable;
 use std::fmt::Write as _;
@@ -15,11 +17,17 @@ impl RunReport {
             let _ = writeln!(text, "✗ {}", printable::lines(&call.title()));
             call.complaints().iter().for_each(|line| _ = writeln!(text, "    {}", printable::lines(line)));
         }
+        for call in self.calls.iter().filter(|call| matches!(call.verdict, Verdict::Depends { .. })) {
+            let _ = writeln!(text, "– {}", printable::lines(&call.title()));
+            call.dependence().iter().for_each(|line| _ = writeln!(text, "    {}", printable::lines(line)));
+        }
         let words = [
             ("same", "the same"),
             ("different", "different"),
             ("slow", "too slow"),
             ("unanswered", "without an answer"),
+            ("unclear", "not sent, since it is not clear which object is meant"),
+            ("depends", "not compared, since they depend on calls that were not sent"),
             ("from_tape", "not sent, since they may change something (`--allow-writes` sends them)"),
             ("hole", "not comparable, since the tape has holes there"),
             ("filtered", "left out by filters"),
@@ -31,21 +39,32 @@ impl RunReport {
         if edited > 0 {
             counted.push(format!("{edited} of them with an edited request"));
         }
-        let rebound = if self.rebound > 0 {
-            format!("; {} values that the server made up were replaced", self.rebound)
-        } else {
-            String::new()
+        let rebound = match self.rebound {
+            0 => String::new(),
+            1 => "; 1 value that the server made up was replaced".to_owned(),
+            count => format!("; {count} values that the server made up were replaced"),
         };
         let _ =
             writeln!(text, "{}{rebound}", if counted.is_empty() { "no calls".to_owned() } else { counted.join(", ") });
         text
     }
 
+    /// The way of each value from an answer to later requests, for people.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        if self.lineage.is_empty() {
+            return "no request has a value from an earlier answer\n".to_owned();
+        }
+        self.lineage.iter().map(|value| value.to_text() + "\n").collect()
+    }
+
     /// For programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let calls: Vec<Value> = self.calls.iter().map(CallReport::to_json).collect();
-        json!({"passed": !self.has_failed(), "calls": calls, "rebound": self.rebound, "notifications": self.notifications})
+        let lineage: Vec<Value> = self.lineage.iter().map(Lineage::to_json).collect();
+        json!({"passed": !self.has_failed(), "calls": calls, "rebound": self.rebound, "notifications": self.notifications,
+               "lineage": lineage})
     }
 
     /// JUnit, which nearly every CI system shows.
@@ -70,6 +89,9 @@ impl RunReport {
                     let _ = write!(xml, "<failure message=\"{}\">{}</failure>", verdict.word(), xml_text(&why));
                 }
                 Verdict::FromTape => xml.push_str("<skipped message=\"it may change something\"/>"),
+                Verdict::Depends { .. } => {
+                    let _ = write!(xml, "<skipped message=\"{}\"/>", xml_text(&call.dependence().join("\n")));
+                }
                 Verdict::Skipped => xml.push_str("<skipped message=\"it was not reached\"/>"),
                 Verdict::Hole(why) => _ = write!(xml, "<skipped message=\"{why}\"/>"),
                 _ => {}
@@ -94,7 +116,8 @@ impl RunReport {
                 "partialFingerprints": {"call/v1": format!("{}:{}", call.number, call.verdict.word())},
             })
         };
-        let rules = ["different", "slow", "unanswered"].map(|id| json!({"id": id, "name": format!("Replay{id}")}));
+        let rules =
+            ["different", "slow", "unanswered", "unclear"].map(|id| json!({"id": id, "name": format!("Replay{id}")}));
         let results: Vec<Value> = self.failures().map(result).collect();
         json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -131,12 +154,13 @@ impl CallReport {
         }
         match &self.verdict {
             Verdict::Different(differences) => {
-                let list = differences.list.iter().map(|one| {
-                    json!({"pointer": one.pointer, "kind": one.kind.word(), "recorded": one.recorded, "new": one.new})
-                });
-                told["differences"] = list.collect();
-                told["more"] = differences.more.into();
+                add_differences(&mut told, differences);
             }
+            Verdict::Depends { call, differences } => {
+                told["depends_on"] = (*call).into();
+                differences.iter().for_each(|differences| add_differences(&mut told, differences));
+            }
+            Verdict::Unclear(why) => told["why"] = why.clone().into(),
             Verdict::Hole(why) => told["why"] = (*why).into(),
             _ => {}
         }
@@ -144,8 +168,17 @@ impl CallReport {
     }
 }
 
+fn add_differences(told: &mut Value, differences: &Differences) {
+    let list = differences
+        .list
+        .iter()
+        .map(|one| json!({"pointer": one.pointer, "kind": one.kind.word(), "recorded": one.recorded, "new": one.new}));
+    told["differences"] = list.collect();
+    told["more"] = differences.more.into();
+}
+
 fn is_skipped(verdict: &Verdict) -> bool {
-    matches!(verdict, Verdict::FromTape | Verdict::Hole(_) | Verdict::Skipped)
+    matches!(verdict, Verdict::FromTape | Verdict::Hole(_) | Verdict::Skipped | Verdict::Depends { .. })
 }
 
 /// A text in XML 1.0, which has no form for most control characters.

@@ -100,9 +100,11 @@ impl RunSettings {
 
     /// True if a call certainly changes nothing, or may.
     pub(super) fn may_send(&self, call: &RecordedCall) -> bool {
-        if self.allow_writes {
-            return true;
-        }
+        self.allow_writes || self.only_reads(call)
+    }
+
+    /// True if a call certainly changes nothing.
+    pub(super) fn only_reads(&self, call: &RecordedCall) -> bool {
         let subject = call.subject.as_deref().unwrap_or_default();
         match &*call.method {
             method::TOOLS_CALL => {

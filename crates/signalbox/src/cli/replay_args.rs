@@ -53,9 +53,21 @@ pub struct ReplayRunArgs {
     /// Accept the new answers: record them onto this new tape, whose parent is this one
     #[arg(long, value_name = "FILE")]
     pub update: Option<PathBuf>,
-    /// Run so many times, at least a second apart, and print the paths that differ from run to run
+    /// Run so many times, at least a second apart, and propose patterns for the values that differ from run to run
+    ///
+    /// A pattern leaves open only what changes by itself, such as moments, numbers and ids: `"Created <word>."`. What differs
+    /// otherwise is named and not learned.
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub learn: Option<u32>,
+    /// Write what --learn proposes to this file, after asking
+    #[arg(long, value_name = "FILE", requires = "learn")]
+    pub save: Option<PathBuf>,
+    /// Write it without asking
+    #[arg(long, requires = "save")]
+    pub yes: bool,
+    /// Show where each value of a request comes from, and what stands for it now
+    #[arg(long)]
+    pub explain: bool,
     /// Begin paused, and let `signalbox replay control` and the API drive the run
     #[arg(long)]
     pub control: bool,
@@ -415,7 +427,7 @@ const RUN_HELP: &str = "\
 Examples:
   signalbox replay run talk.tape -- npx -y @modelcontextprotocol/server-everything stdio
   signalbox replay run talk.tape --against http://127.0.0.1:3001/mcp --junit report.xml
-  signalbox replay run talk.tape --learn -- my-server > volatile.paths
+  signalbox replay run talk.tape --learn --save volatile.paths -- my-server
   signalbox replay run talk.tape --ignore-file volatile.paths -- my-server
   signalbox replay run talk.tape --interactive -- my-server";
 

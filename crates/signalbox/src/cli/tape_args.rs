@@ -4,7 +4,7 @@ use super::Which;
 use crate::failure::Failure;
 use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::duration::{self, NoDuration};
-use signalbox_replay::{Paths, ignore_file};
+use signalbox_replay::{IgnoredPlaces, Paths, ignore_file};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -284,7 +284,8 @@ pub struct PlacesArgs {
     /// A place in messages that does not count, such as /**/timestamp. May be given several times
     #[arg(long, value_name = "PATH")]
     pub ignore: Vec<String>,
-    /// A file with such paths, one per line; lines that begin with # are comments. May be given several times
+    /// A file with such paths, and patterns of values that `replay run --learn` proposes, one per line; lines that begin with #
+    /// are comments. May be given several times
     #[arg(long, value_name = "FILE")]
     pub ignore_file: Vec<PathBuf>,
     /// A place in messages whose array may come in any order. May be given several times
@@ -297,9 +298,10 @@ impl PlacesArgs {
     ///
     /// # Errors
     /// If something is not a path, or a file of paths cannot be read.
-    pub fn read(&self) -> Result<(Paths, Paths), Failure> {
+    pub fn read(&self) -> Result<(IgnoredPlaces, Paths), Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
-        let mut ignored = Paths::parse(&self.ignore).map_err(|error| usage(&error))?;
+        let paths = Paths::parse(&self.ignore).map_err(|error| usage(&error))?;
+        let mut ignored = IgnoredPlaces { paths, ..IgnoredPlaces::default() };
         for file in &self.ignore_file {
             ignore_file::add(file, &mut ignored).map_err(|error| usage(&error))?;
         }

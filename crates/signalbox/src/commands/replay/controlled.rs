@@ -75,7 +75,10 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     let shift = trial.shift();
     let mut runner = trial.runner(shift.as_ref());
     let mut open = || connect(&app);
-    let outcome = Control::beside(socket.as_ref(), runner.controlled(&handle, &mut open)).await;
+    let outcome = match trial.is_up(&app).await {
+        Ok(()) => Control::beside(socket.as_ref(), runner.controlled(&handle, &mut open)).await.map_err(Failure::Run),
+        Err(failure) => Err(failure),
+    };
     handle.act(ReplayControl::stop);
     signals.abort();
     let seen = match view {
@@ -85,7 +88,7 @@ pub(super) async fn run(args: &ReplayRunArgs, tape: &Tape, trial: &Trial<'_>) ->
     };
     app.shut_down(DRAIN).await;
     drop(file);
-    outcome.map_err(Failure::Run)?;
+    outcome?;
     seen?;
     Ok(runner.finish().0)
 }

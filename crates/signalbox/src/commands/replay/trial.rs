@@ -23,11 +23,12 @@ use signalbox_replay::run::{
 use signalbox_replay::{Holes, Paths, RecordedCall, Side};
 use signalbox_tape::TapeSource;
 use signalbox_transport::stdio_front;
+use signalbox_wire::printable;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 
@@ -35,6 +36,8 @@ use tokio::sync::mpsc;
 const BUFFER: usize = 1 << 20;
 /// Messages that may wait.
 const QUEUE: usize = 256;
+/// How long until the state of the server is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long the gateway may take to end.
 pub(super) const DRAIN: Duration = Duration::from_secs(5);
 
@@ -94,7 +97,14 @@ fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
         allow_writes: args.allow_writes,
         read_only: read_only_tools(&tape.offer),
         also_read_only: args.read_only.clone(),
-        comparison: Comparison { ignored, unordered, tolerance: args.tolerance, json_in_text: true, meta: false },
+        comparison: Comparison {
+            ignored: ignored.paths,
+            patterns: ignored.patterns,
+            unordered,
+            tolerance: args.tolerance,
+            json_in_text: true,
+            meta: false,
+        },
         masks: Masks::of_rules(&tape.redaction),
         timing: args.timing,
         timeout: args.timeout,
@@ -114,6 +124,8 @@ pub(super) struct Trial<'a> {
     args: &'a TrialArgs,
     command: &'a [OsString],
     parent: String,
+    /// When the first call began, in nanoseconds since 1970.
+    began: u64,
     /// What the backend of the tape was called, if there was only one.
     name: Option<Arc<str>>,
     /// Where the answers are recorded, if they are.
@@ -135,6 +147,7 @@ impl<'a> Trial<'a> {
             args,
             command,
             parent: tape.id.clone(),
+            began: tape.calls.iter().map(|call| call.began).min().unwrap_or_default(),
             name: tape.only_backend(),
             update,
             notifications: if args.skip_notifications { Vec::new() } else { tape.notifications.clone() },
@@ -150,23 +163,48 @@ impl<'a> Trial<'a> {
         let LiveServer { app, file, .. } = self.start()?;
         drop(file);
         let shift = self.shift();
-        let mut runner = self.runner(shift.as_ref());
-        let mut outcome = Ok(());
+        let mut runner = self.runner(shift.as_ref()).expecting(calls);
+        let mut outcome = self.is_up(&app).await;
         for calls in sessions(calls) {
-            let mut connection = connect(&app);
-            outcome = runner.session(&calls, &mut connection).await;
             if outcome.is_err() {
                 break;
             }
+            let mut connection = connect(&app);
+            outcome = runner.session(&calls, &mut connection).await.map_err(Failure::Run);
         }
         app.shut_down(DRAIN).await;
-        outcome.map_err(Failure::Run)?;
+        outcome?;
         Ok(runner.finish())
+    }
+
+    /// Waits until the server has answered the handshake, so that no call waits for it.
+    pub(super) async fn is_up(&self, app: &App) -> Result<(), Failure> {
+        let within = self.settings.timeout;
+        let began = Instant::now();
+        loop {
+            let status = app.gateway.status();
+            let Some(server) = status.backends.first() else { return Ok(()) };
+            match server.state {
+                "starting" | "restarting" if began.elapsed() < within => tokio::time::sleep(LOOK_AGAIN).await,
+                "starting" | "restarting" => {
+                    return Err(Failure::NoServer(format!(
+                        "the server did not answer the handshake within {within:?}"
+                    )));
+                }
+                "down" | "failed" => {
+                    let why = server.last_error.as_deref().unwrap_or("it cannot be reached");
+                    let words = server.last_words.iter().map(|line| format!("\n  {}", printable::one_line(line)));
+                    let text = format!("the server did not start: {}", printable::one_line(why));
+                    return Err(Failure::NoServer(text + &words.collect::<String>()));
+                }
+                _ => return Ok(()),
+            }
+        }
     }
 
     /// What shifts moments in requests, if they are to be.
     pub(super) fn shift(&self) -> Option<TimeShift> {
-        self.args.update_timestamps.then(|| TimeShift::to(SystemTime::now()))
+        self.args.update_timestamps.then(|| TimeShift::new(self.began, SystemTime::now()))
     }
 
     pub(super) fn runner<'b>(&'b self, shift: Option<&'b TimeShift>) -> Runner<'b> {

@@ -1,0 +1,296 @@
+//! Values of an answer, each with a digest of what stands around it.
+//!
+//! An answer is taken apart into words and numbers. Items of arrays and lines of texts are levels of their own, because
+//! another answer may have them in another order, more of them or fewer. A value's signature is the digest of everything on
+//! its level but the value itself, and of the words of the levels around it. Two values with the same signature stand in
+//! items that nothing else tells apart, wherever these items are in their lists.
+
+use super::references::{is_moment_name, is_of_word, is_quantity, is_token, moment_length};
+use crate::diff::{IN_TEXT, json_in};
+use crate::paths::{Paths, escaped};
+use serde_json::Value;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
+
+/// Deepest level that is taken apart; what is below counts as one word.
+const MAX_DEPTH: usize = 64;
+
+/// A place of an answer, in which `*` stands for the index of an item or a line.
+pub(super) type Place = String;
+
+/// A value of an answer.
+#[derive(Debug)]
+pub(super) struct AnswerValue {
+    /// The value as text.
+    pub value: String,
+    /// Its place.
+    pub place: Place,
+    /// The member that holds it.
+    pub member: String,
+    /// True for a number of JSON.
+    pub is_number: bool,
+    /// True if it is all that its member holds, not a word of a longer text.
+    pub is_whole: bool,
+    /// The words of which it consists.
+    words: Range<usize>,
+}
+
+#[derive(Debug)]
+struct Word {
+    text: String,
+    place: Place,
+    level: usize,
+    /// True for what differs in every run, such as moments.
+    is_moment: bool,
+    /// True for a number of items, which says nothing about one of them.
+    is_count: bool,
+    /// False for what stands between words.
+    is_content: bool,
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    parent: Option<usize>,
+    /// Digests of its words, summed up, so that one can be taken out again.
+    sum: u64,
+    /// The same without counts.
+    outer_sum: u64,
+    content: usize,
+}
+
+/// All values of an answer.
+#[derive(Debug)]
+pub(super) struct AnswerValues {
+    pub values: Vec<AnswerValue>,
+    words: Vec<Word>,
+    levels: Vec<Level>,
+}
+
+impl AnswerValues {
+    /// Takes a result apart, but for what does not count.
+    pub(super) fn of(result: &Value, ignored: &Paths) -> Self {
+        let mut reader = Reader {
+            found: Self { values: Vec::new(), words: Vec::new(), levels: vec![Level::default()] },
+            ignored,
+            path: vec!["result".to_owned()],
+        };
+        reader.value(result, &mut Place::new(), "", 0);
+        reader.found
+    }
+
+    /// The values of each place.
+    pub(super) fn by_place(&self) -> HashMap<&str, HashSet<&str>> {
+        let mut places: HashMap<&str, HashSet<&str>> = HashMap::new();
+        for word in &self.words {
+            places.entry(&word.place).or_default().insert(&word.text);
+        }
+        for value in &self.values {
+            places.entry(&value.place).or_default().insert(&value.value);
+        }
+        places
+    }
+
+    /// Places whose values are long tokens, which servers often make up anew.
+    pub(super) fn token_places(&self) -> impl Iterator<Item = &str> {
+        self.words.iter().filter(|word| is_token(&word.text)).map(|word| &*word.place)
+    }
+
+    /// The places of the words of a value.
+    pub(super) fn word_places<'a>(&'a self, value: &AnswerValue) -> impl Iterator<Item = &'a str> {
+        self.words.get(value.words.clone()).into_iter().flatten().map(|word| &*word.place)
+    }
+
+    /// Sums up each level, but for words at volatile places.
+    pub(super) fn sum_up(&mut self, volatile: &HashSet<String>) {
+        for word in &mut self.words {
+            word.is_moment |= volatile.contains(&word.place);
+            let Some(level) = self.levels.get_mut(word.level) else { continue };
+            let digest = word.digest();
+            level.sum = level.sum.wrapping_add(digest);
+            level.outer_sum = level.outer_sum.wrapping_add(if word.is_count { 0 } else { digest });
+            level.content += usize::from(word.has_content());
+        }
+    }
+
+    /// The digest of what stands around a value.
+    pub(super) fn signature(&self, value: &AnswerValue) -> u64 {
+        let own = self.words.get(value.words.clone()).unwrap_or_default();
+        let mut at = own.first().map(|word| word.level);
+        let mut hasher = DefaultHasher::new();
+        let (mut is_own, mut is_inner) = (true, true);
+        while let Some(level) = at.and_then(|at| self.levels.get(at)) {
+            let mut sum = if is_inner { level.sum } else { level.outer_sum };
+            let mut content = level.content;
+            if is_own {
+                own.iter().for_each(|word| sum = sum.wrapping_sub(word.digest()));
+                content -= own.iter().filter(|word| word.has_content()).count();
+            }
+            sum.hash(&mut hasher);
+            is_inner &= content == 0;
+            is_own = false;
+            at = level.parent;
+        }
+        hasher.finish()
+    }
+}
+
+impl Word {
+    fn digest(&self) -> u64 {
+        if self.is_moment {
+            return 0;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&self.place, &self.text).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn has_content(&self) -> bool {
+        self.is_content && !self.is_moment
+    }
+}
+
+struct Reader<'a> {
+    found: AnswerValues,
+    ignored: &'a Paths,
+    /// The place with its indices.
+    path: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn value(&mut self, value: &Value, place: &mut Place, member: &str, level: usize) {
+        if self.path.len() > MAX_DEPTH {
+            return self.atom(&value.to_string(), place, member, level);
+        }
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members.iter().filter(|(name, _)| *name != "_meta") {
+                    self.below(name, &escaped(name), place, |reader, place| reader.value(value, place, name, level));
+                }
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    let level = self.level(level);
+                    self.below(&index.to_string(), "*", place, |reader, place| {
+                        reader.value(item, place, member, level)
+                    });
+                }
+            }
+            Value::String(text) => match json_in(text) {
+                Some(json) => {
+                    self.below(IN_TEXT, IN_TEXT, place, |reader, place| reader.value(&json, place, member, level))
+                }
+                None => self.text(text, place, member, level),
+            },
+            Value::Number(number) => self.atom(&number.to_string(), place, member, level),
+            Value::Bool(is_true) => self.word(&is_true.to_string(), place.clone(), level, member),
+            Value::Null => self.word("null", place.clone(), level, member),
+        }
+    }
+
+    fn level(&mut self, parent: usize) -> usize {
+        self.found.levels.push(Level { parent: Some(parent), ..Level::default() });
+        self.found.levels.len() - 1
+    }
+
+    /// Goes one segment deeper, unless that place does not count.
+    fn below(&mut self, segment: &str, general: &str, place: &mut Place, then: impl FnOnce(&mut Self, &mut Place)) {
+        let length = place.len();
+        place.push('/');
+        place.push_str(general);
+        self.path.push(segment.to_owned());
+        if self.ignored.is_empty() || !self.ignored.covers(&self.path) {
+            then(self, place);
+        }
+        self.path.pop();
+        place.truncate(length);
+    }
+
+    /// A number, which is one word and one value.
+    fn atom(&mut self, text: &str, place: &Place, member: &str, level: usize) {
+        let start = self.found.words.len();
+        self.word(text, place.clone(), level, member);
+        self.found.values.push(AnswerValue {
+            value: text.to_owned(),
+            place: place.clone(),
+            member: member.to_owned(),
+            is_number: true,
+            is_whole: true,
+            words: start..start + 1,
+        });
+    }
+
+    fn text(&mut self, text: &str, place: &Place, member: &str, level: usize) {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        // A text with spaces is prose, whose lines may come, go and move; any other text is a name.
+        let is_prose = lines.len() > 1 || text.contains(char::is_whitespace);
+        if !is_prose {
+            return self.line(text, place, member, level, true);
+        }
+        let place = format!("{place}/@line/*");
+        for line in lines {
+            let level = self.level(level);
+            self.line(line, &place, member, level, false);
+        }
+    }
+
+    /// The words of a line, what is between them, and the line itself if it is a name.
+    fn line(&mut self, line: &str, place: &Place, member: &str, level: usize, is_name: bool) {
+        let start = self.found.words.len();
+        let (mut between, mut rest, mut index) = (String::new(), line, 0);
+        while let Some(from) = rest.find(is_of_word) {
+            let (before, tail) = rest.split_at(from);
+            between.push_str(before);
+            between.push('\0');
+            let moment = moment_length(tail);
+            let end = moment.unwrap_or_else(|| tail.find(|c| !is_of_word(c)).unwrap_or(tail.len()));
+            let (word, after) = tail.split_at(end);
+            let own = self.found.words.len();
+            self.word(word, format!("{place}#{index}"), level, member);
+            if let Some(pushed) = self.found.words.last_mut() {
+                pushed.is_moment |= moment.is_some();
+            }
+            let is_whole = is_name && word.len() == line.len();
+            self.found.values.push(AnswerValue {
+                value: word.to_owned(),
+                place: format!("{place}#{index}"),
+                member: member.to_owned(),
+                is_number: false,
+                is_whole,
+                words: own..own + 1,
+            });
+            index += 1;
+            rest = after;
+        }
+        between.push_str(rest);
+        if between.len() > 1 {
+            self.word(&between, format!("{place}#"), level, member);
+            if let Some(pushed) = self.found.words.last_mut() {
+                pushed.is_content = false;
+            }
+        }
+        let words = start..self.found.words.len();
+        if is_name && words.len() > 1 {
+            self.found.values.push(AnswerValue {
+                value: line.to_owned(),
+                place: place.clone(),
+                member: member.to_owned(),
+                is_number: false,
+                is_whole: true,
+                words,
+            });
+        }
+    }
+
+    fn word(&mut self, text: &str, place: Place, level: usize, member: &str) {
+        let is_number = text.parse::<f64>().is_ok();
+        self.found.words.push(Word {
+            text: text.to_owned(),
+            place,
+            level,
+            is_moment: is_number && text.len() >= 10 && is_moment_name(member),
+            is_count: is_number && is_quantity(member),
+            is_content: true,
+        });
+    }
+}
