@@ -29,11 +29,13 @@ pub enum Limit {
     UnknownCaller,
     /// An idle connection made room for another one.
     Idle,
+    /// A connection made room for another one, since its caller or address had more than its share.
+    ConnectionShare,
 }
 
 impl Limit {
     /// All limits, in the order of [`Limit::number`].
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::HeadTime,
         Self::HeadSize,
         Self::MessageTime,
@@ -47,6 +49,7 @@ impl Limit {
         Self::Memory,
         Self::UnknownCaller,
         Self::Idle,
+        Self::ConnectionShare,
     ];
 
     /// Its label in metrics.
@@ -66,6 +69,7 @@ impl Limit {
             Self::Memory => "memory",
             Self::UnknownCaller => "unknown_caller",
             Self::Idle => "idle",
+            Self::ConnectionShare => "connection_share",
         }
     }
 

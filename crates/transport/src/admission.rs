@@ -7,10 +7,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Places beyond the limit for connections whose caller is not known yet. They are used only while all others are taken, and each only
+/// until the first request is read.
+pub const RESERVE: usize = 256;
+
 /// The rules of a front at its door.
 pub struct Admission {
     most: AtomicUsize,
     open: AtomicUsize,
+    reserved: AtomicUsize,
     guard: ArcSwap<OriginGuard>,
 }
 
@@ -19,7 +24,7 @@ impl Admission {
     #[must_use]
     pub fn new(most: usize, origins: &[String], hosts: &[String]) -> Arc<Self> {
         let guard = ArcSwap::from_pointee(OriginGuard::new(origins, hosts));
-        Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), guard })
+        Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), reserved: AtomicUsize::new(0), guard })
     }
 
     /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new rules.
@@ -40,7 +45,15 @@ impl Admission {
         let most = self.most();
         let one_more = |open: usize| (open < most).then_some(open + 1);
         let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
-        entered.then(|| ConnectionPermit(Arc::clone(self)))
+        entered.then(|| ConnectionPermit { admission: Arc::clone(self), is_provisional: false })
+    }
+
+    /// A place in the reserve for a connection whose caller is not known yet, if there is one.
+    #[must_use]
+    pub fn enter_reserve(self: &Arc<Self>) -> Option<ConnectionPermit> {
+        let one_more = |open: usize| (open < RESERVE).then_some(open + 1);
+        let entered = self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+        entered.then(|| ConnectionPermit { admission: Arc::clone(self), is_provisional: true })
     }
 
     /// True where a request with these headers, an `Origin` among them or not, may be looked at.
@@ -57,11 +70,23 @@ impl fmt::Debug for Admission {
 }
 
 /// Counts as one connection until it is dropped.
-pub struct ConnectionPermit(Arc<Admission>);
+pub struct ConnectionPermit {
+    admission: Arc<Admission>,
+    is_provisional: bool,
+}
+
+impl ConnectionPermit {
+    /// True for a place in the reserve.
+    #[must_use]
+    pub fn is_provisional(&self) -> bool {
+        self.is_provisional
+    }
+}
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        let count = if self.is_provisional { &self.admission.reserved } else { &self.admission.open };
+        count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

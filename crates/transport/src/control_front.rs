@@ -1,10 +1,12 @@
 //! The control socket: the routes that are mounted there, over HTTP, for the user to whom the process belongs.
 
 use crate::admission::Admission;
-use crate::http_front::{ClientConnection, ClientConnections, FrontShared, FrontSpec, TICK, handle_control, speak};
+use crate::front_clock::TICK;
+use crate::http_front::{ClientConnection, FrontShared, FrontSpec, handle_control, speak};
 use crate::router::Router;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::{Authenticators, LocalUser, Shown};
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_runtime::Gateway;
 use std::io;
 use std::sync::Arc;
@@ -36,14 +38,14 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
     let front = FrontShared::new(gateway, Arc::new(spec), router);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
-    let mut lines = ClientConnections::default();
+    let lines = || front.connections.lock().unpoisoned();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let entered = tokio::select! {
             entered = enter(listener, &room) => entered,
-            _ = tick.tick(), if !lines.is_empty() => {
-                lines.tick(&front);
+            _ = tick.tick(), if !lines().is_empty() => {
+                lines().tick(&front);
                 continue;
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
@@ -56,13 +58,13 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
                 continue;
             }
         };
-        if lines.is_empty() {
+        if lines().is_empty() {
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
         let connection = ClientConnection::new(Arc::clone(&front), None, None);
         connection.secured(user_of(&socket));
-        lines.add(&connection);
+        lines().add(&connection);
         connections.spawn(async move {
             speak(socket, &connection, handle_control).await;
             drop(place);

@@ -22,7 +22,8 @@
 //!                                                          Waiting ── after 5 s the answer becomes an event stream
 //! ```
 //!
-//! Where all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one.
+//! Where all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one, or else a stream of the caller
+//! or address with the most connections above its share ([`crate::places`]).
 //!
 //! Invariants:
 //!
@@ -32,7 +33,8 @@
 //!   a request that never reached a session is refused here, and told as a fact of its own.
 //! - A connection is served by the worker that took it, from its first byte to its last.
 //! - A stream that the client lost goes on in the [`resume`] store for a while, so that nothing is lost between two GETs.
-//! - Stopping ends connections between two requests, never in the middle of an answer.
+//! - Stopping ends connections between two requests, never in the middle of an answer. Only a holder above its share of places loses
+//!   answers, while others want these places.
 //!
 //! The front must never wait with a lock held, start a timer for each request (the clock is there for that), or let what a client
 //! sends decide how much memory is set aside before the budget has agreed.
@@ -48,6 +50,7 @@ mod get;
 mod guard;
 mod heads;
 mod path_secret;
+mod place;
 mod post;
 mod protobuf_post;
 mod resume;
@@ -63,18 +66,19 @@ mod track;
 mod upgrade;
 
 pub(crate) use accepts::Accepts;
-pub use client_connection::IDLE;
-pub(crate) use client_connection::{ClientConnection, FrontClock, TICK};
+pub(crate) use client_connection::ClientConnection;
 pub(crate) use client_connections::ClientConnections;
 pub(crate) use connection::speak;
 pub use entry::{Entry, Named, OpenedRoom};
 pub(crate) use guard::OriginGuard;
 pub use path_secret::PathSecret;
+pub use place::IDLE;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
+use crate::front_clock::{FrontClock, TICK};
 use crate::router::Router;
 use crate::tls::{FrontTls, MaybeTlsStream};
 use crate::turned_away::Exit;
@@ -83,9 +87,10 @@ use bytes::Bytes;
 use resume::ResumeStore;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::{Authenticators, Challenge};
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_runtime::Gateway;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -160,6 +165,7 @@ pub(crate) struct FrontShared {
     pub router: Arc<Router>,
     pub resume: Arc<ResumeStore>,
     pub clock: FrontClock,
+    pub connections: Mutex<ClientConnections>,
     /// No request is begun any more.
     pub stopping: AtomicBool,
 }
@@ -167,8 +173,15 @@ pub(crate) struct FrontShared {
 impl FrontShared {
     /// A front to which nobody has come yet.
     pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
-        let stopping = AtomicBool::new(false);
-        Arc::new(Self { gateway, spec, router, resume: Arc::default(), clock: FrontClock::default(), stopping })
+        Arc::new(Self {
+            gateway,
+            spec,
+            router,
+            resume: Arc::default(),
+            clock: FrontClock::default(),
+            connections: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        })
     }
 }
 
@@ -184,7 +197,7 @@ pub async fn serve(
     let front = FrontShared::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
-    let mut open = ClientConnections::default();
+    let open = || front.connections.lock().unpoisoned();
     let mut sweep = tokio::time::interval(SWEEP);
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -196,8 +209,8 @@ pub async fn serve(
                 front.resume.sweep(|session| front.gateway.sessions.get(session).is_some());
                 continue;
             }
-            _ = tick.tick(), if !open.is_empty() => {
-                open.tick(&front);
+            _ = tick.tick(), if !open().is_empty() => {
+                open().tick(&front);
                 continue;
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
@@ -211,7 +224,8 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(place) = front.spec.admission.enter().or_else(|| open.make_room(&front)) else {
+        let place = open().seat(&front);
+        let Some(place) = place else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
             if front.spec.tls.is_none()
@@ -223,12 +237,8 @@ pub async fn serve(
         };
         // The socket belongs to the runtime that accepted it until it is handed to a worker's.
         let Ok(socket) = socket.into_std() else { continue };
-        if open.is_empty() {
-            // The clock stood still while nobody looked at it.
-            front.clock.advance();
-        }
         let connection = ClientConnection::new(Arc::clone(&front), Some(address), Some(place));
-        open.add(&connection);
+        open().add(&connection);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)
                 && let Some(socket) = secure::secured(socket, &connection).await
@@ -241,11 +251,11 @@ pub async fn serve(
     }
     drop(listener);
     front.stopping.store(true, Ordering::Release);
-    open.tick(&front);
+    open().tick(&front);
     while !connections.is_empty() {
         tokio::select! {
             _ = connections.join_next() => {}
-            _ = tick.tick() => open.tick(&front),
+            _ = tick.tick() => open().tick(&front),
         }
     }
 }

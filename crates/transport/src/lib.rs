@@ -7,6 +7,7 @@ mod batch;
 pub mod child;
 pub mod control_front;
 pub mod first_message;
+mod front_clock;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -17,6 +18,7 @@ pub mod in_process;
 mod large_proof;
 mod line_writer;
 pub mod many_back;
+pub mod places;
 mod protobuf;
 mod proved;
 pub mod read_body;

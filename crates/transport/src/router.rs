@@ -96,6 +96,7 @@ pub struct Route {
     access: Access,
     max_body: usize,
     audited: Option<&'static str>,
+    is_probe: bool,
     handler: Box<dyn Fn(RoutedRequest) -> Doing + Send + Sync>,
 }
 
@@ -107,7 +108,16 @@ impl Route {
         F: Future<Output = Answered> + Send + 'static,
     {
         let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
-        Self { method, path, mount, access: Access::Caller, max_body: MAX_BODY, audited: None, handler }
+        Self {
+            method,
+            path,
+            mount,
+            access: Access::Caller,
+            max_body: MAX_BODY,
+            audited: None,
+            is_probe: false,
+            handler,
+        }
     }
 
     /// For these callers only.
@@ -126,6 +136,12 @@ impl Route {
     #[must_use]
     pub fn audited(self, action: &'static str) -> Self {
         Self { audited: Some(action), ..self }
+    }
+
+    /// Served even while all places for connections are taken. For probes of orchestrators: its handler answers at once.
+    #[must_use]
+    pub fn probe(self) -> Self {
+        Self { is_probe: true, ..self }
     }
 
     /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may look at roles
@@ -262,6 +278,12 @@ impl Router {
     #[must_use]
     pub fn is_open(&self, door: Door, method: &Method, path: &str) -> bool {
         self.find(door, method, path).is_ok_and(|(route, _)| route.access == Access::Open)
+    }
+
+    /// True if the route that is meant is served even while all places for connections are taken.
+    #[must_use]
+    pub fn is_probe(&self, door: Door, method: &Method, path: &str) -> bool {
+        self.find(door, method, path).is_ok_and(|(route, _)| route.is_probe)
     }
 
     /// Answers a request that came in by this door. Its body has to come, piece by piece, within this time.

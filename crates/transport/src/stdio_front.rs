@@ -168,6 +168,13 @@ struct Front {
     written: Notify,
 }
 
+impl Drop for Front {
+    /// A front whose client is given up before its end leaves no session behind.
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
 impl Front {
     fn open(gateway: Arc<Gateway>, caller: Caller) -> Result<Self, Fault> {
         let via = caller.identity().transport;

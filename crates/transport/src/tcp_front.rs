@@ -3,8 +3,11 @@
 //! A page in a browser can send an HTTP request to any port of this machine, and lines of its body would pass for
 //! messages. So a connection that does not begin with JSON is closed before anything else of it is read.
 
+mod tcp_client;
+
 use crate::admission::Admission;
 use crate::first_message::{MAX_FIRST_MESSAGE, Newcomer};
+use crate::places::Placed as _;
 use crate::stdio_front::{self, StdioError};
 use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
@@ -16,12 +19,12 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::Era;
 use std::future::Future as _;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tcp_client::{TcpClient, TcpClients};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -57,6 +60,7 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let exit = Exit::default();
+    let clients = TcpClients::new(Arc::clone(&gateway), Arc::clone(&spec.admission));
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -64,8 +68,8 @@ pub async fn serve(
             _ = stop.wait_for(|stop| *stop) => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
+        let (socket, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: wait for some to come free instead of spinning.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -73,9 +77,11 @@ pub async fn serve(
                 continue;
             }
         };
-        let Some(place) = spec.admission.enter() else {
+        // Where no caller can prove anything, none is waited for.
+        let may_prove = gateway.settings().require_proof || spec.tls.is_some();
+        let Some(client) = clients.seat(address).filter(|client| may_prove || client.settle(None)) else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
-            let fault = Fault::new(FaultKind::Overloaded, "too many connections are open");
+            let fault = no_room();
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
             if spec.tls.is_none()
                 && let Some(telling) = exit.tell(socket, line(&fault))
@@ -91,13 +97,12 @@ pub async fn serve(
             if let Ok(socket) = TcpStream::from_std(socket) {
                 gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
                 match &spec.tls {
-                    None => connection(socket, &gateway, &spec).await,
+                    None => connection(socket, &gateway, &spec, &client).await,
                     // Boxed, so that connections without TLS do not carry the room for it.
-                    Some(tls) => Box::pin(secured(socket, tls, &gateway, &spec)).await,
+                    Some(tls) => Box::pin(secured(socket, tls, &gateway, &spec, &client)).await,
                 }
                 gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
             }
-            drop(place);
         };
         connections.spawn_on(serving, workers.turn());
     }
@@ -105,19 +110,20 @@ pub async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec) {
+async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let _ = socket.set_nodelay(true);
-    let address = socket.peer_addr().ok();
-    if !greeted(&mut socket, gateway, first_byte(gateway, spec)).await {
-        return;
+    let greeted = tokio::select! {
+        greeted = greeted(&mut socket, gateway, first_byte(gateway, spec)) => greeted,
+        () = client.displaced() => false,
+    };
+    if greeted {
+        let (input, output) = socket.into_split();
+        welcome(input, output, gateway, spec, None, client).await;
     }
-    let (input, output) = socket.into_split();
-    welcome(input, output, gateway, spec, (None, address)).await;
 }
 
 /// The same inside TLS.
-async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec) {
-    let address = socket.peer_addr().ok();
+async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
         Arrived::Secured(stream, shown) => (stream, shown),
         Arrived::NotTls(socket) => return last_words(socket, &line(&not_tls())).await,
@@ -137,7 +143,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
-    welcome(input, output, gateway, spec, (shown.as_ref(), address)).await;
+    welcome(input, output, gateway, spec, shown.as_ref(), client).await;
 }
 
 /// How long the first byte may take.
@@ -151,24 +157,30 @@ async fn welcome<R, W>(
     output: W,
     gateway: &Arc<Gateway>,
     spec: &TcpSpec,
-    (shown, address): (Option<&Shown>, Option<SocketAddr>),
+    shown: Option<&Shown>,
+    client: &TcpClient,
 ) where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
+    let address = client.address();
     let (authenticators, transport, now) = (&spec.authenticators, "tcp", unix_millis());
     let known = authenticators.identify(&Arrival { transport, address, shown, header: &|_| None, now });
     let required = gateway.settings().require_proof;
     match known {
         Ok(caller) if !required || caller.identity().proof != Proof::Unproved => {
-            converse(input, output, gateway, caller).await;
+            converse(input, output, gateway, caller, client).await;
         }
         Ok(_) | Err(_) => {
             let newcomer = Newcomer { authenticators, transport, address, shown };
             let mut output = output;
             let mut input = BufReader::new(input);
-            if let Some(caller) = admit(&mut input, &mut output, gateway, spec, &newcomer).await {
-                converse(input, output, gateway, caller).await;
+            let admitted = tokio::select! {
+                admitted = admit(&mut input, &mut output, gateway, spec, &newcomer) => admitted,
+                () = client.displaced() => return say(&mut output, &no_room()).await,
+            };
+            if let Some(caller) = admitted {
+                converse(input, output, gateway, caller, client).await;
             }
         }
     }
@@ -218,14 +230,21 @@ where
 }
 
 /// Serves a client that has begun with JSON.
-async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller)
+async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller, client: &TcpClient)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
     let mut output = Patient::new(output, KEPT_FOR);
+    if !client.settle(Some(&caller)) {
+        gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+        return say(&mut output, &no_room()).await;
+    }
     let drain = gateway.settings().drain;
-    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), caller, drain).await;
+    let served = tokio::select! {
+        served = stdio_front::serve(input, &mut output, Arc::clone(gateway), caller, drain) => served,
+        () = client.displaced() => Err(StdioError::Session(no_room())),
+    };
     match served {
         Ok(()) => {}
         Err(StdioError::Session(fault)) => say(&mut output, &fault).await,
@@ -272,6 +291,11 @@ async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway) {
     gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
     let text = "Parse error: one JSON-RPC message per line is served here, and no HTTP";
     say(output, &Fault::new(FaultKind::Parse, text)).await;
+}
+
+/// The reason given to a client that has no place, or loses it.
+fn no_room() -> Fault {
+    Fault::new(FaultKind::Overloaded, "too many connections are open")
 }
 
 fn not_tls() -> Fault {

@@ -94,8 +94,8 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
     let decided = hold_list(served).into_iter().map(|route| route.access(Access::EitherRole([APPROVER, ADMIN])));
     let to = Bind(served);
     let mut all = vec![
-        to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open),
-        to.route(Method::GET, READY, Mount::Both, process::ready).access(Access::Open),
+        to.route(Method::GET, HEALTH, Mount::Both, process::alive).access(Access::Open).probe(),
+        to.route(Method::GET, READY, Mount::Both, process::ready).access(Access::Open).probe(),
         to.route(Method::GET, METRICS, Mount::Both, process::counted),
         // Whoever posts there proves itself by the signature of what it posts.
         to.route(Method::POST, ANCHORS, Mount::Both, anchors::keep).max_body(anchors::MAX_HEAD).access(Access::Open),

@@ -2,7 +2,8 @@
 
 use super::Session;
 use crate::outbox::{Away, Out, Outbox};
-use signalbox_engine::StreamId;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Event, Fault, StreamId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -75,6 +76,19 @@ impl StreamReader {
     /// The next message; `None` once the stream is over.
     pub async fn next(&self) -> Option<Out> {
         self.outbox.next().await
+    }
+}
+
+impl Session {
+    /// Answers the request with an error where the session serves no other. False for other sessions, whose clients may come back.
+    pub fn fail_lone_request(self: &Arc<Self>, fault: &Fault) -> bool {
+        if self.mode != Mode::Stateless {
+            return false;
+        }
+        for call in self.calls() {
+            self.handle(Event::Failed { exchange: call.exchange, fault: fault.clone() });
+        }
+        true
     }
 }
 

@@ -9,6 +9,7 @@ use super::upgrade::PendingUpgrade;
 use super::{COMMIT_AFTER, FrontShared};
 use crate::admission::ConnectionPermit;
 use crate::first_message::Newcomer;
+use crate::front_clock::over;
 use crate::tls::MaybeTlsStream;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::{HeaderMap, HeaderValue};
@@ -25,11 +26,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How often the clock moves.
-pub const TICK: Duration = Duration::from_millis(500);
 /// How long a connection may wait for its next request, or for its client to take any of an answer.
 pub const KEPT_FOR: Duration = Duration::from_secs(75);
 
@@ -38,10 +37,11 @@ pub(super) const CUT: u8 = 1;
 /// The first message has been waited for long enough.
 const DUE: u8 = 2;
 /// Ends before the next request, since its place is taken.
-const EVICTED: u8 = 4;
-
-/// How long a connection carries nothing before another one may take its place.
-pub const IDLE: Duration = Duration::from_secs(1);
+pub(super) const EVICTED: u8 = 4;
+/// Ends what it is busy with, since its place is taken.
+pub(super) const DISPLACED: u8 = 8;
+/// Has been displaced since the last tick.
+const PARTING: u8 = 16;
 
 /// What a connection can be doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -55,37 +55,6 @@ pub(super) enum Phase {
     Busy,
     /// A request waits for the first message of its answer.
     Waiting,
-}
-
-/// The clock of a front.
-#[derive(Debug)]
-pub struct FrontClock {
-    started: Instant,
-    ticks: AtomicU32,
-}
-
-impl Default for FrontClock {
-    fn default() -> Self {
-        Self { started: Instant::now(), ticks: AtomicU32::new(0) }
-    }
-}
-
-impl FrontClock {
-    fn now(&self) -> u32 {
-        self.ticks.load(Ordering::Relaxed)
-    }
-
-    /// Reads the real time.
-    pub fn advance(&self) -> u32 {
-        let ticks = u32::try_from(self.started.elapsed().as_millis() / TICK.as_millis()).unwrap_or(u32::MAX);
-        self.ticks.store(ticks, Ordering::Relaxed);
-        ticks
-    }
-}
-
-/// So many ticks are surely no less than this time.
-fn ticks(time: Duration) -> u32 {
-    u32::try_from(time.as_millis().div_ceil(TICK.as_millis())).unwrap_or(u32::MAX).saturating_add(1)
 }
 
 /// The headers that credentials come in.
@@ -125,9 +94,11 @@ pub struct ClientConnection {
     caller: Mutex<Option<Identified>>,
     /// What that caller may make the gateway hold on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
-    address: Option<SocketAddr>,
+    pub(super) address: Option<SocketAddr>,
     /// Its place among the connections that may be open, until it ends or another one is given it.
-    place: Mutex<Option<ConnectionPermit>>,
+    pub(super) place: Mutex<Option<ConnectionPermit>>,
+    /// True while that place is in the reserve.
+    pub(super) provisional: AtomicBool,
     /// True while the request is for another entry than the usual one.
     pub(super) visiting: AtomicBool,
     pub(super) visit: Mutex<Option<Visit>>,
@@ -137,6 +108,7 @@ impl ClientConnection {
     /// A connection that was opened just now, from this address, in this place.
     pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
+        let provisional = AtomicBool::new(place.as_ref().is_some_and(ConnectionPermit::is_provisional));
         Arc::new(Self {
             front,
             doing,
@@ -149,6 +121,7 @@ impl ClientConnection {
             share: Mutex::default(),
             address,
             place: Mutex::new(place),
+            provisional,
             visiting: AtomicBool::new(false),
             visit: Mutex::default(),
         })
@@ -192,6 +165,17 @@ impl ClientConnection {
         Ok(Identified { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
     }
 
+    /// Notes the caller that the first message on the connection proved.
+    pub fn proved(&self, caller: &Caller) {
+        let identified = Identified { caller: caller.clone(), credentials: [None, None] };
+        *self.caller.lock().unpoisoned() = Some(identified);
+    }
+
+    /// The caller of the last request, if it is known.
+    pub(super) fn last_caller(&self) -> Option<Caller> {
+        self.caller.lock().unpoisoned().as_ref().map(|last| last.caller.clone())
+    }
+
     /// True if a request shows a credential.
     pub fn shows_credential(headers: &HeaderMap) -> bool {
         CREDENTIAL_HEADERS.into_iter().any(|name| headers.contains_key(name))
@@ -199,8 +183,7 @@ impl ClientConnection {
 
     /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
     pub fn caller(&self) -> Caller {
-        let known = self.caller.lock().unpoisoned().as_ref().map(|last| last.caller.clone());
-        known.unwrap_or_else(|| {
+        self.last_caller().unwrap_or_else(|| {
             let (proof, transport) = (Proof::Unproved, self.front.spec.transport);
             let principal = Principal::named("unknown");
             Caller::new(Identity {
@@ -306,41 +289,29 @@ impl ClientConnection {
         self.front.stopping.load(Ordering::Acquire)
     }
 
-    /// True once it should end at once. An evicted connection does so while no request of it is answered.
+    /// True once it should end at once. A connection without a place does so while no request of it is answered.
     pub fn is_cut(&self) -> bool {
         let orders = self.orders.load(Ordering::Acquire);
-        orders & CUT != 0 || orders & EVICTED != 0 && self.doing().0 == Phase::Head
+        orders & CUT != 0 || orders & (EVICTED | DISPLACED) != 0 && self.doing().0 == Phase::Head
     }
 
-    /// True once another connection has its place: it ends after the answer it is busy with.
+    /// True once another connection has its place: it takes no further request.
     pub fn is_evicted(&self) -> bool {
-        self.orders.load(Ordering::Relaxed) & EVICTED != 0
+        self.orders.load(Ordering::Relaxed) & (EVICTED | DISPLACED) != 0
     }
 
-    /// Since when it carries nothing, if that is long enough for another connection to take its place.
-    pub(super) fn idle_since(&self, now: u32) -> Option<u32> {
-        let (phase, since) = self.doing();
-        (matches!(phase, Phase::Head | Phase::Quiet) && over(since, now, IDLE)).then_some(since)
+    /// True once another connection has its place, and what it is busy with ends for that.
+    pub fn is_displaced(&self) -> bool {
+        self.orders.load(Ordering::Relaxed) & DISPLACED != 0
     }
 
-    /// True if its last request proved who calls.
-    pub(super) fn is_proved(&self) -> bool {
-        let last = self.caller.lock().unpoisoned();
-        last.as_ref().is_some_and(|last| last.caller.identity().proof != Proof::Unproved)
-    }
-
-    /// Gives its place away if it is still idle.
-    pub(super) fn evict(&self, now: u32) -> Option<ConnectionPermit> {
-        self.idle_since(now)?;
-        let place = self.place.lock().unpoisoned().take()?;
-        self.front.gateway.counters.refused(Limit::Idle);
-        self.order(EVICTED);
-        Some(place)
-    }
-
-    /// Frees its place, since it has ended.
-    pub fn leave(&self) {
-        drop(self.place.lock().unpoisoned().take());
+    /// The order for a displaced connection at a tick: it has until the second one to say its last words.
+    pub(super) fn parting(&self) -> u8 {
+        match self.orders.load(Ordering::Relaxed) & (DISPLACED | PARTING) {
+            DISPLACED => PARTING,
+            0 => 0,
+            _ => CUT,
+        }
     }
 
     fn enter(&self, phase: Phase) {
@@ -396,11 +367,6 @@ impl ClientConnection {
             waker.wake_by_ref();
         }
     }
-}
-
-/// Whether what began then has taken longer than this.
-pub(super) fn over(since: u32, now: u32, most: Duration) -> bool {
-    now.saturating_sub(since) >= ticks(most)
 }
 
 /// What a connection has to be told that has been doing this since then.
@@ -489,6 +455,11 @@ impl BusyConnection {
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped()
     }
+
+    /// True once another connection has its place.
+    pub fn is_displaced(&self) -> bool {
+        self.0.is_displaced()
+    }
 }
 
 impl Drop for BusyConnection {
@@ -500,6 +471,7 @@ impl Drop for BusyConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::front_clock::ticks;
 
     #[test]
     fn what_takes_too_long_is_told_so_and_nothing_else() {
@@ -514,8 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tick_is_never_early() {
-        assert!(ticks(Duration::from_secs(5)) * 500 > 5000);
+    fn a_phase_is_read_as_it_was_noted() {
         for phase in [Phase::Head, Phase::Quiet, Phase::Busy, Phase::Waiting] {
             assert_eq!(unpack(pack(phase, u32::MAX)), (phase, u32::MAX));
         }

@@ -6,7 +6,7 @@ use super::client_connection::{BusyConnection, ClientConnection};
 use super::heads::Heads;
 use super::post::{era_of, find_session, open_modern, opens_session, read_message, trace_of, unreadable_body};
 use super::routed::FrontBody;
-use crate::protobuf::{self, Decoded};
+use crate::protobuf::{self, Decoded, RequestOrigin};
 use crate::proved::Proved;
 use crate::read_body::read_body;
 use crate::unknown_caller;
@@ -33,7 +33,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body
             return unreadable_body(front, error);
         }
     };
-    let Decoded { json, proof } = match protobuf::decode(&front.gateway, &connection.caller(), bytes).await {
+    let Decoded { json, proof, origin } = match protobuf::decode(&front.gateway, &connection.caller(), bytes).await {
         Ok(decoded) => decoded,
         Err(fault) => return refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, &fault),
     };
@@ -46,13 +46,13 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body
             Ok(opened) => {
                 let carrier = trace_of(front, &headers);
                 opened.session.receive_with(&opened.reader, message, opened.proof.carried(carrier));
-                answer(connection, opened.reader).await
+                answer(connection, opened.reader, origin).await
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if opens_session(&message) => initialize(connection, &headers, message, &proof).await,
+        Era::Legacy if opens_session(&message) => initialize(connection, &headers, message, (&proof, origin)).await,
         Era::Legacy => match find_session(connection, &heads) {
-            Ok(session) => legacy(connection, &session, &headers, message, &proof).await,
+            Ok(session) => legacy(connection, &session, &headers, message, (&proof, origin)).await,
             Err(answer) => *answer,
         },
     }
@@ -62,7 +62,7 @@ async fn initialize(
     connection: &Arc<ClientConnection>,
     headers: &HeaderMap,
     message: Envelope,
-    proof: &Proved,
+    (proof, origin): (&Proved, RequestOrigin),
 ) -> FrontAnswer {
     let opened = Gateway::new_session_id().and_then(|external| {
         connection.front.gateway.open_session(connection.caller(), Mode::Session, &external, "http")
@@ -71,7 +71,7 @@ async fn initialize(
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, message.id().as_ref(), Era::Legacy, &fault),
     };
-    let mut answer = legacy(connection, &session, headers, message, proof).await;
+    let mut answer = legacy(connection, &session, headers, message, (proof, origin)).await;
     if session.client().is_none() {
         session.close();
     } else if let Ok(value) = HeaderValue::from_str(&session.external) {
@@ -85,7 +85,7 @@ async fn legacy(
     session: &Arc<Session>,
     headers: &HeaderMap,
     message: Envelope,
-    proof: &Proved,
+    (proof, origin): (&Proved, RequestOrigin),
 ) -> FrontAnswer {
     let front = &connection.front;
     let Some(reader) = session.open_stream() else {
@@ -97,18 +97,19 @@ async fn legacy(
     let distinct = session.distinct_caller(|| connection.caller());
     let carrier = Carrier { connection_caller: distinct.as_ref(), ..trace_of(front, headers) };
     session.receive_with(&reader, message, proof.carried(carrier));
-    if expects_answer { answer(connection, reader).await } else { plain(StatusCode::ACCEPTED) }
+    if expects_answer { answer(connection, reader, origin).await } else { plain(StatusCode::ACCEPTED) }
 }
 
 /// The stream of messages. Its status is that of the first one, if that comes soon and is the last.
-async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader) -> FrontAnswer {
+async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader, origin: RequestOrigin) -> FrontAnswer {
     let first = match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
         Some(None) => return plain(StatusCode::ACCEPTED),
         Some(first) => first,
         None => None,
     };
     let status = first.as_ref().filter(|out| out.last).map_or(200, |out| out.status);
-    let body = ProtobufBody { first, reader, ended: false };
+    let gateway = Arc::clone(&connection.front.gateway);
+    let body = ProtobufBody { gateway, first, reader, origin, ended: false };
     let mut answer = Response::new(FrontBody::Protobuf(Box::new((body, BusyConnection::new(connection)))));
     *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     answer.headers_mut().insert(CONTENT_TYPE, protobuf::CONTENT_TYPE);
@@ -118,12 +119,20 @@ async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader) -> Fro
 
 /// Messages of one stream, each after its length.
 pub struct ProtobufBody {
+    gateway: Arc<Gateway>,
+    /// The request that the stream answers.
+    origin: RequestOrigin,
     first: Option<Out>,
     reader: StreamReader,
     ended: bool,
 }
 
 impl ProtobufBody {
+    /// Ends the stream with an error as the answer to its request, where its session serves no other. False for other sessions.
+    pub fn end_early(&self, fault: &Fault) -> bool {
+        self.reader.session().fail_lone_request(fault)
+    }
+
     /// The next message.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         while !self.ended {
@@ -133,8 +142,12 @@ impl ProtobufBody {
             };
             let Some(out) = out else { break };
             self.ended = out.last;
-            if let Some(bytes) = (!out.part).then(|| protobuf::encode(out.into_bytes(), true)).flatten() {
-                return Poll::Ready(Some(bytes));
+            if out.part {
+                continue;
+            }
+            let origin = |_: &[u8]| self.origin.clone();
+            if let Some(bytes) = protobuf::encode(&self.gateway, self.reader.session(), out.into_bytes(), origin) {
+                return Poll::Ready(Some(protobuf::delimited(&bytes)));
             }
         }
         Poll::Ready(None)

@@ -1,6 +1,7 @@
 //! What is not MCP: a request goes to the router, and what that gives back goes to the client.
 
 use super::client_connection::{BusyConnection, ClientConnection};
+use super::place::displaced;
 use super::protobuf_post::ProtobufBody;
 use super::sse_body::SseBody;
 use super::{FrontAnswer, whole};
@@ -45,9 +46,12 @@ pub struct RoutedStream {
 }
 
 impl RoutedStream {
-    /// The next bytes. What would go on for ever ends when the front stops, which wakes its connections.
+    /// The next bytes. What would go on for ever ends when the front stops or its place is taken, which wakes its connection.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
-        if self.stream.endless && self.held.is_stopped() {
+        if self.held.is_displaced() && !self.stream.endless {
+            return Poll::Ready(Some(Err(Broken(displaced().message))));
+        }
+        if self.stream.endless && (self.held.is_stopped() || self.held.is_displaced()) {
             return Poll::Ready(None);
         }
         self.stream.poll_chunk(cx)
@@ -80,8 +84,20 @@ impl Body for FrontBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => events.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Protobuf(stream) => stream.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Events(events) => {
+                let (body, held) = &mut **events;
+                if held.is_displaced() && !body.end_early(&displaced()) {
+                    return Poll::Ready(None);
+                }
+                body.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
+            }
+            Self::Protobuf(stream) => {
+                let (body, held) = &mut **stream;
+                if held.is_displaced() && !body.end_early(&displaced()) {
+                    return Poll::Ready(None);
+                }
+                body.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
+            }
             Self::Routed(stream) => stream.poll_chunk(cx).map(|chunk| chunk.map(|bytes| bytes.map(Frame::data))),
         }
     }

@@ -28,7 +28,7 @@ async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &Front
         let mut accepting = std::pin::pin!(tls.accept(socket, &connection.front.gateway.counters));
         poll_fn(|cx| {
             connection.attend(cx.waker());
-            if connection.is_stopped() {
+            if connection.is_stopped() || connection.is_displaced() {
                 return Poll::Ready(Arrived::Gone);
             }
             accepting.as_mut().poll(cx)

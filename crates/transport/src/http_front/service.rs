@@ -5,7 +5,7 @@ use super::client_connection::ClientConnection;
 use super::entry::{self, Entry, Visit};
 use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
+use super::{FrontAnswer, FrontShared, cors, get, place, post, sse, upgrade};
 use crate::router::Door;
 use http::header::{ALLOW, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -15,13 +15,18 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Session;
 use signalbox_wire::{Era, HeaderValues, Revision, json};
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Answers one request.
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
-    let mut answer = answer(&connection, request, origin.is_some()).await;
+    let mut answer = match unless_displaced(&connection, answer(&connection, request, origin.is_some())).await {
+        Some(answer) => answer,
+        None => place::displaced_answer(),
+    };
     if let Some(origin) = origin.filter(|_| answer.status() != StatusCode::FORBIDDEN) {
         cors::admit(&mut answer, origin);
     }
@@ -33,6 +38,17 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
     }
     note(&connection, &answer);
     Ok(answer)
+}
+
+/// Waits for an answer. `None` if another connection is given the place of this one before.
+async fn unless_displaced<T>(connection: &ClientConnection, answering: impl Future<Output = T>) -> Option<T> {
+    let mut answering = std::pin::pin!(answering);
+    poll_fn(|cx| match answering.as_mut().poll(cx) {
+        Poll::Ready(answer) => Poll::Ready(Some(answer)),
+        Poll::Pending if connection.is_displaced() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever it calls the
@@ -83,7 +99,11 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         }
         None => {}
     }
-    if let Err(fault) = identified(connection, &request) {
+    let identified = identified(connection, &request);
+    if connection.is_provisional() && !connection.settle() && !may_wait(front, &request, &identified) {
+        return Box::pin(place::refuse(connection, request.into_body())).await;
+    }
+    if let Err(fault) = identified {
         if path == front.spec.path && may_prove_later(&request, &fault) {
             return upgrade::handle(connection, request, false);
         }
@@ -126,6 +146,14 @@ fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Res
         return Err(fault.with_str("error", "invalid_request"));
     }
     connection.authenticate(request.headers())
+}
+
+/// True for a request that a connection in the reserve may make: a probe, or a WebSocket whose first message proves who calls.
+fn may_wait(front: &FrontShared, request: &Request<Incoming>, identified: &Result<(), Fault>) -> bool {
+    let path = request.uri().path();
+    let proves_later =
+        path == front.spec.path && identified.as_ref().is_err_and(|fault| may_prove_later(request, fault));
+    proves_later || front.router.is_probe(Door::Listener, request.method(), path)
 }
 
 /// True if the client asks for a WebSocket, and was refused only because it gave no credential: its first message may.

@@ -5,7 +5,7 @@
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::upgrade::{PendingUpgrade, Spoken, UpgradedSocket};
 use crate::batch;
-use crate::protobuf;
+use crate::protobuf::{self, RequestOrigin};
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
 use crate::tls::MaybeTlsStream;
 use crate::unknown_caller;
@@ -13,20 +13,27 @@ use crate::websocket::{CloseCode, Duplex, Ending, Outgoing, Patience, Role, Sock
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::front::Mode;
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::{Envelope, Era, Kind};
+use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
+/// Most requests as protobuf whose origin is remembered until they are answered.
+const MAX_ORIGINS: usize = 10_000;
+
 /// In ticks of 15 s: as long as an idle connection is kept, and a little longer than a body may take.
 const PATIENCE: Patience = Patience { silent: 5, unfinished: 3 };
+/// The reason given to a client that loses its place.
+const NO_PLACE: &str = "all places for connections are taken, and this caller has more than its share";
 /// How long a client may take to read the answer to its first message.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
@@ -37,6 +44,8 @@ pub struct Socket {
     stream: StreamReader,
     /// Whether messages are protobuf in binary frames.
     protobuf: bool,
+    /// Requests as protobuf that are not answered yet, by the id of JSON-RPC.
+    origins: Mutex<HashMap<Box<[u8]>, RequestOrigin>>,
 }
 
 impl Drop for Socket {
@@ -72,7 +81,7 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
         UpgradedSocket::Session(socket) => socket,
         UpgradedSocket::Unproved(spoken) => match admit(connection, &mut duplex, spoken).await {
             Ok(socket) => socket,
-            Err(reason) => return duplex.close(CloseCode::Policy, reason).await,
+            Err((code, reason)) => return duplex.close(code, reason).await,
         },
     };
     socket.run(connection, duplex).await;
@@ -83,26 +92,39 @@ async fn admit(
     connection: &ClientConnection,
     duplex: &mut Duplex<MaybeTlsStream>,
     spoken: Spoken,
-) -> Result<Socket, &'static str> {
+) -> Result<Socket, (CloseCode, &'static str)> {
     const REFUSED: &str = "the first message did not prove who calls";
     let front = &connection.front;
-    let first = poll_fn(|cx| duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending));
+    let first = poll_fn(|cx| {
+        connection.attend(cx.waker());
+        if connection.is_displaced() {
+            return Poll::Ready(None);
+        }
+        duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending).map(Some)
+    });
     let message = match timeout(front.spec.authentication_timeout, first).await {
-        Ok(SocketEvent::Message(message)) => message,
-        Ok(_) => return Err(REFUSED),
+        Ok(Some(SocketEvent::Message(message))) => message,
+        Ok(Some(_)) => return Err((CloseCode::Policy, REFUSED)),
+        Ok(None) => return Err((CloseCode::Again, NO_PLACE)),
         Err(_) => {
             front.gateway.counters.refused(Limit::HeadTime);
-            return Err("no message proved in time who calls");
+            return Err((CloseCode::Policy, "no message proved in time who calls"));
         }
     };
     let proved = connection.newcomer("websocket").prove(&front.gateway, message);
     let (opened, answer) = match proved {
-        Ok((caller, answer)) => (Socket::open(connection, caller, spoken), answer),
+        Ok((caller, answer)) => {
+            connection.proved(&caller);
+            if connection.is_provisional() && !connection.settle() {
+                return Err((CloseCode::Again, NO_PLACE));
+            }
+            (Socket::open(connection, caller, spoken), answer)
+        }
         Err(refused) => {
             let reply = refused.reply();
             front.gateway.refused(&connection.caller(), None, &refused.fault, Some(&reply));
             send(duplex, reply).await;
-            return Err(REFUSED);
+            return Err((CloseCode::Policy, REFUSED));
         }
     };
     match opened {
@@ -113,7 +135,7 @@ async fn admit(
         }
         Err(fault) => {
             send(duplex, fault.reply(None, Era::Legacy)).await;
-            Err("no session could be opened")
+            Err((CloseCode::Policy, "no session could be opened"))
         }
     }
 }
@@ -145,7 +167,7 @@ impl Socket {
         if spoken == Spoken::Governed {
             session.speak_dialect();
         }
-        Ok(Self { gateway, session, stream, protobuf: spoken == Spoken::Protobuf })
+        Ok(Self { gateway, session, stream, protobuf: spoken == Spoken::Protobuf, origins: Mutex::default() })
     }
 
     async fn run(self, connection: &ClientConnection, mut duplex: Duplex<MaybeTlsStream>) {
@@ -156,10 +178,17 @@ impl Socket {
                 if connection.is_stopped() && self.session.in_flight() == 0 {
                     self.session.close();
                 }
+                if connection.is_displaced() {
+                    return Poll::Ready(None);
+                }
                 let room = self.stream.outbox().len() < OUTBOX_BOUND;
-                duplex.poll_step(cx, room, |cx| self.poll_message(cx))
+                duplex.poll_step(cx, room, |cx| self.poll_message(cx)).map(Some)
             });
-            match step.await {
+            let Some(step) = step.await else {
+                drop(self);
+                return duplex.close(CloseCode::Again, NO_PLACE).await;
+            };
+            match step {
                 SocketEvent::Message(bytes) => {
                     if let Some(room) = self.gateway.room() {
                         room.await;
@@ -242,6 +271,14 @@ impl Socket {
             return self.take_at_the_end(decoded.json);
         }
         let message = intake::read(decoded.json, &self.gateway.settings())?;
+        if let Some(id) = message.id_token().filter(|_| message.kind() == Kind::Request) {
+            let mut origins = self.origins.lock().unpoisoned();
+            // A cancelled request is not answered; what stays of such requests must not grow.
+            if origins.len() >= MAX_ORIGINS {
+                origins.clear();
+            }
+            origins.insert(id.into(), decoded.origin);
+        }
         self.session.receive_with(&self.stream, message, decoded.proof.carried(Carrier::default()));
         Ok(())
     }
@@ -276,7 +313,8 @@ impl Socket {
         if !self.protobuf {
             return self.text(bytes).map(Outgoing::Text);
         }
-        let message = protobuf::encode(bytes, false).map(Outgoing::Binary);
+        let origin = |id: &[u8]| self.origins.lock().unpoisoned().remove(id).unwrap_or_default();
+        let message = protobuf::encode(&self.gateway, &self.session, bytes, origin).map(Outgoing::Binary);
         if message.is_none() {
             self.gateway.counters.dropped("not_protobuf");
         }

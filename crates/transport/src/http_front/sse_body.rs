@@ -5,6 +5,7 @@ use super::resume::ResumeStore;
 use super::track::{NoReplay, Track, TrackStep};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
+use signalbox_engine::Fault;
 use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::{RawId, sse};
 use std::collections::VecDeque;
@@ -158,6 +159,11 @@ impl SseBody {
     fn of(track: Arc<Track>, turn: u64, replay: VecDeque<(u64, Bytes)>, resumable: Option<Resumable>) -> Self {
         let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
         Self { pieces: VecDeque::new(), track, turn, resumable, replay, keep_alive, over: false, session_end: None }
+    }
+
+    /// Ends the stream with an error as the answer to its request, where the client cannot come back for that. False where it can.
+    pub fn end_early(&mut self, fault: &Fault) -> bool {
+        self.resumable.is_none() && self.track.fail(fault)
     }
 
     /// The next piece of the body; `None` at its end.

@@ -5,6 +5,7 @@
 
 use super::sse_body::Ring;
 use bytes::Bytes;
+use signalbox_engine::Fault;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
@@ -116,6 +117,11 @@ impl Track {
             session.sent_again(&again);
         }
         Ok((turn, events))
+    }
+
+    /// Answers the request of a session that serves no other with an error. False for other sessions.
+    pub fn fail(&self, fault: &Fault) -> bool {
+        self.session.upgrade().is_some_and(|session| session.fail_lone_request(fault))
     }
 
     /// The next step for the connection that has this turn.

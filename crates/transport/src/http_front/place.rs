@@ -1,0 +1,136 @@
+//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a connection that lost it.
+
+use super::FrontAnswer;
+use super::answer::{plain, refusal};
+use super::client_connection::{ClientConnection, DISPLACED, EVICTED, Phase};
+use super::whole;
+use crate::admission::ConnectionPermit;
+use crate::front_clock::over;
+use crate::places::{Activity, FoundPlace, Placed, Taking};
+use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{Caller, Fault, FaultKind, Limit};
+use signalbox_wire::Era;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long a connection carries nothing before another one may take its place.
+pub const IDLE: Duration = Duration::from_secs(1);
+/// How long a refused client may go on sending its request, so that the answer is not lost to a reset.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// Most bytes that are read of such a request.
+const UNHEARD: usize = 256 * 1024;
+/// The words for a client that has no place.
+const NO_ROOM: &[u8] = b"too many connections are open\n";
+
+impl Placed for ClientConnection {
+    fn known_caller(&self) -> Option<Caller> {
+        self.last_caller()
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    fn activity(&self, now: u32) -> Activity {
+        if self.is_provisional() || self.place.lock().unpoisoned().is_none() {
+            return Activity::Unseated;
+        }
+        match self.doing() {
+            (Phase::Head | Phase::Quiet, since) if over(since, now, IDLE) => Activity::Idle(since),
+            (Phase::Head | Phase::Quiet, _) => Activity::Opening,
+            (Phase::Busy | Phase::Waiting, _) => Activity::InUse,
+        }
+    }
+
+    fn take_place(&self, taking: Taking, now: u32) -> Option<ConnectionPermit> {
+        let is_idle = taking == Taking::Idle && matches!(self.activity(now), Activity::Idle(_));
+        let is_due = |place: &mut ConnectionPermit| match taking {
+            Taking::Idle => is_idle,
+            Taking::Share => !place.is_provisional(),
+            Taking::Reserve => place.is_provisional(),
+        };
+        let place = self.place.lock().unpoisoned().take_if(is_due)?;
+        let counters = &self.front.gateway.counters;
+        match taking {
+            Taking::Idle => counters.refused(Limit::Idle),
+            Taking::Share => counters.refused(Limit::ConnectionShare),
+            Taking::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
+        }
+        self.order(if taking == Taking::Idle { EVICTED } else { DISPLACED });
+        Some(place)
+    }
+}
+
+impl ClientConnection {
+    /// True while its place is in the reserve, where it stays only until its caller is known.
+    pub fn is_provisional(&self) -> bool {
+        self.provisional.load(Ordering::Relaxed)
+    }
+
+    /// Finds a place outside the reserve for its caller. False if there is none.
+    pub fn settle(&self) -> bool {
+        let front = &self.front;
+        let found = {
+            let mut connections = front.connections.lock().unpoisoned();
+            connections.places.make_room(&front.spec.admission, &self.holder(), front.clock.advance())
+        };
+        let Some(FoundPlace { permit, report }) = found else { return false };
+        if let Some(report) = report {
+            report.report(&front.gateway, || self.caller());
+        }
+        let mut place = self.place.lock().unpoisoned();
+        if place.is_some() {
+            *place = Some(permit);
+            self.provisional.store(false, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Frees its place, since it has ended.
+    pub fn leave(&self) {
+        drop(self.place.lock().unpoisoned().take());
+    }
+}
+
+/// Refuses a request on a connection that has no place outside the reserve. What the client still sends of it is read for a moment:
+/// a socket that is closed with unread bytes is reset, and the client would not get the answer.
+pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> FrontAnswer {
+    connection.front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+    let mut unheard = 0;
+    let reading = async {
+        while unheard < UNHEARD
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            unheard += frame.data_ref().map_or(0, bytes::Bytes::len);
+        }
+    };
+    let _ = timeout(LAST_WORD, reading).await;
+    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE);
+    *answer.body_mut() = whole(NO_ROOM);
+    let headers = answer.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// The reason given to a request whose connection was displaced.
+pub fn displaced() -> Fault {
+    let text =
+        "all places for connections are taken, and this caller or address has more than its share; try again later";
+    Fault::new(FaultKind::Overloaded, text)
+}
+
+/// The answer to a request whose connection was displaced.
+pub fn displaced_answer() -> FrontAnswer {
+    let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &displaced());
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
+}

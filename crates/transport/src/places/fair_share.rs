@@ -1,0 +1,169 @@
+//! Decides whose connection gives its place to a new one.
+//!
+//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller, and each address has
+//! its part of that: machines without a credential, however many, cannot take the places of callers who proved themselves.
+
+use signalbox_engine::{Caller, Principal, Proof};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Places are divided by no less than this: even a single holder leaves some of them to others.
+pub const LEAST_HOLDERS: usize = 2;
+
+/// The party that a connection counts for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Holder {
+    /// A caller that proved who it is.
+    Proved(Principal),
+    /// The remote address of an unproved caller; of IPv6 the first 64 bits, which one machine may vary beyond.
+    Unproved(Option<IpAddr>),
+}
+
+impl Holder {
+    /// Returns the holder of a connection from this address whose last request had this caller.
+    pub fn of(caller: Option<&Caller>, address: Option<SocketAddr>) -> Self {
+        match caller {
+            Some(caller) if caller.identity().proof != Proof::Unproved => Self::Proved(caller.principal().clone()),
+            _ => Self::Unproved(address.map(|address| network(address.ip()))),
+        }
+    }
+}
+
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// The connections of some holders, by holder. `C` stands for a connection.
+#[derive(Debug)]
+struct Group<K, C> {
+    /// Connections of each holder in the order in which they give way, the first of them last.
+    connections: HashMap<K, Vec<C>>,
+    by_count: BTreeSet<(usize, K)>,
+    total: usize,
+}
+
+impl<K: Clone + Ord + Hash, C> Group<K, C> {
+    fn new(connections: HashMap<K, Vec<C>>) -> Self {
+        let by_count = connections.iter().map(|(holder, all)| (all.len(), holder.clone())).collect();
+        let total = connections.values().map(Vec::len).sum();
+        Self { connections, by_count, total }
+    }
+
+    fn count(&self, holder: &K) -> usize {
+        self.connections.get(holder).map_or(0, Vec::len)
+    }
+
+    /// Number of holders, this one included.
+    fn holders_with(&self, holder: Option<&K>) -> usize {
+        let is_new = holder.is_some_and(|holder| !self.connections.contains_key(holder));
+        self.connections.len() + usize::from(is_new)
+    }
+
+    /// The holder other than `but` with the most connections, if these are more than `share`.
+    fn largest_above(&self, share: usize, but: Option<&K>) -> Option<K> {
+        let mut largest_first = self.by_count.iter().rev().filter(|(_, holder)| Some(holder) != but);
+        largest_first.next().filter(|(count, _)| *count > share).map(|(_, holder)| holder.clone())
+    }
+
+    fn take(&mut self, holder: &K) -> Option<C> {
+        let all = self.connections.get_mut(holder)?;
+        let taken = all.pop()?;
+        self.by_count.remove(&(all.len() + 1, holder.clone()));
+        self.total -= 1;
+        if all.is_empty() {
+            self.connections.remove(holder);
+        } else {
+            self.by_count.insert((all.len(), holder.clone()));
+        }
+        Some(taken)
+    }
+}
+
+/// A connection that gives its place away, and how many its holder had.
+#[derive(PartialEq, Eq, Debug)]
+pub struct Displaced<C> {
+    /// The connection.
+    pub connection: C,
+    /// Number of connections that its holder had.
+    pub held: usize,
+    /// Number of connections that its holder may keep while others want places.
+    pub share: usize,
+}
+
+/// A connection and what decides when it gives way.
+#[derive(Debug)]
+pub struct Candidate<C> {
+    /// The connection.
+    pub connection: C,
+    /// Its holder.
+    pub holder: Holder,
+    /// True once its request has come, so that it holds its place for a stream or a call.
+    pub is_in_use: bool,
+    /// Rises with each connection that is opened.
+    pub number: u64,
+}
+
+/// The connections of all holders at one time.
+#[derive(Debug)]
+pub struct Holdings<C> {
+    most: usize,
+    proved: Group<Principal, C>,
+    unproved: Group<Option<IpAddr>, C>,
+}
+
+impl<C> Holdings<C> {
+    /// Groups connections by holder, where at most `most` may be open. Of each holder the newest connection in use gives way first; those
+    /// whose request has not come yet are the last.
+    pub fn new(most: usize, mut candidates: Vec<Candidate<C>>) -> Self {
+        candidates.sort_by_key(|candidate| (candidate.is_in_use, candidate.number));
+        let (mut proved, mut unproved) = (HashMap::<_, Vec<C>>::new(), HashMap::<_, Vec<C>>::new());
+        for Candidate { connection, holder, .. } in candidates {
+            match holder {
+                Holder::Proved(principal) => proved.entry(principal).or_default().push(connection),
+                Holder::Unproved(address) => unproved.entry(address).or_default().push(connection),
+            }
+        }
+        Self { most, proved: Group::new(proved), unproved: Group::new(unproved) }
+    }
+
+    /// Takes out the connection that gives its place to a new one of `newcomer`. `None` where no other holder has more than its share, or
+    /// `newcomer` has its own.
+    pub fn displace(&mut self, newcomer: &Holder) -> Option<Displaced<C>> {
+        let principal = match newcomer {
+            Holder::Proved(principal) => Some(principal),
+            Holder::Unproved(_) => None,
+        };
+        let unproved = usize::from(principal.is_none() || self.unproved.total > 0);
+        let share = self.most / (self.proved.holders_with(principal) + unproved).max(LEAST_HOLDERS);
+        let (address, each) = match newcomer {
+            Holder::Proved(principal) if self.proved.count(principal) >= share => return None,
+            Holder::Proved(_) if self.unproved.total > share => (self.unproved.largest_above(0, None), share),
+            Holder::Proved(_) => (None, share),
+            Holder::Unproved(address) => {
+                let each =
+                    self.unproved.total.max(share) / self.unproved.holders_with(Some(address)).max(LEAST_HOLDERS);
+                let other = self.unproved.largest_above(each, Some(address));
+                (other.filter(|_| self.unproved.count(address) < each), each)
+            }
+        };
+        if let Some(address) = address {
+            let held = self.unproved.count(&address);
+            let connection = self.unproved.take(&address)?;
+            return Some(Displaced { connection, held, share: each });
+        }
+        if principal.is_none() && self.unproved.total >= share {
+            return None;
+        }
+        let largest = self.proved.largest_above(share, principal)?;
+        let held = self.proved.count(&largest);
+        let connection = self.proved.take(&largest)?;
+        Some(Displaced { connection, held, share })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The place of a connection over TCP.
+
+use crate::admission::{Admission, ConnectionPermit};
+use crate::front_clock::FrontClock;
+use crate::places::{Activity, FoundPlace, Placed, Places, Taking};
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::{Caller, Limit};
+use signalbox_runtime::Gateway;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
+use tokio::sync::Notify;
+
+/// The connections of the front and their places.
+pub struct TcpClients {
+    gateway: Arc<Gateway>,
+    admission: Arc<Admission>,
+    clock: FrontClock,
+    places: Mutex<Places<TcpClient>>,
+}
+
+impl TcpClients {
+    /// A front that nobody has come to yet.
+    pub fn new(gateway: Arc<Gateway>, admission: Arc<Admission>) -> Arc<Self> {
+        Arc::new(Self { gateway, admission, clock: FrontClock::default(), places: Mutex::default() })
+    }
+
+    /// Takes in a new connection from this address. `None` if there is no place for it.
+    pub fn seat(self: &Arc<Self>, address: SocketAddr) -> Option<Arc<TcpClient>> {
+        let mut places = self.places.lock().unpoisoned();
+        places.for_each(|_| {});
+        let place = places.seat(&self.admission, self.clock.advance())?;
+        let is_provisional = place.is_provisional();
+        let client = Arc::new(TcpClient {
+            clients: Arc::clone(self),
+            address,
+            caller: OnceLock::new(),
+            place: Mutex::new(Some(place)),
+            displaced: Notify::new(),
+        });
+        places.add(&client, is_provisional);
+        Some(client)
+    }
+}
+
+/// A connection over TCP, as its place is concerned.
+pub struct TcpClient {
+    clients: Arc<TcpClients>,
+    address: SocketAddr,
+    caller: OnceLock<Caller>,
+    place: Mutex<Option<ConnectionPermit>>,
+    displaced: Notify,
+}
+
+impl TcpClient {
+    /// Notes who calls, and leaves the reserve for a place of that caller. False if there is none.
+    pub fn settle(&self, caller: Option<&Caller>) -> bool {
+        if let Some(caller) = caller {
+            let _ = self.caller.set(caller.clone());
+        }
+        if self.place.lock().unpoisoned().as_ref().is_none_or(|place| !place.is_provisional()) {
+            return true;
+        }
+        let TcpClients { gateway, admission, clock, places } = &*self.clients;
+        let found = places.lock().unpoisoned().make_room(admission, &self.holder(), clock.advance());
+        let Some(FoundPlace { permit, report }) = found else { return false };
+        if let Some(report) = report {
+            report.report(gateway, || gateway.caller.clone());
+        }
+        let mut place = self.place.lock().unpoisoned();
+        if place.is_some() {
+            *place = Some(permit);
+        }
+        true
+    }
+
+    /// Waits until its place is given to another connection.
+    pub async fn displaced(&self) {
+        self.displaced.notified().await;
+    }
+}
+
+impl Placed for TcpClient {
+    fn known_caller(&self) -> Option<Caller> {
+        self.caller.get().cloned()
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        Some(self.address)
+    }
+
+    fn activity(&self, _now: u32) -> Activity {
+        match &*self.place.lock().unpoisoned() {
+            Some(place) if !place.is_provisional() => Activity::InUse,
+            _ => Activity::Unseated,
+        }
+    }
+
+    fn take_place(&self, taking: Taking, _now: u32) -> Option<ConnectionPermit> {
+        let is_due = |place: &mut ConnectionPermit| match taking {
+            Taking::Idle => false,
+            Taking::Share => !place.is_provisional(),
+            Taking::Reserve => place.is_provisional(),
+        };
+        let place = self.place.lock().unpoisoned().take_if(is_due)?;
+        let counters = &self.clients.gateway.counters;
+        match taking {
+            Taking::Idle | Taking::Share => counters.refused(Limit::ConnectionShare),
+            Taking::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
+        }
+        self.displaced.notify_one();
+        Some(place)
+    }
+}
