@@ -1,15 +1,15 @@
 //! Patterns of values that differ from run to run in a part of them: `Created <word>.`
 //!
-//! A pattern belongs to a place. A value there counts as equal to every other one that the same pattern fits, so that only the
-//! part in the hole may differ. Its line in a file is the path, ` ~ ` and the pattern:
+//! A pattern belongs to a place. A value there counts as equal to every other one that the same pattern fits, so that
+//! only the part in the hole may differ. Its line in a file is the path, ` ~ ` and the pattern:
 //!
 //! ```text
 //! /result/content/*/text ~ "Created <word> at <time>."
 //! /result/structuredContent/elapsed ~ <number>
 //! ```
 //!
-//! `<word>` stands for letters, digits, `-` and `_`, `<number>` for a number, `<time>` for a date with a time of day, and `<lt>`
-//! for a `<`. Without quotes `<number>` is a number of JSON.
+//! `<word>` stands for letters, digits, `-` and `_`, `<number>` for a number, `<time>` for a date with a time of day,
+//! and `<lt>` for a `<`. Without quotes `<number>` is a number of JSON.
 
 use crate::paths::{PathError, Paths};
 use serde_json::Value;
@@ -95,8 +95,8 @@ impl ValuePattern {
         Some(read())
     }
 
-    /// The pattern that fits two values of a place and leaves open only what changes by itself: moments, numbers, and words
-    /// with a digit, a hyphen or an underscore. None if something else differs.
+    /// The pattern that fits two values of a place and leaves open only what changes by itself: moments, numbers, and
+    /// words with a digit, a hyphen or an underscore. None if something else differs.
     #[must_use]
     pub fn of(path: &str, one: &Value, other: &Value) -> Option<Self> {
         let shape = match (one, other) {

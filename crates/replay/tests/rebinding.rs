@@ -1,8 +1,8 @@
 //! Writes of a tape against servers whose lists are others now: no write goes to an object that the tape did not mean.
 //!
-//! The servers of this test know each object by a number that no message shows. They show an id, which is the same in every
-//! run, new in every run, or the place in the list, and a title and a state, which several objects may share. The oracle
-//! compares the hidden numbers; it knows nothing of how the runner pairs values.
+//! The servers of this test know each object by a number that no message shows. They show an id, which is the same in
+//! every run, new in every run, or the place in the list, and a title and a state, which several objects may share. The
+//! oracle compares the hidden numbers; it knows nothing of how the runner pairs values.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail wherever it wants")]
 

@@ -154,7 +154,8 @@ async fn s46_s48_rules_between_tape_and_server_change_params_and_inject_errors()
     assert!(code == 1 && said.contains("tools/call read_note") && said.contains("milk and bread"), "{said}");
     let (code, said, writes) = run(r#"{ error = { code = -32050, message = "{{/params/name}} is down" } }"#).await;
     assert!(code == 1 && said.contains("create_note is down"), "{said}");
-    assert_eq!(writes, "1", "only the deletion reached the server: {said}");
+    assert_eq!(writes, "0", "a note that was not made is not deleted: {said}");
+    assert!(said.contains("call 5: tools/call delete_note") && said.contains("it depends on call 3"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -229,7 +229,10 @@ async fn issue_15_2_a_run_against_mcp_server_time_passes_but_for_the_time() {
     time()
         .passes_with_what_learn_finds(
             &[],
-            &["/result/content/*/text/@json/datetime", "/result/structuredContent/datetime"],
+            &[
+                r#"/result/content/*/text/@json/datetime ~ "<time>""#,
+                r#"/result/structuredContent/datetime ~ "<time>""#,
+            ],
         )
         .await;
 }

@@ -1,9 +1,9 @@
 //! Values of an answer, each with a digest of what stands around it.
 //!
 //! An answer is taken apart into words and numbers. Items of arrays and lines of texts are levels of their own, because
-//! another answer may have them in another order, more of them or fewer. A value's signature is the digest of everything on
-//! its level but the value itself, and of the words of the levels around it. Two values with the same signature stand in
-//! items that nothing else tells apart, wherever these items are in their lists.
+//! another answer may have them in another order, more of them or fewer. A value's signature is the digest of
+//! everything on its level but the value itself, and of the words of the levels around it. Two values with the same
+//! signature stand in items that nothing else tells apart, wherever these items are in their lists.
 
 use super::references::{is_moment_name, is_of_word, is_quantity, is_token, moment_length};
 use crate::diff::{IN_TEXT, json_in};

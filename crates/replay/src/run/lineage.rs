@@ -58,7 +58,7 @@ impl Lineage {
             Some(Standing::Kept) => "is kept".to_owned(),
             Some(Standing::Replaced(new)) => format!("is now {new}"),
             Some(Standing::Doubtful { doubt, .. }) => doubt.words().to_owned(),
-            None => format!("is not known, because call {} has no answer in this run", self.call),
+            None => format!("is not known, because call {} was not sent or failed", self.call),
         };
         let line = format!(
             "{} of call {} ({}) {became}; wanted by {calls} {}",

@@ -1,10 +1,10 @@
 //! Values that a server makes up in one answer and wants back in a later request: ids, names, tokens.
 //!
-//! A value is minted if no request had it until then and a later one does: the recorded client can have it only from the
-//! server. When the new answer comes, each minted value of the recorded one is looked for in it by what stands around it
-//! ([`super::pairing`]): it is kept, another value takes its place, or there is doubt. Requests with a value in doubt are not sent.
-//! The same replacements are made in recorded answers before they are compared, because an answer may repeat what was minted
-//! before. Whatever else differs is a difference.
+//! A value is minted if no request had it until then and a later one does: the recorded client can have it only from
+//! the server. When the new answer comes, each minted value of the recorded one is looked for in it by what stands
+//! around it ([`super::pairing`]): it is kept, another value takes its place, or there is doubt. Requests with a value
+//! in doubt are not sent. The same replacements are made in recorded answers before they are compared, because an
+//! answer may repeat what was minted before. Whatever else differs is a difference.
 
 use super::answer_values::{AnswerValue, AnswerValues};
 use super::lineage::{Lineage, Standing, Unsettled};
@@ -94,7 +94,7 @@ impl Rebinding {
         let uses =
             self.uses.entry(value).or_insert_with(|| Uses { first: call.seq, last: call.seq, calls: Vec::new() });
         (uses.first, uses.last) = (uses.first.min(call.seq), uses.last.max(call.seq));
-        if uses.calls.len() < MOST_USES && uses.calls.last() != Some(&call.number) {
+        if uses.calls.len() < MOST_USES && !uses.calls.contains(&call.number) {
             uses.calls.push(call.number);
         }
     }

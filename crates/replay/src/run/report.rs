@@ -128,7 +128,7 @@ impl CallReport {
     pub fn dependence(&self) -> Vec<String> {
         match &self.verdict {
             Verdict::Depends { call, differences: None } => {
-                vec![format!("not sent: it depends on call {call}, which has no answer in this run")]
+                vec![format!("not sent: it depends on call {call}, which was not sent or failed")]
             }
             Verdict::Depends { call, differences: Some(differences) } => {
                 let mut lines = lines_of(differences);

@@ -27,7 +27,7 @@ impl RunReport {
             ("slow", "too slow"),
             ("unanswered", "without an answer"),
             ("unclear", "not sent, since it is not clear which object is meant"),
-            ("depends", "not compared, since they depend on calls that were not sent"),
+            ("depends", "not compared, since they depend on calls that were not sent or failed"),
             ("from_tape", "not sent, since they may change something (`--allow-writes` sends them)"),
             ("hole", "not comparable, since the tape has holes there"),
             ("filtered", "left out by filters"),
