@@ -305,6 +305,26 @@ async fn n14_a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
     assert!(gateway.counters.all_dropped().is_empty());
 }
 
+/// N-14: 64 lines wait for the session; the next ones stay with the reader and in the pipe until there is room.
+#[tokio::test]
+async fn n14_the_reader_waits_when_64_lines_wait() {
+    const COUNT: usize = 1000;
+    let (mut input, read_from) = tokio::io::duplex(1 << 20);
+    input.write_all("{}\n".repeat(COUNT).as_bytes()).await.unwrap();
+    drop(input);
+    let (sender, mut lines) = mpsc::channel(QUEUE);
+    let reading = tokio::spawn(read(read_from, 1 << 20, ReadCharge::new(None), sender));
+    for _ in 0..10_000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((lines.len(), reading.is_finished()), (64, false));
+    let mut read = 0;
+    while lines.recv().await.is_some_and(|line| line.is_ok()) {
+        read += 1;
+    }
+    assert_eq!(read, COUNT, "nothing is lost");
+}
+
 #[tokio::test]
 async fn a_closed_output_ends_the_session() {
     let mut dialogue = Dialogue::ready().await;
