@@ -6,6 +6,7 @@ mod own_key;
 mod sealed_calls;
 mod sealed_forwards;
 mod signature_proof;
+mod stated_limits;
 mod trusted_keys;
 
 use crate::seal_folder::SealFolder;
@@ -17,6 +18,7 @@ use signalbox_runtime::Gateway;
 use signalbox_seal::TimeWindow;
 use signalbox_seal::validate::Mode;
 use signature_proof::SignatureProof;
+use stated_limits::StatedLimits;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use trusted_keys::TrustedKeys;
@@ -39,14 +41,18 @@ impl Signatures {
         let (seal, seen) = (&config.seal, Arc::new(AtomicBool::new(false)));
         let calls = SealedCalls::new(Arc::clone(&key), &seal.require, seal.sign_answers, Arc::clone(&seen));
         let gateways = config.backends.iter().filter(|backend| backend.seal).map(|backend| backend.name.to_string());
+        let own = Arc::clone(&key);
         let forwards = SealedForwards { key, keys: Arc::clone(&keys), backends: gateways.collect() };
         let proof = SignatureProof {
             keys,
             nonces: nonce_files::NonceFiles::new(folder.nonce_folder(), seal.nonces_per_key),
-            window: TimeWindow::around(seal.time_window),
+            window: TimeWindow { behind: seal.max_age, ahead: seal.time_window },
             mode: if seal.validate_fully { Mode::Full } else { Mode::Light },
             profiles: seal.profiles.iter().filter_map(|name| name.parse().ok()).collect(),
             seen,
+            stated: StatedLimits::default(),
+            own,
+            sign_answers: seal.sign_answers,
         };
         Self { calls: Arc::new(calls), forwards: Arc::new(forwards), proof: Arc::new(proof) }
     }

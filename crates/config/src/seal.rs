@@ -55,11 +55,15 @@ pub struct Seal {
     pub validate_fully: bool,
     /// Whether all answers are signed, and not only those to signed requests.
     pub sign_answers: bool,
-    /// How far the time of a signed request may be from ours, either way.
+    /// How far in the future a signed request may seem to be made.
     pub time_window: Duration,
+    /// How old a signed request may be.
+    pub max_age: Duration,
     /// How many recent requests of one key are remembered.
     pub nonces_per_key: usize,
 }
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Check the table.
 pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
@@ -86,6 +90,12 @@ pub(super) fn check(table: &Table<'_>) -> Result<Seal, ConfigError> {
         validate_fully: table.choice("validate")? == "full",
         sign_answers: table.flag("sign_answers")?,
         time_window: table.duration("time_window")?,
+        max_age: match (table.has("max_age"), table.choice("validate")? == "full") {
+            (true, _) => table.duration("max_age")?,
+            // PO-15: the document has 24 h back and 5 min ahead.
+            (false, true) => DAY,
+            (false, false) => table.duration("time_window")?,
+        },
         nonces_per_key: table.count("nonces_per_key")?,
     })
 }

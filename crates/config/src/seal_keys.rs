@@ -49,7 +49,12 @@ pub(crate) const SEAL_KEYS: &[ConfigKey] = &[
     key(
         "seal.time_window",
         seconds(300.0, 24.0 * 3600.0),
-        "How far the time of a signed request may be from ours, either way.",
+        "How far ahead of ours the time of a signed request may be, and behind it unless `max_age` says more.",
+    ),
+    key(
+        "seal.max_age",
+        seconds(24.0 * 3600.0, 24.0 * 3600.0),
+        "How old a signed request may be; without this key `time_window`, and 24 h with `validate = \"full\"`.",
     ),
     key(
         "seal.nonces_per_key",

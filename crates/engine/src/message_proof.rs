@@ -20,4 +20,8 @@ pub trait MessageProof: Send + Sync {
     /// # Errors
     /// As [`MessageProof::confirm`].
     fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault>;
+
+    /// Signs an answer that leaves as protobuf, as its bytes; `None` where it leaves as it is. `to_signed` says that
+    /// its request was signed.
+    fn sign_protobuf(&self, answer: &Bytes, to_signed: bool) -> Option<Bytes>;
 }

@@ -45,6 +45,13 @@ impl Gateway {
         self.demand_proof(caller, self.count_proof(proof.confirm_protobuf(caller, message)))
     }
 
+    /// Signs an answer that leaves as protobuf, where answers are signed.
+    #[must_use]
+    pub fn sign_protobuf(&self, answer: Bytes, to_signed: bool) -> Bytes {
+        let signed = self.proof.get().and_then(|proof| proof.sign_protobuf(&answer, to_signed));
+        signed.unwrap_or(answer)
+    }
+
     /// True if the caller has proved nothing, where that is required.
     pub(crate) fn must_still_prove(&self, caller: &Caller) -> bool {
         caller.identity().proof == Proof::Unproved

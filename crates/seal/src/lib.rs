@@ -136,6 +136,7 @@ pub use tape_seal::{
 };
 pub use time_window::{TimeWindow, WrongTime};
 pub use transcode::{
-    message_from_json, message_from_protobuf, message_to_json, message_to_protobuf, request_to_json, response_to_json,
+    AnswerDetails, message_from_json, message_from_protobuf, message_to_json, message_to_protobuf, request_to_json,
+    response_to_json, sign_answer,
 };
 pub use verifying_key::{PUBLIC_KEY_BYTES, VerifyingKey};

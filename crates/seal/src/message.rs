@@ -4,7 +4,8 @@ use bytes::Bytes;
 use prost::Message;
 
 use crate::message_error::MessageError;
-use crate::proto::{McpRequest, McpResponse};
+use crate::proto::mcp_message::Message as Either;
+use crate::proto::{McpMessage, McpRequest, McpResponse};
 
 /// How large messages may be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -49,6 +50,19 @@ impl MessageLimits {
     pub fn deserialize_request(&self, bytes: Bytes) -> Result<McpRequest, MessageError> {
         check("the request", bytes.len(), self.message)?;
         Ok(McpRequest::decode(bytes)?)
+    }
+
+    /// A message of either kind from protobuf. Its binary fields are parts of `bytes`, not copies.
+    ///
+    /// # Errors
+    /// If it or its payload is too large, or if it is malformed.
+    pub fn deserialize_message(&self, bytes: Bytes) -> Result<McpMessage, MessageError> {
+        check("the message", bytes.len(), self.message)?;
+        let message = McpMessage::decode(bytes)?;
+        if let Some(Either::Response(response)) = &message.message {
+            check("the payload of the response", response.response_payload.len(), self.payload)?;
+        }
+        Ok(message)
     }
 
     /// A response from protobuf. Its binary fields are parts of `bytes`, not copies.

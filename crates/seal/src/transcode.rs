@@ -6,12 +6,19 @@ use bytes::Bytes;
 use prost::Message as _;
 use signalbox_wire::{Envelope, Kind, Limits, json};
 
+use crate::domain::Domain;
+use crate::message::MessageLimits;
 use crate::message_error::MessageError;
+use crate::prepare::prepare_response_for_signing;
+use crate::profile::Profile;
 use crate::proto::mcp_message::Message as Either;
 use crate::proto::mcp_request::Params;
 use crate::proto::mcp_response::Outcome;
-use crate::proto::{McpMessage, McpRequest, McpResponse, Status};
+use crate::proto::{CryptoSignature, McpMessage, McpRequest, McpResponse, Status};
+use crate::signature::ALGORITHM;
+use crate::signing_key::SigningKey;
 use crate::struct_json::struct_to_json;
+use prost_types::Timestamp;
 
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
@@ -49,12 +56,54 @@ pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
     Ok(McpMessage { message: Some(either) })
 }
 
-/// A message from protobuf. Its binary fields are parts of `bytes`, not copies.
+/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts of `bytes`, not copies.
 ///
 /// # Errors
-/// If it is no message of this package.
+/// If it or its payload is too large, or it is no message of this package.
 pub fn message_from_protobuf(bytes: Bytes) -> Result<McpMessage, MessageError> {
-    Ok(McpMessage::decode(bytes)?)
+    MessageLimits::default().deserialize_message(bytes)
+}
+
+/// The fields of an answer that JSON-RPC does not have, as the document has them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AnswerDetails {
+    /// Names the answer among all answers of this gateway.
+    pub response_id: String,
+    /// The `request_id` of the request.
+    pub request_id: String,
+    /// Revision of MCP that the answer is in.
+    pub mcp_version: String,
+    /// Time of the answer, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+impl AnswerDetails {
+    /// Adds these details to a message, if it is an answer.
+    pub fn add_to(self, message: &mut McpMessage) {
+        let Some(Either::Response(response)) = &mut message.message else { return };
+        let seconds = i64::try_from(self.unix_ms / 1_000).unwrap_or(i64::MAX);
+        let nanos = i32::try_from(self.unix_ms % 1_000 * 1_000_000).unwrap_or_default();
+        response.response_id = self.response_id;
+        response.request_id = self.request_id;
+        response.mcp_version = self.mcp_version;
+        response.timestamp = Some(Timestamp { seconds, nanos });
+    }
+}
+
+/// Signs an answer in `mcp-cbor/2`. Its details must have been added.
+///
+/// # Errors
+/// If the answer has no canonical form, or the key cannot sign.
+pub fn sign_answer(response: &mut McpResponse, key: &SigningKey) -> Result<(), MessageError> {
+    response.profile = Profile::Two.name().to_owned();
+    response.domain = Domain::Response.name().to_owned();
+    let signature = key.sign_prepared(&prepare_response_for_signing(response)?)?;
+    response.signature = Some(CryptoSignature {
+        key_id: key.id().to_owned(),
+        algorithm: ALGORITHM.to_owned(),
+        signature: Bytes::copy_from_slice(signature.as_ref()),
+    });
+    Ok(())
 }
 
 /// A message as protobuf; after its length, where several messages follow each other.
@@ -172,6 +221,41 @@ mod tests {
             let carried = <McpMessage as prost::Message>::decode(&*prost::Message::encode_to_vec(&message)).unwrap();
             assert_eq!(String::from_utf8_lossy(&message_to_json(&carried).unwrap()), text);
         }
+    }
+
+    /// PO-1: the gateway's own decoding has the document's limits.
+    #[test]
+    fn po_1_messages_and_payloads_beyond_the_documents_sizes_are_refused() {
+        let response = |payload: usize, message: usize| {
+            let mut response = McpResponse { response_payload: vec![0; payload].into(), ..Default::default() };
+            let used = prost::Message::encoded_len(&McpMessage { message: Some(Either::Response(response.clone())) });
+            response.consent_receipt = vec![0; message.saturating_sub(used + 16)].into();
+            Bytes::from(message_to_protobuf(&McpMessage { message: Some(Either::Response(response)) }, false))
+        };
+        assert!(message_from_protobuf(response(5_000_000, 9_999_990)).is_ok());
+        for (payload, message) in [(5_000_001, 0), (0, 10_000_100)] {
+            let refused = message_from_protobuf(response(payload, message));
+            assert!(matches!(refused, Err(MessageError::TooLarge { .. })), "{payload} {message}");
+        }
+    }
+
+    #[test]
+    fn an_answer_has_an_id_a_time_and_a_signature_that_covers_them() {
+        let key = SigningKey::from_seed(&[7; 32]).unwrap();
+        let mut message = message_from_json(Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#)).unwrap();
+        let details = AnswerDetails {
+            response_id: "r".to_owned(),
+            request_id: "q".to_owned(),
+            mcp_version: "2025-11-25".to_owned(),
+            unix_ms: 1_500,
+        };
+        details.add_to(&mut message);
+        let Some(Either::Response(mut response)) = message.message else { panic!("it is an answer") };
+        sign_answer(&mut response, &key).unwrap();
+        assert_eq!(response.timestamp, Some(Timestamp { seconds: 1, nanos: 500_000_000 }));
+        assert!(crate::prepare::verify_response(&response, key.verifying_key()).is_ok());
+        response.request_id = "other".to_owned();
+        assert!(crate::prepare::verify_response(&response, key.verifying_key()).is_err());
     }
 
     #[test]

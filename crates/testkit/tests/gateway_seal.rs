@@ -15,7 +15,7 @@ use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
 use signalbox_seal::{
     CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile, PurposeDna, RequestorIdentity,
     Role, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf, message_to_json,
-    message_to_protobuf, prepare_request_for_signing, sha256,
+    message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
 };
 use signalbox_tape::TapeSource;
 use signalbox_testkit::clients::{run, run_script};
@@ -134,7 +134,11 @@ fn protobuf_call(id: u64, change: impl FnOnce(&mut McpRequest)) -> Vec<u8> {
 }
 
 /// The messages of a body in which each stands after its length.
-fn delimited(mut body: &[u8]) -> Vec<Value> {
+fn delimited(body: &[u8]) -> Vec<Value> {
+    messages(body).iter().map(|message| serde_json::from_slice(&message_to_json(message).unwrap()).unwrap()).collect()
+}
+
+fn messages(mut body: &[u8]) -> Vec<McpMessage> {
     let mut messages = Vec::new();
     while !body.is_empty() {
         let (mut length, mut shift) = (0, 0);
@@ -148,7 +152,7 @@ fn delimited(mut body: &[u8]) -> Vec<Value> {
             }
         }
         let (message, rest) = body.split_at(length);
-        messages.push(from_protobuf(message));
+        messages.push(message_from_protobuf(Bytes::copy_from_slice(message)).unwrap());
         body = rest;
     }
     messages
@@ -454,6 +458,75 @@ async fn po_15_and_po_16_a_gateway_that_validates_in_full_asks_for_purpose_and_p
     }
 }
 
+/// P-23, PO-11: answers as protobuf have an id, the id of their request, a time and a signature over all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_as_protobuf_are_signed_as_the_document_has_them() {
+    let own = key(9, "gateway-key");
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], Some(&own));
+    let gateway = GatewayProcess::serve_in(folder, &child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let client = client.with("content-type", PROTOBUF).with("accept", PROTOBUF);
+    let mut ids = Vec::new();
+    for (number, signed) in [(1, true), (2, true), (3, false)] {
+        let body = protobuf_call(number, |request| {
+            request.request_id = format!("request-{number}");
+            if signed { sign_as_ada(request) } else { request.signature = None }
+        });
+        let answer = client.send(Method::POST, "/mcp", body.into()).await.unwrap();
+        let Some(Message::Response(response)) = messages(&answer.body).pop().unwrap().message else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(
+            (response.request_id.as_str(), response.mcp_version.as_str()),
+            (&*format!("request-{number}"), VERSION)
+        );
+        let made = response.timestamp.as_ref().unwrap().seconds.unsigned_abs() * 1_000;
+        assert!(made.abs_diff(now()) < MINUTE, "{response:?}");
+        match signed {
+            true => verify_response(&response, own.verifying_key()).unwrap(),
+            false => assert_eq!(response.signature, None),
+        }
+        ids.push(response.response_id);
+    }
+    ids.dedup();
+    assert!(ids.len() == 3 && ids.iter().all(|id| !id.is_empty()), "{ids:?}");
+}
+
+/// PO-15: with `validate = "full"` a request may be 24 hours old and 5 minutes ahead. PO-16: the frequency that requests
+/// state is kept, and the audit log has their purpose and permissions.
+#[tokio::test(flavor = "multi_thread")]
+async fn po_15_po_16_old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
+    let config = format!(
+        "[seal]\nrequire = [\"one/*\"]\nvalidate = \"full\"\n[mcp.protocol.audit]\nenabled = true\n{}",
+        child("one", ServedEra::Both, "").unwrap()
+    );
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let log = gateway.data_dir().join("audit/audit.log");
+    let aged = |id: u64, seconds: i64, often: u32| {
+        purposeful_call(id, move |request| {
+            let made = request.timestamp.as_mut().unwrap();
+            made.seconds -= seconds;
+            request.request_expiry.as_mut().unwrap().seconds += 3_600;
+            let bounds = request.permissions[0].permission_specification.as_mut().unwrap();
+            bounds.max_frequency_per_hour = often;
+        })
+    };
+    assert!(greets(&post_protobuf(&client, aged(2, 23 * 3_600, 2)).await), "23 hours old");
+    assert_eq!(reason(&post_protobuf(&client, aged(3, 25 * 3_600, 2)).await), "expired");
+    assert!(greets(&post_protobuf(&client, aged(4, -200, 2)).await), "200 s ahead");
+    assert_eq!(reason(&post_protobuf(&client, aged(5, -400, 2)).await), "from_the_future");
+    let often = post_protobuf(&client, aged(6, 0, 2)).await;
+    assert_eq!(reason(&often), "rate_limited", "{often}");
+    assert!(often["error"]["data"]["retryAfter"].as_u64().is_some_and(|wait| wait <= 1_800), "{often}");
+    let recorded = async || {
+        let text = std::fs::read_to_string(&log).ok()?;
+        text.contains(r#""purpose":"analytics: p","permissions":"read:mail 2/h""#).then_some(())
+    };
+    eventually("purpose and permissions are in the audit log", recorded).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_that_was_killed_still_refuses_what_it_took_before() {
     let gateway = guarded().await;
@@ -569,6 +642,9 @@ fn real_server() -> Option<String> {
         format!("[backends.time]\ncommand = {}\nargs = [\"time\"]\nenv_pass = [\"MCP_TEST_DEPS\"]\n", json!(script))
     });
     assert!(there.is_some() || std::env::var("CI").as_deref() != Ok("true"), "the real servers are not installed");
+    if there.is_none() {
+        eprintln!("SKIP the real servers: run script/install-test-deps");
+    }
     there
 }
 

@@ -1,6 +1,8 @@
 //! Who calls, by the signature that a message carries.
 
 use super::nonce_files::NonceFiles;
+use super::own_key::OwnKey;
+use super::stated_limits::{StatedLimits, purpose_claims};
 use super::trusted_keys::TrustedKeys;
 use bytes::Bytes;
 use signalbox_engine::caller::Identity;
@@ -9,11 +11,14 @@ use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
 use signalbox_seal::proto::mcp_message::Message as Carried;
 use signalbox_seal::signed_json::{Verifier, VerifyError};
 use signalbox_seal::validate::{Mode, SecurityError, ValidationError, Validator};
-use signalbox_seal::{META_SIGNATURE, McpRequest, Profile, TimeWindow, hex, message_from_protobuf, request_to_json};
+use signalbox_seal::{
+    META_SIGNATURE, McpMessage, McpRequest, Profile, TimeWindow, hex, message_from_protobuf, message_to_protobuf,
+    request_to_json, sign_answer,
+};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The claim of a caller that names its key.
 pub const KEY_CLAIM: &str = "key";
@@ -39,6 +44,12 @@ pub struct SignatureProof {
     pub profiles: Vec<Profile>,
     /// Set once any message was signed.
     pub seen: Arc<AtomicBool>,
+    /// How often signers use what they ask for.
+    pub stated: StatedLimits,
+    /// Key of this gateway, which signs answers.
+    pub own: Arc<OwnKey>,
+    /// True if answers to unsigned requests are signed too.
+    pub sign_answers: bool,
 }
 
 impl MessageProof for SignatureProof {
@@ -79,11 +90,30 @@ impl MessageProof for SignatureProof {
             }
             error => refuse(error.reason(), &error.to_string()),
         })?;
-        let claims = vec![
+        let mut claims = vec![
             (KEY_CLAIM.into(), signature.key_id.as_str().into()),
             (SIGNATURE_CLAIM.into(), hex(&signature.signature).into()),
         ];
+        if self.mode == Mode::Full {
+            self.stated.take(principal, &request, Instant::now())?;
+            claims.extend(purpose_claims(&request));
+        }
         signer(caller, principal, claims).map(Some)
+    }
+
+    fn sign_protobuf(&self, answer: &Bytes, to_signed: bool) -> Option<Bytes> {
+        if !to_signed && !self.sign_answers {
+            return None;
+        }
+        let Some(Carried::Response(mut response)) = message_from_protobuf(answer.clone()).ok()?.message else {
+            return None;
+        };
+        let signed = sign_answer(&mut response, self.own.get()?);
+        if let Err(error) = signed {
+            tracing::warn!(%error, "an answer as protobuf cannot be signed and goes on without a signature");
+            return None;
+        }
+        Some(message_to_protobuf(&McpMessage { message: Some(Carried::Response(response)) }, false).into())
     }
 }
 
@@ -144,6 +174,9 @@ mod tests {
             mode,
             profiles: vec![Profile::Two],
             seen: Arc::default(),
+            stated: StatedLimits::default(),
+            own: Arc::new(OwnKey::new(&folder)),
+            sign_answers: false,
         };
         let now = u64::try_from(since_1970().as_millis()).unwrap();
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;

@@ -62,6 +62,11 @@ fn user(caller: &Caller) -> String {
     // The principal of a certificate is a hash or the name of a rule.
     let subject = identity.claims.iter().find(|(name, _)| identity.proof == Proof::Certificate && &**name == "subject");
     context.maybe("subject", subject.map(|(_, subject)| &**subject));
+    // Requests that are validated in full state a purpose and permissions.
+    for name in ["purpose", "permissions"] {
+        let stated = identity.claims.iter().find(|(claim, _)| identity.proof == Proof::Signature && &**claim == name);
+        context.maybe(name, stated.map(|(_, value)| &**value));
+    }
     context.maybe("address", identity.address.map(|address| address.to_string()).as_deref());
     context.text("transport", identity.transport);
     text
@@ -89,6 +94,18 @@ mod tests {
             known.user(&caller("ada", port));
         }
         assert!(known.callers.len() <= MAX_KNOWN);
+    }
+
+    /// PO-16: what a signed request states of its purpose stands in its records, and nobody else's claims do.
+    #[test]
+    fn po_16_purpose_and_permissions_of_signed_requests_are_recorded() {
+        let mut known = Known::default();
+        let claims = vec![("purpose".into(), "analytics: p".into()), ("permissions".into(), "read:mail 5/h".into())];
+        let with =
+            |proof| Caller::new(Identity { claims: claims.clone(), proof, ..caller("ada", 1).identity().clone() });
+        let signed = known.user(&with(Proof::Signature));
+        assert!(signed.contains(r#""purpose":"analytics: p","permissions":"read:mail 5/h""#), "{signed}");
+        assert!(!known.user(&with(Proof::Token)).contains("purpose"));
     }
 
     /// G-26: a definition that changes has another risk.
