@@ -42,7 +42,7 @@ pub(crate) fn relay(config: &Config) -> Option<Arc<Relay>> {
 pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
     let limits = &relay.settings.limits;
     let spec = BackendSpec {
-        timeout: limits.request_timeout + GRACE,
+        timeout: limits.request_timeout.max(limits.request_ttl) + GRACE,
         start_timeout: Duration::from_secs(10),
         max_children: 1,
         wish: Wish::Legacy,

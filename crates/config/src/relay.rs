@@ -56,6 +56,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<RelayConfig>, ConfigErro
             queue: limits.count("queue")?,
             body: limits.count("body")?,
             request_timeout: limits.duration("request_timeout")?,
+            request_ttl: limits.duration("request_ttl")?,
         },
     };
     Ok(Some(relay).filter(|_| table.flag("enabled").unwrap_or(false)))
@@ -172,11 +173,12 @@ mod tests {
         assert_eq!(plain.limits, RelayLimits::default());
         let text = "[relay]\nenabled = true\nphase = 'deprecated'\nttl = '2m'\npublic_url = 'https://box.example/'\n\
                     origins = ['https://codap.concord.org']\ntools = 'both'\nanonymous = true\nsunset = '2027-06-30'\n\
-                    [relay.limits]\nqueue = 5\nbody = 2048\nrequest_timeout = '3s'\n";
+                    [relay.limits]\nqueue = 5\nbody = 2048\nrequest_timeout = '3s'\nrequest_ttl = '1h'\n";
         let relay = load(text).unwrap().unwrap();
         assert_eq!((relay.phase, relay.tools, relay.anonymous), (Phase::Deprecated, ListedTools::Both, true));
         assert_eq!(relay.public_url.as_deref(), Some("https://box.example"));
         assert_eq!((relay.limits.queue, relay.limits.body), (5, 2_048));
+        assert_eq!(relay.limits.request_ttl, Duration::from_secs(3_600), "CO-5");
         assert_eq!(relay.sunset.as_deref(), Some("2027-06-30"));
         let text = "[relay]\nenabled = true\nstore = 'rediss://cache.example/2?prefix=eu:'\n";
         let redis = load(text).unwrap().unwrap().redis.unwrap();

@@ -77,4 +77,9 @@ pub(crate) const RELAY_KEYS: &[ConfigKey] = &[
     key("relay.limits.queue", count(100, 1, 10_000), "How many calls of a session may wait for its page."),
     key("relay.limits.body", count(8 * MIB, 1024, 1024 * MIB), "The largest body of a legacy route, in bytes."),
     key("relay.limits.request_timeout", seconds(30.0, 3600.0), "How long a page may take for a call."),
+    key(
+        "relay.limits.request_ttl",
+        seconds(30.0, 3600.0),
+        "How long a call of the older API is kept for its page, its answer included.",
+    ),
 ];

@@ -35,13 +35,14 @@ pub struct RelayCall {
     pub arguments: JsonText,
     /// True if it may be carried out twice.
     pub idempotent: bool,
+    /// Longest time in the queue and at the page together.
+    pub within: Duration,
 }
 
 impl RelayCall {
     /// Has a page carry it out. `progress` is told how far it is. Dropping the future takes the call back.
     pub async fn run(self, relay: &Arc<Relay>, mut progress: impl FnMut(&str) + Send) -> CallEnd {
-        let within = relay.settings.limits.request_timeout;
-        let deadline = Instant::now() + within;
+        let deadline = Instant::now() + self.within;
         let Ok(id) = random::request_id() else { return failed("internal_error", "the system gives no random bytes") };
         // Before it is queued, so that the answer is not missed.
         let mut events = match relay.store.subscribe(&self.code).await {
@@ -75,7 +76,7 @@ impl RelayCall {
                 Err(_) => {
                     Counts::add(&relay.counts.timeouts);
                     let _ = relay.store.withdraw(&self.code, &id, "timeout", unix_millis()).await;
-                    break failed("timeout", &too_slow(within));
+                    break failed("timeout", &too_slow(self.within));
                 }
                 Ok(Some(RelayEvent::Answered { id: told, answer })) if *told == *id => break CallEnd::Answered(answer),
                 Ok(Some(RelayEvent::Progressed { id: told, progress: how_far })) if *told == *id => {
@@ -95,7 +96,7 @@ impl RelayCall {
 
     async fn push(&self, relay: &Relay, id: &str) -> Result<Pushed, crate::store::StoreError> {
         let now = unix_millis();
-        let deadline = now.saturating_add(millis(relay.settings.limits.request_timeout));
+        let deadline = now.saturating_add(millis(self.within));
         let request = ToolRequest {
             id: id.into(),
             tool: self.tool.as_str().into(),
@@ -170,7 +171,8 @@ mod tests {
         let code = relay.create(None).await.unwrap().record.code;
         let call = |idempotent| {
             let arguments = JsonText::empty_object();
-            RelayCall { code: code.clone(), tool: "t".to_owned(), arguments, idempotent }
+            let within = Duration::from_secs(30);
+            RelayCall { code: code.clone(), tool: "t".to_owned(), arguments, idempotent, within }
         };
         let waits = tokio::spawn({
             let (relay, call) = (Arc::clone(&relay), call(false));

@@ -4,7 +4,7 @@ use crate::code::Code;
 use crate::counts::Counts;
 use crate::link::{SESSION_EXPIRED, expired_data};
 use crate::random;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, retry_after};
 use crate::relay::{Relay, TRANSPORT};
 use crate::settings::{Phase, millis};
 use crate::stray_codes::{has_stray_codes, without_stray_codes};
@@ -19,7 +19,7 @@ use signalbox_runtime::BoxFuture;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::http_front::{Entry, Named, OpenedRoom};
 use signalbox_transport::router::RoutedAnswer;
-use signalbox_wire::{Edits, Envelope, RawId, Span, json as wire_json, method};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json as wire_json, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,30 +70,25 @@ impl Entry for RelayEntry {
         !self.0.settings.proof_needed
     }
 
-    fn admit(&self, caller: &Caller) -> Result<(), Box<RoutedAnswer>> {
+    fn admit(&self, caller: &Caller) -> Result<(), Duration> {
         let key = address_key(caller.identity().address.map(|address| address.ip()));
-        self.0.mcp_rate.take(&key, Instant::now()).map_err(|wait| {
-            Counts::add(&self.0.counts.rate_limited);
-            let message = "Rate limit exceeded";
-            let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
-            answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-            Box::new(answer)
-        })
+        self.0.mcp_rate.take(&key, Instant::now()).inspect_err(|_| Counts::add(&self.0.counts.rate_limited))
     }
 
-    fn open(&self, caller: Caller) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>> {
+    fn limited(&self, id: Option<&RawId>, wait: Duration) -> RoutedAnswer {
+        rate_limited(id, "Rate limit exceeded", wait)
+    }
+
+    fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>> {
         let relay = Arc::clone(&self.0);
         Box::pin(async move {
             let key = address_key(caller.identity().address.map(|address| address.ip()));
             if let Err(wait) = relay.session_rate.take(&key, Instant::now()) {
                 Counts::add(&relay.counts.rate_limited);
-                let message = "Rate limit exceeded: too many new sessions";
-                let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, None, RATE_LIMITED, message, None);
-                answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
-                return Err(answer);
+                return Err(rate_limited(id.as_ref(), "Rate limit exceeded: too many new sessions", wait));
             }
             let refused =
-                |refusal: Refusal| rpc_error(refusal.name().1, None, INTERNAL_ERROR, &refusal.to_string(), None);
+                |refusal: Refusal| rpc_error(refusal.name().1, id.as_ref(), INTERNAL_ERROR, &refusal.to_string(), None);
             let session = random::uuid().map_err(|_| refused(Refusal::Internal))?;
             let new = relay.create(Some(&session)).await.map_err(refused)?;
             Ok(OpenedRoom { principal: relay.session_room(&caller, &session, &new.record), session })
@@ -120,12 +115,15 @@ impl Entry for RelayEntry {
             let message = without_stray_codes(message);
             let Some(code) = code else { return Ok(Named { principal: relay.nowhere(&caller), message }) };
             let id = message.id();
-            let refused = |refusal: Refusal| {
-                let (name, status) = refusal.name();
-                let status = if status == StatusCode::TOO_MANY_REQUESTS { status } else { StatusCode::NOT_FOUND };
-                let rpc = if status == StatusCode::TOO_MANY_REQUESTS { RATE_LIMITED } else { SESSION_EXPIRED };
-                let data = json!({"originalCode": name.to_ascii_uppercase()});
-                rpc_error(status, id.as_ref(), rpc, &refusal.to_string(), Some(&data))
+            // C-34: this revision has no -32002, so that clients that look for it find it beside the standard code.
+            let refused = |refusal: Refusal| match &refusal {
+                Refusal::RateLimited { wait, .. } => rate_limited(id.as_ref(), &refusal.to_string(), *wait),
+                _ => {
+                    let original = refusal.name().0.to_ascii_uppercase();
+                    let data = json!({"originalCode": original, "legacyCode": SESSION_EXPIRED});
+                    let text = refusal.to_string();
+                    rpc_error(StatusCode::NOT_FOUND, id.as_ref(), INVALID_PARAMS, &text, Some(&data))
+                }
             };
             let key = address_key(caller.identity().address.map(|address| address.ip()));
             let Ok(code) = Code::parse(&code) else {
@@ -144,6 +142,11 @@ impl Entry for RelayEntry {
         let mut edits = Edits::new();
         edits.replace(span, wire_json::quote(&self.0.ticket(&text)));
         without_stray_codes(Envelope::parse(edits.apply(message.bytes())).unwrap_or(message))
+    }
+
+    /// The document's clients speak 2024-11-05 and may send batches (C-31), as JSON-RPC 2.0 has them.
+    fn takes_batches(&self, revision: Revision) -> bool {
+        revision.batches() || revision == Revision::V2024_11_05
     }
 
     /// What is secret in such a call is taken out of single messages only.
@@ -180,6 +183,13 @@ impl Entry for RelayEntry {
         });
         RoutedAnswer::json(StatusCode::OK, body.to_string())
     }
+}
+
+/// The refusal of a caller that sends too much (CO-11).
+fn rate_limited(id: Option<&RawId>, message: &str, wait: Duration) -> RoutedAnswer {
+    let mut answer = rpc_error(StatusCode::TOO_MANY_REQUESTS, id, RATE_LIMITED, message, None);
+    answer.headers.insert(RETRY_AFTER, retry_after(wait));
+    answer
 }
 
 /// The store of sessions does not answer; the session may well be there.
@@ -335,6 +345,30 @@ mod tests {
         }
         let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.signalbox/sessionCode":"ABC123XY"}}}"#;
         assert!(!String::from_utf8_lossy(entry.seen(envelope(list)).bytes()).contains(secret));
+    }
+
+    /// Attack D14: beside the arguments, in lists, and under names that only look alike.
+    #[tokio::test]
+    async fn codes_in_params_and_under_names_that_look_alike_are_taken_out() {
+        let (entry, secret) = (entry(), "ABC123XY");
+        let given = [
+            r#""method":"tools/list","params":{"sessionCode":"ABC123XY"}"#,
+            r#""method":"tools/list","params":{"cursor":"c","session_code":{"code":"ABC123XY"}}"#,
+            r#""method":"tools/call","params":{"name":"t","sessionCode":"ABC123XY","arguments":{"a":1}}"#,
+            r#""method":"tools/call","params":{"name":"t","arguments":{"session_id":"ABC123XY"}}"#,
+            r#""method":"tools/call","params":{"name":"t","arguments":{"Code":["ABC123XY"]}}"#,
+            r#""method":"tools/call","params":{"name":"t","arguments":{"session-id":{"value":"ABC123XY"}}}"#,
+            r#""method":"tools/call","params":{"name":"connect_to_session","arguments":{"session_id":"ABC123XY"}}"#,
+        ];
+        for members in given {
+            let message = || envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,{members}}}"#));
+            let modern = entry.named(Caller::anonymous("http"), message()).await.unwrap().message;
+            for message in [entry.seen(message()), modern] {
+                let text = String::from_utf8_lossy(message.bytes()).into_owned();
+                assert!(!text.contains(secret), "{members}: {text}");
+            }
+            assert!(entry.stands_alone(format!("[{}]", String::from_utf8_lossy(message().bytes())).as_bytes()));
+        }
     }
 
     #[test]

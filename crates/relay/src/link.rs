@@ -362,7 +362,9 @@ impl PageCall {
             return self.expired();
         }
         let (token, form) = (asked.meta.progress_token, asked.meta.rest == Value::Bool(true));
+        let limits = &self.relay.settings.limits;
         let call = RelayCall {
+            within: if form { limits.request_ttl } else { limits.request_timeout },
             code: record.code.clone(),
             idempotent: self.relay.tools.is_idempotent(&asked.name, &own),
             tool: asked.name,

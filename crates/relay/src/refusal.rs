@@ -1,11 +1,14 @@
 //! What legacy clients are told where there is no answer: `{error, message, code, sessionCode?}` with the names they know (CO-3).
 
 use http::header::{ALLOW, RETRY_AFTER};
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::json;
 use signalbox_engine::budget::OverBudget;
 use signalbox_transport::router::RoutedAnswer;
 use std::time::Duration;
+
+/// The version of the legacy routes and of the list of tools.
+pub(crate) const VERSION: &str = "1.0.0";
 
 /// Why a legacy request is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -25,11 +28,14 @@ pub enum Refusal {
     /// The session is over.
     #[error("Session expired")]
     SessionExpired,
+    /// The store holds something for this code that is no session.
+    #[error("the session of this code cannot be verified; open another")]
+    SessionValidationFailed,
     /// The version that the client accepts is not served.
     #[error("version {0} is not served; API-Version and Supported-Versions say which are")]
     VersionNotAcceptable(String),
     /// Too many requests.
-    #[error("too many requests: {what}; try again in {} s", .wait.as_secs().max(1))]
+    #[error("too many requests: {what}; try again in {} s", whole_seconds(*.wait))]
     RateLimited {
         /// Of which kind.
         what: &'static str,
@@ -90,6 +96,7 @@ impl Refusal {
             Self::InvalidSessionCode => ("invalid_session_code", StatusCode::BAD_REQUEST),
             Self::SessionNotFound => ("session_not_found", StatusCode::NOT_FOUND),
             Self::SessionExpired => ("session_expired", StatusCode::GONE),
+            Self::SessionValidationFailed => ("session_validation_failed", StatusCode::NOT_FOUND),
             Self::VersionNotAcceptable(_) => ("version_not_acceptable", StatusCode::NOT_ACCEPTABLE),
             Self::RateLimited { .. } => ("rate_limit_exceeded", StatusCode::TOO_MANY_REQUESTS),
             Self::Validation(_) => ("validation_error", StatusCode::BAD_REQUEST),
@@ -127,8 +134,9 @@ impl Refusal {
             Self::MethodNotAllowed(methods) => {
                 answer.headers.insert(ALLOW, HeaderValue::from_static(methods));
             }
+            Self::VersionNotAcceptable(_) => name_versions(&mut answer.headers),
             Self::RateLimited { wait, .. } => {
-                answer.headers.insert(RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+                answer.headers.insert(RETRY_AFTER, retry_after(*wait));
             }
             Self::NoRoom(_) => {
                 answer.headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
@@ -140,6 +148,22 @@ impl Refusal {
         }
         answer
     }
+}
+
+/// Names the versions that are served, in answers and in the refusal of another one (CO-4).
+pub(crate) fn name_versions(headers: &mut HeaderMap) {
+    for name in ["api-version", "tool-manifest-version", "supported-versions"] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(VERSION));
+    }
+}
+
+/// Value of `Retry-After`: a client that keeps to it does not come too early.
+pub(crate) fn retry_after(wait: Duration) -> HeaderValue {
+    HeaderValue::from(whole_seconds(wait))
+}
+
+fn whole_seconds(wait: Duration) -> u64 {
+    (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 
 #[cfg(test)]
@@ -154,6 +178,12 @@ mod tests {
         let expected = r#"{"error":"session_expired","message":"Session expired","code":"SESSION_EXPIRED","sessionCode":"ABC123XY"}"#;
         assert_eq!(body, expected);
         let limited = Refusal::RateLimited { what: "new sessions", wait: Duration::from_millis(1_500) }.answer(None);
-        assert_eq!(limited.headers[RETRY_AFTER], "1");
+        assert_eq!(limited.headers[RETRY_AFTER], "2", "not before it is over");
+        let other = Refusal::VersionNotAcceptable("2.0.0".to_owned()).answer(None);
+        assert_eq!(
+            (other.status, &other.headers["supported-versions"]),
+            (StatusCode::NOT_ACCEPTABLE, &VERSION.parse().unwrap()),
+            "CO-4"
+        );
     }
 }

@@ -227,7 +227,13 @@ impl Relay {
             return Err(Refusal::RateLimited { what: "wrong session codes", wait: Duration::from_secs(60) });
         }
         let at = unix_millis();
-        let found = self.store.by_code(code, at).await.map_err(|error| self.failed(&error))?;
+        let found = match self.store.by_code(code, at).await {
+            Err(error @ StoreError::Unreadable(_)) => {
+                self.failed(&error);
+                return Err(Refusal::SessionValidationFailed);
+            }
+            found => found.map_err(|error| self.failed(&error))?,
+        };
         let Some(mut record) = found else {
             if self.made.lock().unpoisoned().contains(code) {
                 return Err(Refusal::SessionExpired);

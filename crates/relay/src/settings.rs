@@ -109,6 +109,8 @@ pub struct RelayLimits {
     pub body: usize,
     /// How long a page may take for a call.
     pub request_timeout: Duration,
+    /// How long a legacy call is kept for its page, its answer included (CO-5).
+    pub request_ttl: Duration,
 }
 
 impl Default for RelayLimits {
@@ -122,6 +124,7 @@ impl Default for RelayLimits {
             queue: 100,
             body: 8 << 20,
             request_timeout: Duration::from_secs(30),
+            request_ttl: Duration::from_secs(30),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::counts::Counts;
 use crate::mcp_result::minified;
 use crate::relay::Relay;
+use crate::settings::Phase;
 use crate::store::StoreError;
 use crate::tool_request::{Delivery, ToolAnswer, ToolRequest, WorkerError};
 use serde_json::Value;
@@ -97,7 +98,10 @@ impl Worker {
                 if again {
                     Counts::add(&relay.counts.redelivered);
                 }
-                let text = told(&self.code, &request, again);
+                let text = match relay.settings.phase {
+                    Phase::McpOnly => told_once(&request, again),
+                    Phase::Dual | Phase::Deprecated => told(&self.code, &request, again),
+                };
                 bytes += text.len();
                 due.push(text);
                 self.sent.insert(request.id);
@@ -116,6 +120,17 @@ pub fn told(code: &Code, request: &ToolRequest, redelivered: bool) -> String {
     let idempotent = request.idempotent;
     format!(
         r#"{{"id":{id},"requestId":{id},"tool":{tool},"args":{arguments},"arguments":{arguments},"timestamp":{at},"sessionCode":{code},"idempotent":{idempotent},"redelivered":{redelivered},"deadline":{deadline}}}"#
+    )
+}
+
+/// A request in one spelling: once the legacy pages are gone, no page needs its arguments twice (C-20).
+#[must_use]
+pub fn told_once(request: &ToolRequest, redelivered: bool) -> String {
+    let (id, tool) = (Value::from(&*request.id), Value::from(&*request.tool));
+    let (arguments, at, deadline) = (minified(request.arguments.get()), request.at, request.deadline);
+    let idempotent = request.idempotent;
+    format!(
+        r#"{{"id":{id},"tool":{tool},"arguments":{arguments},"timestamp":{at},"idempotent":{idempotent},"redelivered":{redelivered},"deadline":{deadline}}}"#
     )
 }
 
@@ -180,5 +195,7 @@ mod tests {
         let code = Code::parse("ABC123XY").unwrap();
         let expected = r#"{"id":"00ff","requestId":"00ff","tool":"get_items","args":{"b":1,"a":2},"arguments":{"b":1,"a":2},"timestamp":5,"sessionCode":"ABC123XY","idempotent":true,"redelivered":false,"deadline":9}"#;
         assert_eq!(told(&code, &request, false).to_string(), expected);
+        let once = r#"{"id":"00ff","tool":"get_items","arguments":{"b":1,"a":2},"timestamp":5,"idempotent":true,"redelivered":false,"deadline":9}"#;
+        assert_eq!(told_once(&request, false), once, "C-20");
     }
 }

@@ -7,7 +7,7 @@ use signalbox_engine::{Caller, Carrier, Fault, FaultKind};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Batch, Gateway, Session, StreamReader};
 use signalbox_wire::batch::{is_array, split};
-use signalbox_wire::{Envelope, Kind, Limits, RawId, codes, json, meta, method, scan};
+use signalbox_wire::{Envelope, Kind, Limits, RawId, Revision, codes, json, meta, method, scan};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(crate) async fn receive(
     bytes: Bytes,
 ) -> Result<(), Unreadable> {
     if is_array(&bytes) {
-        let batch =
-            read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Addressee::ToUnknown })?;
+        let batch = read(gateway, session, Revision::batches, &bytes);
+        let batch = batch.map_err(|fault| Unreadable { fault, answer: Addressee::ToUnknown })?;
         session.receive_batch(stream, batch);
     } else {
         let message = intake::read(bytes, &gateway.settings())?;
@@ -37,25 +37,32 @@ pub(crate) async fn receive(
     Ok(())
 }
 
-/// The messages of an array that came with a credential of its own, where the session may have one.
+/// The messages of an array that came with a credential of its own, where the session may have one: its revision is one
+/// of those in which `takes_batches` is true.
 ///
 /// # Errors
 /// Why the array is refused as a whole.
 pub(crate) fn read_of(
     gateway: &Gateway,
     session: &Session,
+    takes_batches: impl FnOnce(Revision) -> bool,
     caller: impl FnOnce() -> Caller,
     bytes: &Bytes,
 ) -> Result<Batch, Fault> {
-    Ok(read(gateway, session, bytes)?.with_caller(session.distinct_caller(caller)))
+    Ok(read(gateway, session, takes_batches, bytes)?.with_caller(session.distinct_caller(caller)))
 }
 
 /// The messages of an array, where the session may have one. A bad element gets a reply of its own.
 ///
 /// # Errors
 /// Why the array is refused as a whole.
-pub(crate) fn read(gateway: &Gateway, session: &Session, bytes: &Bytes) -> Result<Batch, Fault> {
-    if !session.client().is_some_and(|client| client.revision.batches()) {
+fn read(
+    gateway: &Gateway,
+    session: &Session,
+    takes_batches: impl FnOnce(Revision) -> bool,
+    bytes: &Bytes,
+) -> Result<Batch, Fault> {
+    if !session.client().is_some_and(|client| takes_batches(client.revision)) {
         return Err(unwelcome(bytes));
     }
     let settings = gateway.settings();

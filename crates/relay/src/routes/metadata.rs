@@ -1,19 +1,16 @@
 //! `GET /api/metadata`: which tools there are (C-4, CO-4).
 
 use super::legacy_request::{Refused, address, caller, code_outside, header, proved, session};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, VERSION, name_versions};
 use crate::relay::{BACKEND, Relay, own_tools};
 use crate::when::iso;
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
-
-/// The version of the routes and of the list.
-const VERSION: &str = "1.0.0";
 
 /// Lists the tools that this caller may see.
 pub async fn tell(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswer, Refused> {
@@ -37,9 +34,7 @@ pub async fn tell(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
         "expiresAt": iso(record.until),
     });
     let mut answer = RoutedAnswer::json(StatusCode::OK, body.to_string());
-    for name in ["api-version", "tool-manifest-version", "supported-versions"] {
-        answer.headers.insert(HeaderName::from_static(name), HeaderValue::from_static(VERSION));
-    }
+    name_versions(&mut answer.headers);
     Ok(answer)
 }
 

@@ -5,6 +5,7 @@ use super::*;
 use crate::session::NewSession;
 use crate::tool_request::WorkerError;
 use signalbox_engine::Caller;
+use std::time::{Duration, Instant};
 
 pub(crate) fn session(now: u64, ttl: u64) -> SessionRecord {
     let NewSession { record, .. } = SessionRecord::make(None, now, ttl).unwrap();
@@ -32,6 +33,28 @@ pub async fn check_store(store: &dyn RelayStore, now: u64, ttl: u64) {
     requests(store, now, ttl).await;
     results(store, now, ttl).await;
     lead(store, now, ttl).await;
+}
+
+/// CO-13: making both mappings takes under 25 ms, reading one under 10 ms and writing one under 15 ms, as medians.
+pub(crate) async fn check_latencies(store: &dyn RelayStore, now: u64) {
+    let (mut made, mut read, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..50 {
+        let record = session(now, 60_000);
+        let begun = Instant::now();
+        store.create(record.clone(), 1_000, now).await.unwrap();
+        made.push(begun.elapsed());
+        let begun = Instant::now();
+        assert!(store.by_mcp(&record.mcp_id, now).await.unwrap().is_some());
+        read.push(begun.elapsed());
+        let begun = Instant::now();
+        assert!(store.touch(&record.code, now + 60_001, now).await.unwrap());
+        written.push(begun.elapsed());
+    }
+    for (mut all, most, what) in [(made, 25, "made"), (read, 10, "read"), (written, 15, "written")] {
+        all.sort_unstable();
+        let median = all[all.len() / 2];
+        assert!(median < Duration::from_millis(most), "a mapping is {what} in {median:?}");
+    }
 }
 
 /// C-11: both mappings are made together or not at all, and end together.

@@ -66,6 +66,14 @@ pub(super) fn of_relay() -> Vec<Row> {
         .answer("a result with `isError`; the page is told `cancel`, and its late answer gets HTTP 404")
         .metric("signalbox_relay_timeouts_total")
         .shown(&["slow_late_double_and_foreign_answers_are_refused"]),
+        row(
+            "how long a legacy call is kept for its page",
+            vec![Time(limits.request_ttl)],
+            Some("relay.limits.request_ttl"),
+        )
+        .answer("an error on the client's stream; the page is told `cancel`")
+        .metric("signalbox_relay_timeouts_total")
+        .shown(&["co_5_a_queued_request_lives_as_long_as_its_key_says"]),
         row("a body of a legacy route", vec![Bytes(limits.body)], Some("relay.limits.body"))
             .answer("HTTP 413")
             .metric(r#"signalbox_refused_total{limit="message_size"}"#)

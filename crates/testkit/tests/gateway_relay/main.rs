@@ -210,6 +210,24 @@ async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
     }
 }
 
+/// C-31: the document's clients speak 2024-11-05, and JSON-RPC 2.0 has batches. The revisions without them still refuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_31_batches_of_the_documents_clients_are_answered() {
+    let gateway = gateway(OPEN).await;
+    let batch = json!([{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": "two", "method": "tools/list"},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"}]);
+    for version in ["2024-11-05", "2025-03-26"] {
+        let answer = Agent::open(&gateway, version).await.post(&batch).await;
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        let ids: Vec<&Value> =
+            told.as_array().unwrap_or_else(|| panic!("{told}")).iter().map(|one| &one["id"]).collect();
+        assert!(ids.len() == 2 && ids.contains(&&json!(1)) && ids.contains(&&json!("two")), "{version}: {told}");
+    }
+    for version in ["2025-06-18", "2025-11-25"] {
+        assert_eq!(Agent::open(&gateway, version).await.post(&batch).await.status, 400, "{version}");
+    }
+}
+
 /// C-36, C-8: a call whose client takes events only is answered by one.
 #[tokio::test(flavor = "multi_thread")]
 async fn c_8_c_36_a_call_is_answered_by_an_event() {

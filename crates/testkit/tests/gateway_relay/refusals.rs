@@ -35,6 +35,9 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
     let old = client.clone().with("accept-version", "2.0.0");
     let answer = old.get(&format!("/api/metadata?code={}", page.code)).await.unwrap();
     assert_eq!(name(&answer), refused(406, "version_not_acceptable"));
+    for header in ["api-version", "tool-manifest-version", "supported-versions"] {
+        assert_eq!(answer.headers[header], "1.0.0", "CO-4");
+    }
     let with = |more: Value| {
         let mut body = json!({"sessionCode": page.code});
         more.as_object().unwrap().iter().for_each(|(key, value)| body[key] = value.clone());
@@ -59,7 +62,8 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
     let empty = Agent::open(&gateway, "2025-03-26").await.post(&json!([])).await;
     assert_eq!((empty.status, &empty.message().unwrap()["error"]["code"]), (400, &json!(-32600)), "CO-11");
     let plain = client.clone().with("content-type", "text/plain");
-    assert_eq!(send(&plain, Method::POST, "/api/mcp", "{}").await.unwrap().status, 404, "C-17");
+    let none = send(&plain, Method::POST, "/api/mcp", "{}").await.unwrap();
+    assert_eq!((none.status, &none.body[..]), (404, &b"Not Found"[..]), "C-17");
     let unknown = client.clone().with("mcp-session-id", "5f0c1a5e-0000-4000-8000-000000000000");
     let answer =
         send(&unknown, Method::POST, "/api/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.unwrap();
@@ -71,7 +75,30 @@ async fn co_3_malformed_requests_are_refused_by_the_names_that_clients_know() {
     assert_eq!((health.status, &health.message().unwrap()["status"]), (200, &json!("healthy")));
     let bad =
         modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": "AAAAAAAA"}})).await;
-    assert_eq!((bad.status, &bad.message().unwrap()["error"]["code"]), (404, &json!(-32002)));
+    let told = bad.message().unwrap();
+    let expected = json!({"originalCode": "SESSION_NOT_FOUND", "legacyCode": -32002});
+    assert_eq!((bad.status, &told["error"]["code"], &told["error"]["data"]), (404, &json!(-32602), &expected), "C-34");
+    let leaving = unknown.with("mcp-protocol-version", "2026-07-28");
+    let answer = send(&leaving, Method::DELETE, "/api/mcp", "").await.unwrap();
+    assert_eq!((answer.status, answer.message().unwrap()["error"]["code"] == -32002), (405, false), "C-34");
+}
+
+/// C-11, C-12: ids of sessions are minted here alone. A client's own id is neither taken over nor given a code, and a
+/// code that is unknown gets no MCP session.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_11_c_12_only_ids_that_were_minted_here_name_a_session() {
+    let gateway = gateway(&format!("{OPEN}wrong_codes_per_minute = 0\n")).await;
+    let chosen = "5f0c1a5e-0000-4000-8000-00000000c0de";
+    let client = HttpClient::new(gateway.address()).with("mcp-session-id", chosen);
+    let minted = initialize(&client, "2025-06-18").await;
+    assert_ne!(minted.headers["mcp-session-id"], chosen, "no fixation");
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    assert_eq!(send(&client, Method::POST, "/api/mcp", list).await.unwrap().status, 404);
+    let unknown = HttpClient::new(gateway.address()).get("/api/metadata?code=AAAAAAAA").await.unwrap();
+    assert_eq!(name(&unknown), refused(404, "session_not_found"));
+    let metrics = HttpClient::new(gateway.address()).get("/api/mcp/metrics").await.unwrap();
+    let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(metrics.contains("signalbox_relay_sessions 1\n"), "that of `initialize` alone: {metrics}");
 }
 
 /// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come back.
@@ -94,12 +121,14 @@ async fn guesses_and_floods_are_slowed_down() {
     let mcp =
         modern(&gateway, "tools/call", json!({"name": "get_items", "arguments": {"sessionCode": other.code}})).await;
     assert_eq!((mcp.status, &mcp.message().unwrap()["error"]["code"]), (429, &json!(-32429)));
+    assert!(mcp.headers.contains_key("retry-after") && mcp.message().unwrap()["id"] == 7, "CO-11: {mcp:?}");
     let mut last = 201;
     for _ in 0..6 {
         last = send(&client, Method::POST, "/api/sessions", "").await.unwrap().status;
     }
     assert_eq!(last, 429);
-    assert_eq!(initialize(&client, "2025-06-18").await.status, 429, "they share a limit");
+    let limited = initialize(&client, "2025-06-18").await;
+    assert_eq!((limited.status, &limited.message().unwrap()["id"]), (429, &json!(1)), "they share a limit");
     let data = gateway.data_dir();
     let tape = async || {
         let text = signalbox(&data, &["tape", "show", "last"]).await.ok()?;
@@ -119,7 +148,9 @@ async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
     assert_eq!(agent.post(&ping).await.status, 200);
     let answer = agent.post(&ping).await;
     assert_eq!((answer.status, &answer.message().unwrap()["error"]["code"]), (429, &json!(-32429)));
-    assert!(answer.headers.contains_key("retry-after"));
+    assert_eq!(answer.message().unwrap()["id"], 1, "the request that is refused");
+    let wait = answer.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
 }
 
 /// CO-11: what every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers that it may ask.
@@ -259,4 +290,18 @@ async fn c_18_to_20_the_legacy_routes_are_announced_to_end_and_end() {
     let agent = Agent::open(&over, "2025-06-18").await;
     agent.connect(&page).await;
     assert!(super::text(&agent.call("get_items", json!({})).await).contains("echo"), "pages keep their side");
+    // `performance-optimized`: what a page is sent holds the arguments once.
+    let page = Page::open(over.address()).await.unwrap();
+    let mut stream = page.stream("w2", "j2").await.unwrap();
+    let agent = Agent::open(&over, "2025-06-18").await;
+    agent.connect(&page).await;
+    let asked = tokio::spawn(async move { agent.call("get_items", json!({"dataContextName": "once"})).await });
+    let told = loop {
+        let (_, told) = stream.raw().await.unwrap().unwrap();
+        if told.contains("get_items") {
+            break told;
+        }
+    };
+    assert_eq!(told.matches("once").count(), 1, "C-20: {told}");
+    asked.abort();
 }

@@ -7,21 +7,28 @@ use super::answer::{Refused, SESSION_ID, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::routed::FrontBody;
-use super::service::{METHODS, delete, not_allowed};
+use super::service::{METHODS, delete, not_allowed, speaks_modern};
 use super::{get, post, whole};
+use crate::read_body::read_body;
 use crate::router::{AnswerBody, RoutedAnswer};
-use http::header::ACCEPT;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal};
 use signalbox_runtime::BoxFuture;
-use signalbox_wire::{Envelope, Era, HeaderValues, RawId, json};
+use signalbox_wire::{Envelope, Era, HeaderValues, RawId, Revision, json};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+/// Most bytes of a refused request that are read for its id.
+const REFUSED_BODY: usize = 64 * 1024;
+/// Longest wait for them.
+const REFUSED_BODY_WAIT: Duration = Duration::from_secs(1);
 
 /// What an entry decides. A refusal is an answer.
 pub trait Entry: Send + Sync + fmt::Debug {
@@ -43,14 +50,17 @@ pub trait Entry: Send + Sync + fmt::Debug {
     /// True if callers need no proof of who they are.
     fn is_open(&self) -> bool;
 
-    /// Whether this caller may ask now.
+    /// Counts a request of this caller.
     ///
     /// # Errors
-    /// What it is told instead.
-    fn admit(&self, caller: &Caller) -> Result<(), Box<RoutedAnswer>>;
+    /// How long the caller has to wait, if it has asked too often.
+    fn admit(&self, caller: &Caller) -> Result<(), Duration>;
 
-    /// A new session with its room.
-    fn open(&self, caller: Caller) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
+    /// The answer to the request of this id, whose caller has to wait.
+    fn limited(&self, id: Option<&RawId>, wait: Duration) -> RoutedAnswer;
+
+    /// A new session with its room, for the `initialize` of this id.
+    fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
 
     /// The room of the session of this id. `None` if there is none, or its time is over; an answer if that cannot be found out now.
     fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
@@ -60,6 +70,9 @@ pub trait Entry: Send + Sync + fmt::Debug {
 
     /// A request in a session, as everybody else may see it.
     fn seen(&self, message: Envelope) -> Envelope;
+
+    /// True if clients of this revision may send several messages at once.
+    fn takes_batches(&self, revision: Revision) -> bool;
 
     /// True if these messages, of which there are several at once, hold one that has to come alone.
     fn stands_alone(&self, messages: &[u8]) -> bool;
@@ -155,15 +168,21 @@ async fn answered(
     if *request.method() == Method::GET && !wants_stream(headers) {
         return answer_of(entry.health());
     }
-    if let Err(refused) = entry.admit(&connection.caller()) {
-        return answer_of(*refused);
+    if let Err(wait) = entry.admit(&connection.caller()) {
+        let id = id_in(connection, request).await;
+        return answer_of(entry.limited(id.as_ref(), wait));
     }
     connection.set_visit(Some(Visit { entry: Arc::clone(&entry), principal: None, external: Arc::from("") }));
     match *request.method() {
         Method::POST if !post::is_json(headers) => {
-            sentence(StatusCode::NOT_FOUND, FaultKind::InvalidRequest, "Not Found")
+            // C-17: the words alone, as the document has them.
+            let mut answer = sentence(StatusCode::NOT_FOUND, FaultKind::InvalidRequest, "Not Found");
+            *answer.body_mut() = whole(Bytes::from_static(b"Not Found"));
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+            answer
         }
         Method::POST => Box::pin(post::handle(connection, request)).await,
+        Method::GET | Method::DELETE if speaks_modern(headers) => not_allowed(METHODS),
         Method::GET | Method::DELETE => {
             if let Err(answer) = settle_session(connection, headers, None).await {
                 return *answer;
@@ -181,6 +200,16 @@ async fn answered(
         }
         _ => not_allowed(METHODS),
     }
+}
+
+/// The id of the request in a body that is otherwise not read. A large or slow one is not waited for.
+async fn id_in(connection: &ClientConnection, request: Request<Incoming>) -> Option<RawId> {
+    if *request.method() != Method::POST || !post::is_json(request.headers()) {
+        return None;
+    }
+    let share = || Some(connection.share());
+    let bytes = read_body(request.into_body(), REFUSED_BODY, REFUSED_BODY_WAIT, share).await.ok()?;
+    Envelope::parse(bytes).ok()?.id()
 }
 
 /// Any other GET asks how the server is.
@@ -219,9 +248,9 @@ pub async fn settle(
         return Ok(message);
     }
     if post::opens_session(&message) {
-        let OpenedRoom { session, principal } = visit.entry.open(caller).await.map_err(refused)?;
-        connection.set_visit(Some(Visit { principal: Some(principal), external: session.into(), ..visit }));
-        return Ok(message);
+        let OpenedRoom { session, principal } = visit.entry.open(caller, message.id()).await.map_err(refused)?;
+        connection.set_visit(Some(Visit { principal: Some(principal), external: session.into(), ..visit.clone() }));
+        return Ok(visit.entry.seen(message));
     }
     let id = match heads.session {
         HeaderValues::One(id) => std::str::from_utf8(id).ok().map(str::to_owned),
@@ -289,7 +318,7 @@ async fn find_room(
 pub fn answer_of(answer: RoutedAnswer) -> FrontAnswer {
     let body = match answer.content {
         AnswerBody::Whole(bytes) => whole(bytes),
-        AnswerBody::Stream(_) => whole(bytes::Bytes::new()),
+        AnswerBody::Stream(_) => whole(Bytes::new()),
     };
     let refused = refusal_in(answer.status, &body);
     let mut response = Response::new(body);

@@ -415,7 +415,11 @@ pub(super) async fn handle_batch(
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let batch = match batch::read_of(&front.gateway, &session, || sender(connection), bytes) {
+    let takes_batches = |revision: Revision| match connection.visit() {
+        Some(visit) => visit.entry.takes_batches(revision),
+        None => revision.batches(),
+    };
+    let batch = match batch::read_of(&front.gateway, &session, takes_batches, || sender(connection), bytes) {
         Ok(batch) => batch,
         Err(fault) => return refuse(&fault),
     };

@@ -22,7 +22,7 @@ use signalbox_runtime::counters::Counters;
 use signalbox_runtime::session::NotTaken;
 use signalbox_runtime::{Gateway, Session};
 use signalbox_wire::batch::is_array;
-use signalbox_wire::{Envelope, Era};
+use signalbox_wire::{Envelope, Era, Revision};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -127,7 +127,7 @@ async fn take(connection: &ClientConnection, session: &Arc<Session>, message: En
 fn take_batch(connection: &ClientConnection, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
-    let taken = match batch::read_of(&front.gateway, session, || connection.caller(), bytes) {
+    let taken = match batch::read_of(&front.gateway, session, Revision::batches, || connection.caller(), bytes) {
         Ok(batch) => session.receive_batch_on_general(batch),
         Err(fault) => {
             Counters::add(&front.gateway.counters.malformed);

@@ -4,7 +4,7 @@ mod calls;
 mod redis_server;
 
 use super::*;
-use crate::store::tests::{anybody, check_store, ids, request, result, session};
+use crate::store::tests::{anybody, check_latencies, check_store, ids, request, result, session};
 use crate::tool_request::WorkerError;
 use redis_server::RedisServer;
 use signalbox_runtime::clock::unix_millis;
@@ -65,6 +65,7 @@ fn listeners(server: &RedisServer) -> usize {
 async fn c_11_sessions_in_redis() {
     let Some(server) = RedisServer::start() else { return };
     check_store(&store(&server), unix_millis(), TTL).await;
+    check_latencies(&store(&server), unix_millis()).await;
 }
 
 #[tokio::test]

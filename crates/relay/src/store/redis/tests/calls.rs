@@ -18,7 +18,8 @@ fn relay(server: &RedisServer, within: Duration) -> Arc<Relay> {
 fn call(relay: &Arc<Relay>, code: &Code) -> JoinHandle<CallEnd> {
     let (relay, code) = (Arc::clone(relay), code.clone());
     let arguments = crate::json_text::JsonText::empty_object();
-    let call = RelayCall { code, tool: "t".to_owned(), arguments, idempotent: false };
+    let within = relay.settings.limits.request_timeout;
+    let call = RelayCall { code, tool: "t".to_owned(), arguments, idempotent: false, within };
     tokio::spawn(async move { call.run(&relay, |_| {}).await })
 }
 
@@ -40,6 +41,18 @@ async fn given(relay: &Arc<Relay>, worker: &mut Worker) -> (String, bool) {
 
 fn worker(code: &Code, stream: &str) -> Worker {
     Worker::new(code.clone(), "page", "journal", stream)
+}
+
+/// CO-3: what stands under a session's key and is no session is told by the name that clients know.
+#[tokio::test]
+async fn co_3_a_session_that_cannot_be_verified_is_told_so() {
+    let Some(server) = RedisServer::start() else { return };
+    let relay = relay(&server, PATIENCE);
+    let code = relay.create(None).await.unwrap().record.code;
+    assert!(relay.find(&code, "here").await.is_ok());
+    server.command(&format!("SET signalbox:relay:session:{} nonsense KEEPTTL", code.expose()));
+    let refusal = relay.find(&code, "here").await.unwrap_err();
+    assert_eq!((refusal.name().0, refusal.name().1.as_u16()), ("session_validation_failed", 404));
 }
 
 /// Must show 4: the relay that has the page is killed, and another one goes on. The call runs once.
