@@ -21,6 +21,7 @@ use crate::worker::Worker;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::budget::WEIGHED;
+use signalbox_engine::standing::Credential;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{AnswerEvent, Events, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ const QUEUE: usize = 64;
 /// How long a large event waits for room, and how often it looks meanwhile.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 const ROOM_LOOK: Duration = Duration::from_millis(50);
+/// How often a silent stream looks at the credential that it was opened with.
+const CREDENTIAL_LOOK: Duration = Duration::from_millis(500);
 /// The longest id of a page or journal, in bytes.
 const MAX_ID: usize = 128;
 
@@ -72,12 +75,15 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     if role == Some(Role::Client) {
         proved(&relay, &asked)?;
     }
+    let standing = asked.caller.identity().standing.as_ref();
+    let credential = standing.and_then(|standing| standing.credential.clone());
     let (events, reader) = mpsc::channel(QUEUE);
     let replaced = relay.replace_stream(&record.code, &holder);
     let stream = Stream {
         worker: Worker::new(record.code.clone(), &holder, &journal, &random),
         roles: relay.roles.follow(),
         owner: owner(&asked),
+        credential,
         peer: who,
         role,
         leads: false,
@@ -99,6 +105,14 @@ impl Events for Reader {
     }
 }
 
+/// Waits until a credential is no longer current; forever without one.
+async fn lapse(credential: Option<&Credential>) {
+    let Some(credential) = credential else { return std::future::pending().await };
+    while credential.is_current(unix_millis()) {
+        tokio::time::sleep(CREDENTIAL_LOOK).await;
+    }
+}
+
 /// One open stream.
 struct Stream {
     relay: Arc<Relay>,
@@ -108,6 +122,8 @@ struct Stream {
     peer: String,
     /// Whose results it carries.
     owner: ResultOwner,
+    /// Proof of the reader, if that can expire or be revoked.
+    credential: Option<Credential>,
     /// What it is for, once that is known.
     role: Option<Role>,
     roles: watch::Receiver<u64>,
@@ -123,6 +139,8 @@ enum End {
     Gone,
     /// The session is over.
     Expired,
+    /// The credential that it was opened with has expired, was revoked, or stands for other rights by now.
+    Unproved,
     /// The store fails.
     Failed(StoreError),
     /// There is no room for what it should carry.
@@ -143,6 +161,10 @@ impl Stream {
             End::Gone => {}
             End::Expired => {
                 let refusal = Refusal::SessionExpired;
+                self.tell_error(refusal.name().0, &refusal.to_string()).await;
+            }
+            End::Unproved => {
+                let refusal = Refusal::Unauthenticated;
                 self.tell_error(refusal.name().0, &refusal.to_string()).await;
             }
             End::NoRoom(refusal) => self.tell_error(refusal.name().0, &refusal.to_string()).await,
@@ -178,6 +200,7 @@ impl Stream {
                     self.heartbeat().await?;
                     beat = Instant::now() + pause;
                 }
+                () = lapse(self.credential.as_ref()) => return Err(End::Unproved),
                 Ok(()) = self.roles.changed() => self.decide().await?,
                 _ = &mut replaced => return Err(End::Gone),
                 () = self.events.closed() => return Err(End::Gone),
@@ -213,6 +236,14 @@ impl Stream {
                 *events = self.relay.store.subscribe(&self.record.code).await?;
                 self.send_all().await
             }
+        }
+    }
+
+    /// Nothing leaves by the stream of a credential that has ended, even before the next look at it.
+    fn check_credential(&self) -> Result<(), End> {
+        match &self.credential {
+            Some(credential) if !credential.is_current(unix_millis()) => Err(End::Unproved),
+            _ => Ok(()),
         }
     }
 
@@ -264,6 +295,7 @@ impl Stream {
                 return Ok(());
             }
             for request in due {
+                self.check_credential()?;
                 self.put(Some("tool-request"), request.into()).await?;
             }
         }
@@ -276,6 +308,7 @@ impl Stream {
         }
         let (relay, code) = (Arc::clone(&self.relay), self.record.code.clone());
         for result in relay.store.results(&code, &self.owner, self.delivered, unix_millis()).await? {
+            self.check_credential()?;
             self.put(None, result.data).await?;
             self.delivered = Some(result.number);
             relay.store.delivered(&code, &self.owner, result.number, unix_millis()).await?;

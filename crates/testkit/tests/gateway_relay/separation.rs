@@ -1,7 +1,7 @@
 //! What one client of the relay can do to another: nothing, or as little as the legacy protocol allows.
 
 use super::page::{Events, Page, send};
-use super::{OPEN, gateway};
+use super::{Agent, OPEN, gateway};
 use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
@@ -74,12 +74,65 @@ async fn a_page_is_not_taken_for_a_client_because_of_another_session() {
 
 /// An API key of the gateway, once the gateway knows it.
 async fn key(gateway: &GatewayProcess, name: &str) -> String {
-    let new = ["keys", "new", name, "--subject", &format!("user:{name}")];
+    key_of(gateway, name, &format!("user:{name}"), &[]).await
+}
+
+/// Such a key of this subject.
+async fn key_of(gateway: &GatewayProcess, name: &str, subject: &str, more: &[&str]) -> String {
+    let new = [&["keys", "new", name, "--subject", subject], more].concat();
     let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
     let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
     let known = async || client.get("/metrics").await.ok().filter(|answer| answer.status == 200);
     eventually("the key is known", known).await.unwrap();
     key
+}
+
+/// Attack D5: the stream of a revoked or expired key ends, and gets no results of its principal's other keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_key_that_opened_it() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let gateway = gateway(&format!("{security}{OPEN}")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let of = |key: &str| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let (first, second) =
+        (key_of(&gateway, "first", "user:ag", &[]).await, key_of(&gateway, "second", "user:ag", &[]).await);
+    let brief = key_of(&gateway, "brief", "user:ag", &["--expires", "4s"]).await;
+    let path = format!("/api/stream?code={}&role=client", page.code);
+    let mut revoked = Events::open(&of(&first), &path).await.unwrap();
+    let mut expired = Events::open(&of(&brief), &path).await.unwrap();
+    let mut kept = Events::open(&of(&second), &path).await.unwrap();
+    let worker = format!("/api/stream?code={}&role=worker", page.code);
+    let proved = page.library("w2", "j2").with("authorization", &format!("Bearer {first}"));
+    let mut standby = Events::open(&proved, &worker).await.unwrap();
+    signalbox(&gateway.data_dir(), &["keys", "revoke", "first"]).await.unwrap();
+    for (name, stream) in [("revoked", &mut revoked), ("expired", &mut expired), ("worker", &mut standby)] {
+        let end = stream.until("error").await.unwrap();
+        assert_eq!(end["error"], "unauthenticated", "{name}");
+        assert_eq!(stream.raw().await.unwrap(), None, "{name}: nothing follows");
+    }
+    let ask = json!({"code": page.code, "id": "later", "tool": "get_items"}).to_string();
+    assert_eq!(send(&of(&second), Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    assert_eq!(call_of(&kept.result().await.unwrap()), "later", "another key's stream goes on");
+}
+
+/// CO-5: a call of the older API is kept for its page as long as its key says, and one by MCP is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn co_5_a_queued_request_lives_as_long_as_its_key_says() {
+    let gateway = gateway(&format!("{OPEN}request_timeout = '1s'\nrequest_ttl = '1m'\n")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let ask = json!({"code": page.code, "id": "old", "tool": "get_items"}).to_string();
+    assert_eq!(send(&client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    let agent = Agent::open(&gateway, "2025-06-18").await;
+    agent.connect(&page).await;
+    let ended = agent.call("get_items", json!({})).await;
+    assert!(super::text(&ended).contains("did not answer within 1 s"), "{ended}");
+    // The page comes after the time of the call by MCP, and is given the older one.
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let path = format!("/api/stream?code={}&role=client", page.code);
+    let told = Events::open(&client, &path).await.unwrap().result().await.unwrap();
+    assert!(call_of(&told) == "old" && told.contains("echo"), "{told}");
 }
 
 fn call_of(result: &str) -> String {
