@@ -27,6 +27,7 @@ mod number;
 mod outline;
 mod parts;
 pub mod printable;
+mod punycode;
 mod rejected;
 pub mod revision;
 pub mod scan;

@@ -7,6 +7,7 @@
 //! A plain URI has one reading, itself, which one look over its bytes tells.
 
 use crate::endpoint::without_dots;
+use crate::punycode::ascii_label;
 use core::net::{Ipv4Addr, Ipv6Addr};
 
 /// The longest URI with odd characters that is read. A longer one is unreadable.
@@ -78,8 +79,27 @@ impl UriReadings {
     /// Reads a pattern of URIs. An escape never becomes a wildcard.
     #[must_use]
     pub fn of_pattern(pattern: &str) -> Self {
-        if is_plain(pattern) { Self::Known(Vec::new()) } else { closure(pattern, Form::Pattern) }
+        if is_plain(pattern) {
+            return Self::Known(Vec::new());
+        }
+        let Some(ascii) = with_ascii_host(pattern) else { return closure(pattern, Form::Pattern) };
+        // WHATWG makes the one of the other, so that both are meant; the URIs themselves are sent in ASCII.
+        let Self::Known(mut readings) = closure(&ascii, Form::Pattern) else { return Self::Unreadable };
+        readings.push(UriReading { text: normal(&ascii), omits: Omission::default() });
+        Self::Known(readings)
     }
+}
+
+/// The pattern with its international host in ASCII. `None` if its host is in ASCII, or its scheme is none of WHATWG's.
+fn with_ascii_host(pattern: &str) -> Option<String> {
+    let (scheme, rest) = split_scheme(pattern);
+    default_port(scheme)?;
+    let (authority, path) = authority_of(rest.strip_prefix("//")?);
+    if authority.is_ascii() {
+        return None;
+    }
+    let labels = authority.split('.').map(ascii_label).collect::<Option<Vec<_>>>()?;
+    Some(under(scheme, &format!("//{}{path}", labels.join("."))))
 }
 
 /// True if a URI has a control character, with which it cannot be sent: some servers drop it, others take it as it is.
@@ -132,7 +152,7 @@ fn is_blank(one: char) -> bool {
 type Step = fn(&str, Form) -> Option<(String, Omission)>;
 
 /// The steps that servers take, each of which may follow each other.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     as_written,
     unwrapped,
     decoded,
@@ -144,6 +164,7 @@ const STEPS: [Step; 12] = [
     without_dot_segments,
     as_path,
     without_file_host,
+    on_drive,
     of_root,
 ];
 
@@ -188,7 +209,9 @@ fn is_beyond_reading(text: &str) -> bool {
         let authority = authority_of(after).0;
         authority.rsplit_once('@').map_or(authority, |(_, host)| host)
     };
-    let odd = |host: &str| !host.is_ascii() || is_odd_number(host) || is_odd_address(host) || has_odd_port(host);
+    let odd = |host: &str| {
+        !host.is_ascii() || is_odd_number(host) || is_odd_address(host) || has_odd_port(host) || ends_early(host)
+    };
     text.contains('\0') || split_user || (default_port(scheme).is_some() && odd(host()))
 }
 
@@ -206,9 +229,16 @@ fn has_odd_port(host: &str) -> bool {
     split_port(host).1.is_some_and(|port| !is_number(port))
 }
 
-/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other clothes.
+/// True for a host with a character that ends it for Node's `url.parse`, which takes the rest for the path.
+fn ends_early(host: &str) -> bool {
+    host.contains([' ', '"', '\'', '<', '>', '^', '`', '{', '|', '}'])
+}
+
+/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other clothes, and
+/// for brackets within a name: Python takes what is between them for the host.
 fn is_odd_address(host: &str) -> bool {
-    let Some(address) = split_port(host).0.strip_prefix('[') else { return false };
+    let name = split_port(host).0;
+    let Some(address) = name.strip_prefix('[') else { return name.contains(['[', ']']) };
     let address = address.strip_suffix(']').unwrap_or(address).parse::<Ipv6Addr>();
     address.map_or(true, |address| address.to_ipv4_mapped().is_some())
 }
@@ -370,6 +400,17 @@ fn without_file_host(text: &str, _: Form) -> Option<(String, Omission)> {
     path.starts_with('/').then(|| (format!("file://{path}"), Omission::default()))
 }
 
+/// WHATWG takes the letter of a drive back for no `..`.
+fn on_drive(text: &str, _: Form) -> Option<(String, Omission)> {
+    let (scheme, rest) = split_scheme(text);
+    let path = rest.trim_start_matches('/');
+    let drive = path.chars().next().filter(|letter| is_file(scheme) && letter.is_ascii_alphabetic())?;
+    let path = path.get(1..)?.strip_prefix([':', '|'])?;
+    let (path, tail) = path.split_at(path.find(['?', '#']).unwrap_or(path.len()));
+    let path = path.starts_with('/').then(|| without_dots(path))?;
+    Some((format!("file:///{drive}:{path}{tail}"), Omission::default()))
+}
+
 /// A path without a scheme is one of the server's files.
 fn of_root(text: &str, _: Form) -> Option<(String, Omission)> {
     let (scheme, rest) = split_scheme(text);
@@ -410,10 +451,24 @@ mod tests {
     /// Issue 31, point 3: what WHATWG, Node or Python read as this URI is read so, or not at all.
     #[test]
     fn unusual_hosts_ports_and_wrappings_are_read_as_servers_read_them() {
-        let cases: [(&str, &[&str]); 4] = [
+        let cases: [(&str, &[&str]); 5] = [
+            (
+                "file:///C:/secret/x",
+                &[
+                    "file:///C:/../secret/x",
+                    "file:///C|/../secret/x",
+                    "file:C:/../secret/x",
+                    "file:///C:/..\\secret/x",
+                    "file:///C:/%2e%2e/secret/x",
+                    "file://localhost/C:/a/../../secret/x",
+                ],
+            ),
             (
                 "http://host.example/private/x",
                 &[
+                    "http://host.example|/../private/x",
+                    "http://host.example'/../private/x",
+                    "http://host.example {/../private/x",
                     "http://host.example:080/private/x",
                     "http://host.example:00080/private/x",
                     "http://host.example:+80/private/x",
@@ -428,6 +483,7 @@ mod tests {
                 "http://[::1]/private/x",
                 &[
                     "http://[0:0:0:0:0:0:0:1]/private/x",
+                    "http://,[::1]/private/x",
                     "http://[::0:1]/private/x",
                     "http://[0::1]:80/private/x",
                     "http://[::0.0.0.1]/private/x",
@@ -456,6 +512,19 @@ mod tests {
                 assert!(read, "{spelling} is not read as {plain}: {:?}", UriReadings::of(spelling));
             }
         }
+    }
+
+    /// Attack D10: a pattern with an international host means the host in ASCII too.
+    #[test]
+    fn patterns_with_international_hosts_mean_their_ascii_form() {
+        let UriReadings::Known(readings) = UriReadings::of_pattern("http://Bücher.example/private/*") else {
+            panic!("the pattern is readable")
+        };
+        assert!(
+            readings.iter().any(|reading| reading.text == "http://xn--bcher-kva.example/private/*"),
+            "{readings:?}"
+        );
+        assert_eq!(UriReadings::of("http://bücher.example/private/x"), UriReadings::Unreadable);
     }
 
     #[test]
