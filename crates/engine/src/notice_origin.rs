@@ -9,7 +9,7 @@ use signalbox_wire::{Edits, Envelope, json, meta};
 /// The name of the gateway, which no logger of a backend may use.
 const GATEWAY: &str = "signalbox";
 /// The prefix of the names in `_meta` that only the gateway may use.
-const OWN_META: &str = "io.signalbox/";
+pub(crate) const OWN_META: &str = "io.signalbox/";
 
 /// Puts the backend's name before a logger that reads like the gateway or another backend. A logger with other than
 /// printable ASCII characters always counts as such; one that is no text becomes the backend's name.
@@ -35,7 +35,10 @@ pub(crate) fn own_meta(backend: &str, message: &Envelope, edits: &mut Edits) {
     let (Some(whole), Some(params)) = (message.params_span(), message.params()) else { return };
     for member in json::members(params).filter(|one| json::key_eq(one.key.of(params), meta::META)) {
         let object = member.value.of(params);
-        let is_own = |key: &[u8]| json::string(key).is_some_and(|key| key.starts_with(OWN_META));
+        let is_own = |key: &[u8]| {
+            json::string(key)
+                .is_some_and(|key| key.get(..OWN_META.len()).is_some_and(|start| start.eq_ignore_ascii_case(OWN_META)))
+        };
         if !is_object(object) || !json::members(object).any(|one| is_own(one.key.of(object))) {
             continue;
         }

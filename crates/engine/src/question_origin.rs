@@ -7,9 +7,10 @@
 use crate::bridge::capabilities;
 use crate::bridge::object::{Object, is_object};
 use crate::fault::{Fault, FaultKind};
+use crate::notice_origin::OWN_META;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, RawId, Span, builder, codes, json, meta, method};
+use signalbox_wire::{Edits, Envelope, RawId, Span, builder, codes, json, meta, method, printable};
 
 /// Maximum length of a backend's text quoted in a message.
 const MAX_QUOTED: usize = 80;
@@ -102,7 +103,19 @@ pub fn check(method: &str, params: &[u8]) -> Result<(), UnaskableQuestion> {
     if !is_question(method) {
         return Err(UnaskableQuestion::Method(quoted(method)));
     }
-    if method == method::ELICITATION_CREATE { check_url(params) } else { Ok(()) }
+    if method == method::ELICITATION_CREATE { check_mode(params).and_then(|()| check_url(params)) } else { Ok(()) }
+}
+
+/// Clients read a mode that they do not know as they like, so that it must be one of the protocol.
+fn check_mode(params: &[u8]) -> Result<(), UnaskableQuestion> {
+    let mut modes = json::members(params).filter(|member| json::key_eq(member.key.of(params), "mode"));
+    let known = |mode: &[u8]| ["form", "url"].iter().any(|one| json::key_eq(mode, one));
+    match (modes.next(), modes.next()) {
+        (None, _) => Ok(()),
+        (Some(mode), None) if known(mode.value.of(params)) => Ok(()),
+        (Some(_), None) => Err(UnaskableQuestion::Shape),
+        (Some(_), Some(_)) => Err(UnaskableQuestion::Twice("mode")),
+    }
 }
 
 /// Every `url` is looked at, in whatever mode: a client may prefer the last of several.
@@ -113,7 +126,9 @@ fn check_url(params: &[u8]) -> Result<(), UnaskableQuestion> {
         if !is_web_address(&url) {
             return Err(UnaskableQuestion::Url(quoted(&url)));
         }
-        found = true;
+        if std::mem::replace(&mut found, true) {
+            return Err(UnaskableQuestion::Twice("url"));
+        }
     }
     if capabilities::by_url(params) && !found { Err(UnaskableQuestion::NoUrl) } else { Ok(()) }
 }
@@ -175,6 +190,7 @@ impl<'a> Asker<'a> {
         };
         let mut edits = Edits::new();
         let mut own_meta = None;
+        let by_url = capabilities::by_url(params);
         for member in json::members(&base) {
             let (key, value) = (member.key.of(&base), member.value.of(&base));
             if json::key_eq(key, meta::META) {
@@ -182,13 +198,17 @@ impl<'a> Asker<'a> {
                     return Err(UnaskableQuestion::Twice(meta::META));
                 }
             } else if self.several && method == method::ELICITATION_CREATE && json::key_eq(key, "message") {
-                let text = json::string(value).unwrap_or_default();
+                // A carriage return or a mark of direction could put other words before the name.
+                let text = printable::lines(&json::string(value).unwrap_or_default());
                 edits.replace(member.value, json::quote(&format!("[{}] {text}", self.backend)));
             } else if method == method::SAMPLING_CREATE_MESSAGE
                 && json::key_eq(key, "includeContext")
-                && json::key_eq(value, "allServers")
+                && !["thisServer", "none"].iter().any(|known| json::key_eq(value, known))
             {
                 edits.replace(member.value, "\"thisServer\"");
+            } else if method == method::ELICITATION_CREATE && !by_url && json::key_eq(key, "url") {
+                // A form has no address; a client might open it all the same, though it declared forms alone.
+                edits.remove_member(&base, Span::new(0, base.len()), "url");
             }
         }
         self.name_in_meta(&base, own_meta, &mut edits)?;
@@ -203,6 +223,12 @@ impl<'a> Asker<'a> {
                 let named = json::members(object).filter(|one| json::key_eq(one.key.of(object), meta::BACKEND));
                 if named.count() > 1 {
                     return Err(UnaskableQuestion::Twice(meta::BACKEND));
+                }
+                for key in json::members(object).filter_map(|one| json::string(one.key.of(object))) {
+                    let prefix = key.get(..OWN_META.len()).unwrap_or_default();
+                    if prefix.eq_ignore_ascii_case(OWN_META) && key != meta::BACKEND {
+                        edits.remove_member(base, own, &key);
+                    }
                 }
                 edits.set_member(base, own, meta::BACKEND, name.as_bytes());
             }
@@ -324,6 +350,28 @@ mod tests {
             signed(false, ELICIT, r#"{"_meta":{"io.signalbox/backend":"a","io.signalbox/backend":"b"}}"#),
             Err(UnaskableQuestion::Twice(meta::BACKEND))
         );
+    }
+
+    /// Attack D11: odd shapes by which a client would be asked what it did not declare, or by another name.
+    #[test]
+    fn odd_modes_marks_and_names_of_the_gateway_do_not_pass() {
+        for mode in [r#"["url"]"#, r#""URL""#, r#""weird""#, "1", "null"] {
+            let params = format!(r#"{{"mode":{mode},"message":"?","url":"https://a"}}"#);
+            assert_eq!(signed(true, ELICIT, &params), Err(UnaskableQuestion::Shape), "{params}");
+        }
+        for mode in ["", r#""mode":"form","#] {
+            let form = signed(false, ELICIT, &format!(r#"{{{mode}"message":"?","url":"https://a"}}"#)).unwrap();
+            assert!(!form.contains("https"), "{form}");
+        }
+        let own = r#"{"_meta":{"io.signalbox/consent":1,"IO.signalbox/backend":"b","x":1}}"#;
+        assert_eq!(signed(true, ELICIT, own).unwrap(), r#"{"_meta":{"x":1,"io.signalbox/backend":"files"}}"#);
+        let marks = signed(true, ELICIT, "{\"message\":\"\\r[signalbox] \\u202eyes\"}").unwrap();
+        let message =
+            json::member(marks.as_bytes(), "message").and_then(|span| json::string(span.of(marks.as_bytes())));
+        let message = message.unwrap();
+        assert!(message.starts_with("[files] ") && !message.contains(['\r', '\u{202e}']), "{marks}");
+        let context = signed(true, SAMPLE, r#"{"includeContext":["allServers"]}"#).unwrap();
+        assert!(context.starts_with(r#"{"includeContext":"thisServer""#), "{context}");
     }
 
     /// Issue 31, point 9.
