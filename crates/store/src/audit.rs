@@ -38,6 +38,8 @@ pub struct AuditRow {
 /// The outcome of a call.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CallRow {
+    /// Id of the request, as a UUID where its audit id is one of a gateway.
+    pub request_id: String,
     /// The first role of the caller.
     pub role: Option<String>,
     /// The tool.

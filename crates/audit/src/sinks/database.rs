@@ -5,6 +5,7 @@ use crate::log::unix_ms;
 use crate::pruning::{Expiry, Pruner};
 use crate::record::Record;
 use signalbox_engine::record::StoreError;
+use signalbox_seal::{hex, sha256};
 use signalbox_store::audit::{AuditDatabase, AuditRow, CallRow};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -21,6 +22,8 @@ pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct DatabaseSink {
     database: AuditDatabase,
+    /// Hash of the address, which may hold a password.
+    place: String,
     retention_days: u64,
     pruner: Pruner,
     pruned: Option<Instant>,
@@ -39,6 +42,7 @@ impl DatabaseSink {
     pub fn new(url: &str, retention_days: u64, pruner: Pruner) -> Result<Self, StoreError> {
         Ok(Self {
             database: AuditDatabase::at(url)?,
+            place: hex(&sha256(url.as_bytes())),
             retention_days,
             pruner,
             pruned: None,
@@ -52,6 +56,10 @@ impl DatabaseSink {
 impl Sink for DatabaseSink {
     fn name(&self) -> &'static str {
         "database"
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
     }
 
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
@@ -119,6 +127,21 @@ impl DatabaseSink {
     }
 }
 
+/// The audit id `audit-RUN-EXCHANGE` as a UUID of version 8: both numbers are in it, so that it sorts by time and each can be
+/// made of the other (NO-7). Another id stays as it is.
+fn request_id(audit_id: &str) -> String {
+    let numbers = audit_id.strip_prefix("audit-").and_then(|rest| rest.split_once('-'));
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let numbers = numbers.and_then(|(run, exchange)| number(run).zip(number(exchange)));
+    let Some((run, exchange)) = numbers.filter(|(_, exchange)| exchange >> 58 == 0) else {
+        return audit_id.to_owned();
+    };
+    // 60 bits of the run before the variant and 4 after it; the exchange has the remaining 58.
+    let (high, middle) = (run >> 16, (run >> 4) & 0xfff);
+    let low = (0b10 << 62) | ((run & 0xf) << 58) | exchange;
+    format!("{:08x}-{:04x}-8{middle:03x}-{:04x}-{:012x}", high >> 16, high & 0xffff, low >> 48, low & 0xffff_ffff_ffff)
+}
+
 /// A record as the database keeps it.
 fn row(line: &Line) -> AuditRow {
     let Ok(record) = Record::read(&line.text) else {
@@ -135,6 +158,7 @@ fn row(line: &Line) -> AuditRow {
     let text = |name: &str| record.detail(name).map(str::to_owned);
     let is_call = record.detail("phase") == Some("outcome");
     let call = is_call.then(|| CallRow {
+        request_id: record.correlation_id().map(request_id).unwrap_or_default(),
         role: record.value["user_context"]["roles"][0].as_str().map(str::to_owned),
         tool: text("tool").unwrap_or_default(),
         arguments: None,
@@ -176,6 +200,20 @@ mod tests {
         event.correlation_id = Some("audit-1-1");
         place.append(&event, &mut text);
         Line { seq: place.seq, text: text.trim_end().to_owned() }
+    }
+
+    /// NO-7: the id of a request is a UUID, and another one for another run or exchange.
+    #[test]
+    fn no_7_request_ids_are_uuids() {
+        assert_eq!(request_id("audit-18bcfe568000007-1"), "018bcfe5-6800-8000-9c00-000000000001");
+        let ids = ["audit-1-1", "audit-1-2", "audit-2-1", "audit-18bcfe56800ffff-3ffffffffffffff"].map(request_id);
+        for (at, id) in ids.iter().enumerate() {
+            let parts: Vec<usize> = id.split('-').map(str::len).collect();
+            assert_eq!(parts, [8, 4, 4, 4, 12], "{id}");
+            assert!(&id[14..15] == "8" && "89ab".contains(&id[19..20]), "{id}");
+            assert!(!ids[at + 1..].contains(id), "{id}");
+        }
+        assert_eq!(request_id("something else"), "something else");
     }
 
     /// G-40, NO-7: a record given twice is kept once, and a call is one row with its arguments.

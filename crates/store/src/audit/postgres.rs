@@ -50,9 +50,9 @@ CREATE INDEX IF NOT EXISTS audit_log_request_id ON audit_log (request_id);
 const INSERT: &str = "
 WITH given AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[])
+        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bigint[], $16::text[])
     AS given (chain, seq, at, event_type, risk_level, principal, backend, correlation_id, record,
-        role, tool, args, status, error, latency)
+        role, tool, args, status, error, latency, request_id)
 ), kept AS (
     INSERT INTO audit_record (chain, seq, at, event_type, risk_level, principal, backend, correlation_id, record)
     SELECT chain, seq, at, event_type, risk_level, principal, backend, correlation_id, record FROM given
@@ -60,7 +60,7 @@ WITH given AS (
 )
 INSERT INTO audit_log (request_id, timestamp, client_subject, client_role, tool_name, backend_name, request_args,
     response_status, error_message, latency_ms)
-SELECT coalesce(correlation_id, ''), to_timestamp(at / 1000.0), principal, role, tool, backend, args::jsonb, status, error, latency
+SELECT coalesce(request_id, ''), to_timestamp(at / 1000.0), principal, role, tool, backend, args::jsonb, status, error, latency
 FROM given JOIN kept USING (chain, seq) WHERE tool IS NOT NULL ORDER BY chain, seq";
 
 /// Audit records in a PostgreSQL database.
@@ -133,13 +133,14 @@ impl PostgresAudit {
         let tool = texts(|row| Some(&row.call.as_ref()?.tool));
         let status = texts(|row| Some(&row.call.as_ref()?.status));
         let error = texts(|row| row.call.as_ref()?.error.as_deref());
+        let request = texts(|row| Some(&row.call.as_ref()?.request_id));
         self.ask(|client| {
             let (chain, seq, at, kind, risk, principal, backend, id, record, role) = &columns;
             client.execute(
                 INSERT,
                 &[
                     chain, seq, at, kind, risk, principal, backend, id, record, role, &tool, &arguments, &status,
-                    &error, &latency,
+                    &error, &latency, &request,
                 ],
             )?;
             Ok(())

@@ -104,7 +104,7 @@ impl SqliteAudit {
                     ])?;
                     if let (1, Some(one)) = (kept, &row.call) {
                         call.execute(params![
-                            row.correlation_id.as_deref().unwrap_or_default(),
+                            one.request_id,
                             at,
                             row.principal,
                             one.role,

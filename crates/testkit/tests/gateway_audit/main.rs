@@ -13,6 +13,7 @@ mod refusals;
 mod sample;
 mod small_disk;
 mod tampering;
+mod tape_reads;
 
 use postgres_server::PostgresServer;
 use receiver::Receiver;
@@ -362,7 +363,7 @@ async fn g_40_g_41_no_7_all_sinks_have_the_same_records_in_the_end() {
     let rows = tokio::task::spawn_blocking(move || {
         let mut database = postgres::Client::connect(&address, postgres::NoTls).unwrap();
         let sql = "SELECT response_status, count(*) FROM signalbox.audit_log WHERE tool_name = 'greet' AND client_subject = 'anonymous'
-            AND request_id LIKE 'audit-%' AND latency_ms >= 0 AND created_at IS NOT NULL GROUP BY 1 ORDER BY 1";
+            AND request_id ~ '^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$' AND latency_ms >= 0 AND created_at IS NOT NULL GROUP BY 1 ORDER BY 1";
         let rows = database.query(sql, &[]).unwrap();
         rows.iter().map(|row| (row.get::<_, String>(0), row.get::<_, i64>(1) as u64)).collect::<Vec<_>>()
     });
