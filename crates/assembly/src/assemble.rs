@@ -9,6 +9,7 @@ use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
 use crate::{backend_auth, baseline, builtin_backend, permissions, relaying, remote_backend};
+use signalbox_config::loops;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
@@ -31,7 +32,7 @@ use signalbox_transport::in_process::{InProcessConnector, Visitor};
 use signalbox_transport::web_post::WebPost;
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,6 +129,8 @@ impl App {
         self.reaper.all_gone(CHILDREN_END).await;
         // What workers noted until now is the last that the tape gets.
         self.gateway.settle();
+        let spent = Arc::clone(self.govern.spent());
+        let _ = tokio::task::spawn_blocking(move || spent.save()).await;
         if let Some(baseline) = &self.baseline {
             baseline::stop(baseline).await;
         }
@@ -286,9 +289,10 @@ pub(crate) fn backend(
     let connector = match (&backend.tape, &backend.target) {
         (_, BackendTarget::Builtin(builtin)) => builtin_backend::connector(config, &backend.name, *builtin),
         (Some(tape), _) => {
-            tape_backend::connector(config, &backend.name, tape, || server(backend, around, &settings.limits))?
+            let source = config.source.as_deref();
+            tape_backend::connector(config, &backend.name, tape, || server(backend, source, around, &settings.limits))?
         }
-        (None, _) => server(backend, around, &settings.limits)?,
+        (None, _) => server(backend, config.source.as_deref(), around, &settings.limits)?,
     };
     Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
 }
@@ -326,14 +330,19 @@ pub(crate) fn settings(config: &Config) -> Settings {
 /// The server itself.
 fn server(
     backend: &BackendConfig,
+    source: Option<&Path>,
     (reaper, desk): Around<'_>,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
         BackendTarget::Command { program, args, env, env_pass, cwd } => {
+            // A child that is this gateway again, by whatever wrapper, ends at once.
+            let own = std::env::var(loops::INSIDE).ok();
+            let nesting = source.map(|source| (loops::INSIDE.to_owned(), loops::inside(own.as_deref(), source)));
+            let set = env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
             let spec = ChildSpec {
                 args: args.clone(),
-                env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+                env: set.chain(nesting).collect(),
                 env_pass: env_pass.clone(),
                 cwd: cwd.clone(),
                 max_message: limits.line,

@@ -276,14 +276,9 @@ pub enum Problem {
         /// The key that goes with it.
         needs: &'static str,
     },
-    /// A variable that looks like one of ours but is not.
-    #[error("unknown variable; {}", .suggestion.as_ref().map_or_else(|| format!("expected one of {}", list(.known)), |key| format!("did you mean `{key}`?")))]
-    UnknownVariable {
-        /// The known variable that looks most like it.
-        suggestion: Option<&'static str>,
-        /// All of ours.
-        known: Vec<&'static str>,
-    },
+    /// Import only: a server that is Signalbox itself.
+    #[error("it leads back to Signalbox itself")]
+    LeadsBack,
     /// There is nowhere to keep state.
     #[error("no home folder is known; set HOME, SIGNALBOX_DATA_DIR or `--data-dir`")]
     NoHome,
@@ -295,6 +290,23 @@ pub enum Note {
     /// A key of a client's own, inside a server entry.
     #[error("ignored: Signalbox has no such setting")]
     IgnoredKey,
+    /// A time-out in a client's file.
+    #[error("not taken over: clients count it in seconds or in milliseconds; set `timeout` of the backend, in seconds")]
+    ClientTimeout,
+    /// A value that a client asks its user for.
+    #[error("the client asks for `${{input:{input}}}`; here it is the environment variable `{variable}`")]
+    AskedByClient {
+        /// Name in the client's file.
+        input: String,
+        /// Name of the variable.
+        variable: String,
+    },
+    /// Import only: a server that cannot be used here.
+    #[error("left out: {0}")]
+    LeftOut(String),
+    /// A backend that is this gateway.
+    #[error("left out: it leads back to this gateway, so that each of its calls would come back here; remove it")]
+    LeadsBack,
     /// Other content of a client's file.
     #[error("ignored {count} other top-level keys: {names}")]
     IgnoredTopLevel {
@@ -324,6 +336,14 @@ pub enum Note {
     /// Import only: a variable that has to be set before the result can be used.
     #[error("the environment variable `{0}` is not set now; set it before starting Signalbox")]
     UnsetNow(String),
+    /// A `SIGNALBOX_*` variable that neither the program nor its configuration reads.
+    #[error("ignored: unknown variable; {}", .suggestion.as_ref().map_or_else(|| format!("there are {}", list(.known)), |key| format!("did you mean `{key}`?")))]
+    UnknownVariable {
+        /// The known variable that looks most like it.
+        suggestion: Option<&'static str>,
+        /// All known variables.
+        known: Vec<&'static str>,
+    },
 }
 
 /// `a`, `b` or `c`, each in backticks.
@@ -354,15 +374,18 @@ pub(super) fn shown(value: &str) -> String {
 }
 
 /// The known name that a mistyped one most resembles, if any is close.
-pub(super) fn closest(name: &str, known: &[&'static str]) -> Option<&'static str> {
+#[must_use]
+pub fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     const LONGEST: usize = 64;
     if name.len() > LONGEST {
         return None;
     }
-    let lower = name.to_ascii_lowercase().replace('-', "_");
+    let alike = |text: &str| text.to_ascii_lowercase().replace('-', "_");
+    let lower = alike(name);
     known
         .iter()
-        .map(|candidate| (distance(&lower, &candidate.to_ascii_lowercase()), *candidate))
+        .filter(|candidate| candidate.len() <= LONGEST)
+        .map(|candidate| (distance(&lower, &alike(candidate)), *candidate))
         .filter(|(distance, candidate)| *distance <= (candidate.len() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

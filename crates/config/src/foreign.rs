@@ -1,4 +1,5 @@
-//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does.
+//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does, `{"context_servers": {…}}`
+//! as Zed does, and Codex's `[mcp_servers.NAME]`.
 //!
 //! They are taken as they are. What Signalbox has no setting for is skipped with a warning, as every client adds keys of its
 //! own; what would make a server behave differently is refused.
@@ -7,19 +8,20 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::backend::{self, BackendConfig, COMMAND_KEYS, MAX_NAME, URL_KEYS};
+use super::client_keys::own_keys;
 use super::error::{self, ConfigError, Note, Problem, Warning};
-use super::keys::FOREIGN_KEYS;
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use super::read::{Document, Table};
 
 /// The keys that a list of servers stands under, first come first served.
-pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
+pub(super) const LISTS: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
 /// The key that a client keeps its projects under, each with a list of its own.
 pub(super) const PROJECTS: &str = "projects";
 
 /// One server of a client's file, with only the keys that Signalbox reads.
+#[derive(Clone)]
 pub(crate) struct ForeignServer {
     /// Its name here.
     pub(crate) name: String,
@@ -32,9 +34,19 @@ pub(crate) struct ForeignServer {
 }
 
 impl ForeignServer {
+    /// The offset of its name in the file.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Where it is in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
+    }
+
+    /// Lets `change` write the texts of all its values anew.
+    pub(crate) fn map_texts(&mut self, change: &mut dyn FnMut(&str, usize) -> Option<String>) {
+        map_texts(&mut self.node, change);
     }
 
     /// Its keys, of those that Signalbox reads.
@@ -43,6 +55,19 @@ impl ForeignServer {
             Value::Table(entries) => entries,
             _ => &[],
         }
+    }
+}
+
+fn map_texts(node: &mut Node, change: &mut dyn FnMut(&str, usize) -> Option<String>) {
+    match &mut node.value {
+        Value::Text(text) => {
+            if let Some(other) = change(text, node.at) {
+                *text = other;
+            }
+        }
+        Value::List(items) => items.iter_mut().for_each(|item| map_texts(item, change)),
+        Value::Table(entries) => entries.iter_mut().for_each(|entry| map_texts(&mut entry.node, change)),
+        _ => {}
     }
 }
 
@@ -153,16 +178,14 @@ fn server<'a>(
         taken.insert(name.clone());
         name
     };
-    let (has_command, has_url) = (is_given(&table, "command"), is_given(&table, "url"));
+    let own = own_keys(table.entries, |entry, note| warn(&table.path.child(&entry.key), entry.key_at, note));
+    let has = |key: &str| own.iter().any(|entry| entry.key == key);
+    let (has_command, has_url) = (has("command"), has("url"));
     let mut kept: Vec<RawEntry> = Vec::new();
-    for entry in table.entries.iter().filter(|entry| entry.node.value != Value::Null) {
+    for entry in &own {
         let key = entry.key.as_str();
         let path = table.path.child(key);
-        if matches!(key, "type" | "enabled") {
-            continue;
-        } else if !FOREIGN_KEYS.contains(&key) {
-            warn(&path, entry.key_at, Note::IgnoredKey);
-        } else if has_url && !has_command && COMMAND_KEYS.contains(&key) {
+        if has_url && !has_command && COMMAND_KEYS.contains(&key) {
             warn(&path, entry.key_at, Note::IgnoredMisplaced("command"));
         } else if has_command && !has_url && URL_KEYS.contains(&key) {
             warn(&path, entry.key_at, Note::IgnoredMisplaced("url"));
@@ -200,10 +223,6 @@ fn without_set_headers(entry: &RawEntry, mut dropped: impl FnMut(usize, &str)) -
         });
     }
     entry
-}
-
-fn is_given(table: &Table<'_>, key: &str) -> bool {
-    table.entry(key).is_some_and(|entry| entry.node.value != Value::Null)
 }
 
 /// Some clients have `"enabled": false` for `"disabled": true`. To skip it would start what the user switched off.

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use crate::expand::to_own;
 use crate::foreign::{self, ForeignServer};
+use crate::loops::{OwnFile, leads_back};
 use crate::path::{KeyPath, is_bare};
 use crate::raw::{RawEntry, Value};
 use crate::read::Document;
-use crate::{ConfigError, Env, Note, Problem, Warning, with_foreign};
+use crate::{ConfigError, Env, Listen, Note, Problem, Warning, with_foreign};
 
 /// The outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,8 @@ pub struct Imported {
 
 /// Turn a client's `mcpServers` JSON into our TOML. `file` is what messages and the first comment call it.
 ///
-/// A server that could not be used is an error, as when loading the file, but a variable that is merely not set is a warning.
+/// A server that could not be used is left out with a warning that says why; it is an error only if no other is left. A
+/// variable that is not set is a warning.
 pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, ConfigError> {
     let json = json.strip_prefix('\u{feff}').unwrap_or(json);
     let mut warnings = Vec::new();
@@ -31,28 +33,68 @@ pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, Config
     let mut toml = format!(
         "# Imported by `signalbox import` from {name:?}.\n# `${{NAME}}` is filled in from the environment at start.\n"
     );
+    let (mut left_out, mut converted) = (None, false);
     with_foreign(Some(file), json, env, &mut warnings, |document, server, warnings| {
-        check(document, server, warnings)?;
-        write_server(&mut toml, server);
-        note_secrets(document, server, warnings);
+        let server = with_variables(document, server, warnings);
+        let result = check(document, &server, warnings);
+        match result {
+            Ok(()) => {
+                converted = true;
+                write_server(&mut toml, &server);
+                note_secrets(document, &server, warnings);
+            }
+            Err(error) => {
+                let note = Note::LeftOut(error.problem.to_string());
+                warnings.push(Warning { place: error.place.clone(), note });
+                left_out.get_or_insert(error);
+            }
+        }
         Ok(())
     })?;
-    Ok(Imported { toml, warnings })
+    match left_out.filter(|_| !converted) {
+        Some(error) => Err(error),
+        None => Ok(Imported { toml, warnings }),
+    }
 }
 
-/// Check a server as loading would.
-fn check(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
-    let Err(error) = foreign::check(document, server, std::time::Duration::MAX, warnings) else {
-        return Ok(());
-    };
-    let place = error.place.clone();
-    match *error.problem {
-        Problem::Unset { name } => {
-            let note = Note::UnsetNow(name);
-            warnings.push(Warning { place, note });
-            Ok(())
+/// The server with a variable of the environment for each value that the client asks its user for.
+fn with_variables(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> ForeignServer {
+    let mut server = server.clone();
+    let path = server.path().clone();
+    server.map_texts(&mut |text, at| {
+        let (mut out, mut rest) = (String::new(), text);
+        while let Some(start) = rest.find("${input:") {
+            let (before, reference) = rest.split_at(start);
+            let (input, after) = reference.trim_start_matches("${input:").split_once('}')?;
+            let variable = variable(input);
+            out.push_str(&format!("{before}${{{variable}}}"));
+            let note = Note::AskedByClient { input: input.to_owned(), variable };
+            let place = document.place(&path, at);
+            if !warnings.iter().any(|known| known.note == note) {
+                warnings.push(Warning { place, note });
+            }
+            rest = after;
         }
-        _ => Err(error),
+        (!out.is_empty()).then(|| out + rest)
+    });
+    server
+}
+
+/// Checks a server as loading would.
+fn check(document: &Document<'_>, server: &ForeignServer, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
+    match foreign::check(document, server, std::time::Duration::MAX, warnings) {
+        // A client that has this gateway already lists it among its servers.
+        Ok(backend) if leads_back(&backend.target, &Listen::default(), OwnFile::Any) => {
+            Err(document.error(server.path(), server.at(), Problem::LeadsBack))
+        }
+        Ok(_) => Ok(()),
+        Err(error) => match *error.problem {
+            Problem::Unset { name } => {
+                warnings.push(Warning { place: error.place, note: Note::UnsetNow(name) });
+                Ok(())
+            }
+            _ => Err(error),
+        },
     }
 }
 
@@ -82,6 +124,8 @@ fn write_entry(toml: &mut String, entry: &RawEntry) {
     let value = match &entry.node.value {
         Value::Text(text) => quoted(&to_own(text)),
         Value::Bool(flag) => flag.to_string(),
+        Value::Integer(number) => number.to_string(),
+        Value::Float(number) => format!("{number:?}"),
         Value::List(items) => {
             let texts = items.iter().filter_map(|item| match &item.value {
                 Value::Text(text) => Some(quoted(&to_own(text))),

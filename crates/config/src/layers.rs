@@ -3,17 +3,23 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::error::{self, ConfigError, ConfigPlace, Problem};
+use super::error::{self, ConfigError, ConfigPlace, Note, Problem, Warning};
 use super::listen::ListenAddr;
+use super::loops::INSIDE;
 use super::{Config, LogLevel, Record};
 
 const LISTEN: &str = "SIGNALBOX_LISTEN";
 const DATA_DIR: &str = "SIGNALBOX_DATA_DIR";
 const LOG_LEVEL: &str = "SIGNALBOX_LOG_LEVEL";
 const CONFIG: &str = "SIGNALBOX_CONFIG";
+/// `--url` and `--key`, which the command line reads itself.
+const URL: &str = "SIGNALBOX_URL";
+const KEY: &str = "SIGNALBOX_KEY";
+/// The credential of the client of `signalbox stdio`, which that command reads itself.
+pub const STDIO_TOKEN: &str = "SIGNALBOX_STDIO_TOKEN";
 
 /// Every variable that is read.
-pub const VARIABLES: &[&str] = &[LISTEN, DATA_DIR, LOG_LEVEL, CONFIG];
+pub const VARIABLES: &[&str] = &[LISTEN, DATA_DIR, LOG_LEVEL, CONFIG, URL, KEY, STDIO_TOKEN];
 
 /// Settings that win over the file.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,6 +71,9 @@ pub struct Environment {
     pub config: Option<PathBuf>,
     /// The settings that win over the file.
     pub overrides: Overrides,
+    /// Names of `SIGNALBOX_*` variables that have no meaning of their own. They are no error: Kubernetes sets
+    /// `SIGNALBOX_PORT` and others for a service called `signalbox`.
+    pub unknown: Vec<String>,
 }
 
 impl Environment {
@@ -77,24 +86,36 @@ impl Environment {
                 environment.take(&name, value)?;
             }
         }
+        environment.unknown.sort();
         Ok(environment)
     }
 
+    /// Warns of each unknown variable that the configuration file `text` does not mention either.
+    pub(super) fn warnings(&self, text: &str) -> impl Iterator<Item = Warning> {
+        let unread = self.unknown.iter().filter(move |name| !text.contains(name.as_str()));
+        unread.map(|name| Warning {
+            place: ConfigPlace::variable(name),
+            note: Note::UnknownVariable { suggestion: error::closest(name, VARIABLES), known: VARIABLES.to_vec() },
+        })
+    }
+
     fn take(&mut self, name: &str, value: OsString) -> Result<(), ConfigError> {
-        let error = |problem| ConfigError::new(ConfigPlace::variable(name), problem);
+        if name == INSIDE {
+            return Ok(());
+        }
         if !VARIABLES.contains(&name) {
-            return Err(error(Problem::UnknownVariable {
-                suggestion: error::closest(name, VARIABLES),
-                known: VARIABLES.to_vec(),
-            }));
+            self.unknown.push(name.to_owned());
+            return Ok(());
         }
         if value.is_empty() {
             return Ok(());
         }
+        let error = |problem| ConfigError::new(ConfigPlace::variable(name), problem);
         let bad = |expected: &str| {
             error(Problem::BadValue { expected: expected.to_owned(), found: error::shown(&value.to_string_lossy()) })
         };
         match name {
+            URL | KEY | STDIO_TOKEN => {}
             CONFIG => self.config = Some(value.into()),
             DATA_DIR => self.overrides.data_dir = Some(value.into()),
             LISTEN => {

@@ -14,6 +14,7 @@ pub mod backend;
 mod backend_auth;
 mod backend_auth_keys;
 mod check;
+mod client_keys;
 pub mod constraints;
 pub mod duration;
 pub mod error;
@@ -29,6 +30,7 @@ pub mod layers;
 pub mod listen;
 pub mod loader;
 pub mod locate;
+pub mod loops;
 pub mod otel;
 mod outbound;
 pub mod path;
@@ -69,7 +71,7 @@ pub use auth::{Auth, CertificateName, Issuer, IssuerKeys, Member};
 pub use auth_server::AuthServer;
 pub use backend::{BackendConfig, BackendTarget, Builtin, Era, TrustLevel, UrlTransport};
 pub use constraints::ConstraintRule;
-pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
+pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning, closest};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
@@ -293,6 +295,19 @@ impl Config {
             source: file.map(Path::to_owned),
         };
         overrides.apply(&mut config);
+        let found = match Located::find(None, None, Path::new("."), env) {
+            Located::File(found) => Some(found),
+            Located::Defaults => None,
+        };
+        let own = loops::OwnFile::Known(file, found.as_deref());
+        for backend in config.backends.iter_mut().filter(|backend| !backend.disabled) {
+            if loops::leads_back(&backend.target, &config.listen, own) {
+                backend.disabled = true;
+                let mut place = file.map_or_else(|| ConfigPlace::overrides("backends"), ConfigPlace::file);
+                place.key = Some(path::KeyPath::root().child("backends").child(&backend.name));
+                warnings.push(Warning { place, note: Note::LeadsBack });
+            }
+        }
         if !config.listen.may_be_reached(config.auth.required) {
             return Err(ConfigError::new(ConfigPlace::overrides("listen"), Problem::BeyondLoopback));
         }
@@ -312,11 +327,15 @@ fn settings(
     }
     let dialect = Dialect::Own;
     let document = Document { file, text, dialect, env };
-    let node = raw::parse_toml(text).map_err(|fault| match fault {
+    let node = parse_toml(&document)?;
+    check::check(&Table::root(&document, &node)?, warnings)
+}
+
+fn parse_toml(document: &Document<'_>) -> Result<raw::Node, ConfigError> {
+    raw::parse_toml(document.text).map_err(|fault| match fault {
         raw::TomlFault::Duplicate { path, at } => document.error(&path, at, Problem::Duplicate),
         raw::TomlFault::Syntax { message, at } => document.error(&path::KeyPath::root(), at, Problem::Toml(message)),
-    })?;
-    check::check(&Table::root(&document, &node)?, warnings)
+    })
 }
 
 /// A client's file says nothing but which backends there are; the rest is the defaults.
@@ -345,10 +364,16 @@ pub(crate) fn with_foreign(
 ) -> Result<(), ConfigError> {
     let dialect = Dialect::Foreign;
     let document = Document { file, text, dialect, env };
-    let node = json::parse(text, &foreign::LISTS).map_err(|fault| match fault {
-        json::JsonFault::Duplicate { path, at } => document.error(&path, at, Problem::Duplicate),
-        json::JsonFault::Syntax { message, at } => document.error(&path::KeyPath::root(), at, Problem::Json(message)),
-    })?;
+    let node = match is_json(file, text) {
+        true => json::parse(text, &foreign::LISTS).map_err(|fault| match fault {
+            json::JsonFault::Duplicate { path, at } => document.error(&path, at, Problem::Duplicate),
+            json::JsonFault::Syntax { message, at } => {
+                document.error(&path::KeyPath::root(), at, Problem::Json(message))
+            }
+        })?,
+        // Codex has its servers in TOML.
+        false => parse_toml(&document)?,
+    };
     let servers = foreign::servers(&document, &node, warnings)?;
     let mut faults = Faults::default();
     for server in &servers {

@@ -28,6 +28,14 @@ pub struct Listen {
     pub tls: Option<ListenTls>,
 }
 
+impl Default for Listen {
+    /// The listener of an empty configuration.
+    fn default() -> Self {
+        let host = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Self { transport: Transport::Http, host, port: 8080, path: "/mcp".to_owned(), tls: None }
+    }
+}
+
 impl Listen {
     /// True if nobody reaches the address who should not: it is a loopback one, or clients have to prove who they are, be it by a
     /// certificate or because the file requires `authentication`.

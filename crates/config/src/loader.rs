@@ -1,6 +1,6 @@
 //! Reading the configuration again, in the same way as at the start.
 
-use super::{Config, ConfigError, Loaded, Located, Overrides, PolicyFolder, locate};
+use super::{Config, ConfigError, Environment, Loaded, Located, PolicyFolder, locate};
 use signalbox_engine::lock::LockResultExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
@@ -13,8 +13,7 @@ type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// the start.
 pub struct Loader {
     flag: Option<PathBuf>,
-    variable: Option<PathBuf>,
-    overrides: Overrides,
+    environment: Environment,
     env: Box<Variables>,
     last: Mutex<Last>,
 }
@@ -38,14 +37,13 @@ fn stamp(file: &Path) -> Option<Stamp> {
 }
 
 impl Loader {
-    /// Reads `flag`, else `variable`, else what is found, and lays `overrides` over it.
+    /// Reads `flag`, else the file of `environment`, else the first that is found, and lays the overrides over it.
     pub fn new(
         flag: Option<PathBuf>,
-        variable: Option<PathBuf>,
-        overrides: Overrides,
+        environment: Environment,
         env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
-        Self { flag, variable, overrides, env: Box::new(env), last: Mutex::default() }
+        Self { flag, environment, env: Box::new(env), last: Mutex::default() }
     }
 
     /// The file, if there is one.
@@ -54,7 +52,7 @@ impl Loader {
         if let Some(found) = &self.lock().found {
             return Some(found.clone());
         }
-        match Located::find(self.flag.as_deref(), self.variable.as_deref(), Path::new("."), &*self.env) {
+        match Located::find(self.flag.as_deref(), self.environment.config.as_deref(), Path::new("."), &*self.env) {
             Located::File(file) => Some(file),
             Located::Defaults => None,
         }
@@ -80,10 +78,12 @@ impl Loader {
             // What is read below may be later than this, and is then read once more.
             last.rules.iter_mut().for_each(|(file, seen)| *seen = stamp(file));
         }
-        let loaded = match (file, text.transpose()?) {
-            (Some(file), Some(text)) => Config::parse(&file, &text, &*self.env, &self.overrides),
-            _ => Config::load(&Located::Defaults, &*self.env, &self.overrides),
+        let text = text.transpose()?.unwrap_or_default();
+        let mut loaded = match file {
+            Some(file) => Config::parse(&file, &text, &*self.env, &self.environment.overrides),
+            None => Config::load(&Located::Defaults, &*self.env, &self.environment.overrides),
         }?;
+        loaded.warnings.extend(self.environment.warnings(&text));
         let policies = loaded.config.permissions.policies.iter().flat_map(PolicyFolder::watched);
         let files: Vec<PathBuf> = loaded.config.rules.files.iter().cloned().chain(policies).collect();
         let mut last = self.lock();
@@ -104,8 +104,8 @@ impl Loader {
             Ok(loaded) => return Ok((loaded.config.data_dir, None)),
             Err(error) => error,
         };
-        let defaults = Config::load(&Located::Defaults, &*self.env, &self.overrides)?.config.data_dir;
-        if self.overrides.data_dir.is_some() {
+        let defaults = Config::load(&Located::Defaults, &*self.env, &self.environment.overrides)?.config.data_dir;
+        if self.environment.overrides.data_dir.is_some() {
             return Ok((defaults, Some(error)));
         }
         let said = match &*self.lock() {
@@ -159,11 +159,11 @@ pub enum News {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Problem;
+    use crate::{Overrides, Problem};
 
     fn loader(file: &Path) -> Loader {
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
-        Loader::new(Some(file.to_owned()), None, overrides, |_| None)
+        Loader::new(Some(file.to_owned()), Environment { overrides, ..Environment::default() }, |_| None)
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         let env = |name: &str| (name == "HOME").then(|| "/home/ann".to_owned());
         let told = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            let loader = Loader::new(Some(file.clone()), None, Overrides::default(), env);
+            let loader = Loader::new(Some(file.clone()), Environment::default(), env);
             let (data_dir, error) = loader.data_dir().unwrap();
             (data_dir, error.is_some())
         };
@@ -226,6 +226,25 @@ mod tests {
         assert_eq!(told("colour = 1\n"), (default, true));
         std::fs::write(&file, "colour = 1\n").unwrap();
         assert_eq!(loader(&file).data_dir().unwrap().0, Path::new("/nowhere"));
+    }
+
+    /// Kubernetes sets such variables for a service called `signalbox`, and a file may read one of its own.
+    #[test]
+    fn unknown_variables_that_the_file_does_not_read_are_warnings() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        std::fs::write(&file, "[gateway]\ndata_dir = '${SIGNALBOX_TOKEN}'\n").unwrap();
+        let names = ["SIGNALBOX_PORT", "SIGNALBOX_LISTN", "SIGNALBOX_TOKEN", "SIGNALBOX_URL", "SIGNALBOX_KEY"];
+        let environment = Environment::read(names.map(|name| (name.into(), "tcp://10.0.0.1:80".into()))).unwrap();
+        let loader = Loader::new(Some(file), environment, |_| Some("/tmp".to_owned()));
+        let warnings = loader.load().unwrap().warnings;
+        let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(
+            told[0],
+            "environment: SIGNALBOX_LISTN: ignored: unknown variable; did you mean `SIGNALBOX_LISTEN`?"
+        );
+        assert!(told[1].starts_with("environment: SIGNALBOX_PORT: ignored: unknown variable; "), "{told:?}");
     }
 
     #[test]
@@ -250,7 +269,7 @@ mod tests {
         let config_home = home.path().to_str().unwrap().to_owned();
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
         let env = move |name: &str| (name == "XDG_CONFIG_HOME").then(|| config_home.clone());
-        let loader = Loader::new(None, None, overrides, env);
+        let loader = Loader::new(None, Environment { overrides, ..Environment::default() }, env);
         // Nothing is there yet: the defaults apply, and a file that appears is news.
         assert_eq!(loader.load().unwrap().config.source, None);
         assert_eq!(loader.look(), News::None);

@@ -22,6 +22,7 @@ mod relay;
 mod reload;
 mod replay;
 mod rules;
+mod rules_edit;
 pub mod seal;
 pub mod serve;
 mod sessions;
@@ -41,6 +42,7 @@ use serde_json::json;
 use signalbox_assembly::data_dir::run_folder;
 use signalbox_assembly::logging;
 use signalbox_config::loader::Loader;
+use signalbox_config::loops;
 use signalbox_config::{Environment, Loaded, LogLevel, Overrides, reference};
 use signalbox_control::control_socket::{self, ProcessAddress};
 use std::future::Future;
@@ -52,16 +54,21 @@ use std::process::ExitCode;
 /// # Errors
 /// Why it failed.
 pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
-    let global = cli.global;
+    let mut global = cli.global;
+    // An empty variable counts as not set, as for the variables of the configuration.
+    global.url = global.url.filter(|url| !url.is_empty());
+    global.key = global.key.filter(|key| !key.is_empty());
     match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
         Command::Serve(args) => {
             let loader = loader(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
+            refuse_inside_itself(&loader)?;
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(serve::run(loaded, loader, global.json))
         }
         Command::Stdio => {
             let loader = loader(&global, Overrides::default())?;
+            refuse_inside_itself(&loader)?;
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(stdio::run(loaded, loader))
@@ -118,6 +125,18 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Refuses to run a configuration as a backend of itself, which would start one process after the other.
+fn refuse_inside_itself(loader: &Loader) -> Result<(), Failure> {
+    let Some(file) = loader.file() else { return Ok(()) };
+    if !env(loops::INSIDE).is_some_and(|own| loops::is_inside(&own, &file)) {
+        return Ok(());
+    }
+    let file = file.display();
+    Err(Failure::Usage(format!(
+        "{file}: one of its backends starts Signalbox with this file again; remove that backend"
+    )))
+}
+
 /// A command that ends by itself says what it has to say; it logs only what failed, unless asked for more.
 fn quiet_logs(global: &Global) -> logging::Flusher {
     logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json)
@@ -160,10 +179,13 @@ pub fn data_dir(global: &Global) -> Result<PathBuf, Failure> {
 
 /// Where the configuration comes from: file, environment, flags.
 pub(crate) fn loader(global: &Global, flags: Overrides) -> Result<Loader, Failure> {
-    let environment = Environment::read(std::env::vars_os())?;
+    Ok(loader_of(global, flags, Environment::read(std::env::vars_os())?))
+}
+
+fn loader_of(global: &Global, flags: Overrides, environment: Environment) -> Loader {
     let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..flags };
     let overrides = flags.over(environment.overrides);
-    Ok(Loader::new(global.config.clone(), environment.config, overrides, env))
+    Loader::new(global.config.clone(), Environment { overrides, ..environment }, env)
 }
 
 fn env(name: &str) -> Option<String> {

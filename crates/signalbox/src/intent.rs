@@ -6,9 +6,6 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Flags that go before a command and take a value.
-const WITH_VALUE: [&str; 4] = ["-c", "--config", "--data-dir", "--log-level"];
-
 /// What a word is, as far as the system knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
@@ -111,7 +108,7 @@ fn first_word(line: &[OsString]) -> Option<usize> {
     let mut place = 1;
     while let Some(word) = line.get(place) {
         let text = word.to_string_lossy();
-        if WITH_VALUE.contains(&&*text) {
+        if takes_value(&text) {
             place += 2;
         } else if text.starts_with('-') {
             place += 1;
@@ -120,6 +117,18 @@ fn first_word(line: &[OsString]) -> Option<usize> {
         }
     }
     None
+}
+
+/// True for a flag that goes before a command and whose value is the next word.
+fn takes_value(word: &str) -> bool {
+    let cli = Cli::command();
+    let mut flags = cli.get_arguments().filter(|one| one.get_action().takes_values());
+    flags.any(|one| {
+        let long = word.strip_prefix("--").is_some_and(|name| one.get_long() == Some(name));
+        long || word
+            .strip_prefix('-')
+            .is_some_and(|name| one.get_short().is_some_and(|short| name == short.to_string()))
+    })
 }
 
 fn is_command(word: &str) -> bool {
@@ -169,7 +178,9 @@ mod tests {
 
     #[test]
     fn so2_a_command_always_wins_and_nothing_is_no_word() {
-        for line in ["", "--json", "serve", "help wrap", "-c npx status", "--config=npx", "wrap -- npx -y foo"] {
+        let address = "--url http://127.0.0.1:1/mcp --key k --log-level warn --data-dir d tools list";
+        for line in [address, "", "--json", "serve", "help wrap", "-c npx status", "--config=npx", "wrap -- npx -y foo"]
+        {
             check(line, line);
         }
     }

@@ -45,7 +45,7 @@ fn a_claude_file_as_it_is() {
             "claude.json:2:3: ignored 2 other top-level keys: `numStartups`, `projects`",
             "claude.json:4:5: mcpServers.\"my files\": the name cannot be used in tool names; it is called `my-files` here",
             "claude.json:8:7: mcpServers.\"my files\".autoApprove: ignored: Signalbox has no such setting",
-            "claude.json:9:7: mcpServers.\"my files\".timeout: ignored: Signalbox has no such setting",
+            "claude.json:9:7: mcpServers.\"my files\".timeout: not taken over: clients count it in seconds or in milliseconds; set `timeout` of the backend, in seconds",
             "claude.json:15:7: mcpServers.remote.args: ignored: applies only with `command`",
             "claude.json:16:20: mcpServers.remote.headers.Accept: ignored: the gateway sets this header itself",
         ]
@@ -181,4 +181,73 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
     assert!(both.to_string().contains("a `ws://` address says itself"), "{both}");
     let local = load("a.json", r#"{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}"#).expect("a good file");
     assert!(matches!(local.config.backends[0].target, BackendTarget::Command { .. }));
+}
+
+/// The texts of the warnings of an import, without their places.
+fn notes(file: &str, text: &str) -> (String, Vec<String>) {
+    let imported = import(text, Path::new(file), &env).expect("a good file");
+    (imported.toml, imported.warnings.iter().map(|warning| warning.note.to_string()).collect())
+}
+
+#[test]
+fn an_import_makes_variables_of_what_vs_code_asks_for() {
+    let text = r#"{"inputs": [{"id": "github-token"}], "servers": {
+      "gh": {"type": "stdio", "command": "gh", "args": ["--org", "${input:org}"], "env": {"T": "x${input:github-token}"}},
+      "here": {"command": "x", "cwd": "${workspaceFolder}"},
+      "folder": {"command": "x", "args": ["${file:x}"]}
+    }}"#;
+    let (toml, notes) = notes("mcp.json", text);
+    assert!(toml.contains(r#"args = ["--org", "${ORG}"]"#) && toml.contains(r#"T = "x${GITHUB_TOKEN}""#), "{toml}");
+    let expected = [
+        "ignored 1 other top-level keys: `inputs`",
+        "the client asks for `${input:org}`; here it is the environment variable `ORG`",
+        "the client asks for `${input:github-token}`; here it is the environment variable `GITHUB_TOKEN`",
+        "the environment variable `ORG` is not set now; set it before starting Signalbox",
+        "the environment variable `workspaceFolder` is not set now; set it before starting Signalbox",
+        "left out: `${file:x}` can only be filled in by the client this file was written for; use an environment variable, `${NAME}`",
+    ];
+    assert_eq!(notes, expected);
+    assert!(!toml.contains("backends.folder"), "{toml}");
+}
+
+#[test]
+fn an_import_reads_the_files_of_windsurf_zed_and_codex() {
+    let windsurf = r#"{"mcpServers": {"a": {"serverUrl": "https://example.com/mcp", "headers": {"X-A": "1"}}}}"#;
+    let (toml, told) = notes("mcp_config.json", windsurf);
+    assert!(toml.contains("[backends.a]\nurl = \"https://example.com/mcp\"\n") && told.is_empty(), "{toml} {told:?}");
+    let zed = r#"{"theme": "x", "context_servers": {
+      "new": {"source": "custom", "command": "npx", "args": ["-y", "s"], "env": {}},
+      "old": {"command": {"path": "py", "args": ["s.py"], "env": {"A": "1"}}, "settings": {}},
+      "extension": {"source": "extension", "settings": {}}
+    }}"#;
+    let (toml, told) = notes("settings.json", zed);
+    assert!(
+        toml.contains("[backends.old]\ncommand = \"py\"\nargs = [\"s.py\"]\n\n[backends.old.env]\nA = \"1\"\n"),
+        "{toml}"
+    );
+    assert!(toml.contains("[backends.new]") && told.iter().any(|one| one.starts_with("left out: ")), "{told:?}");
+    let codex = "model = 'x'\n[mcp_servers.docs]\nurl = 'https://example.com/mcp'\nbearer_token_env_var = 'DOCS'\n\
+                 http_headers = { X-A = '1' }\ntool_timeout_sec = 30\ndisabled_tools = ['drop']\n\
+                 [mcp_servers.local]\ncommand = 'npx'\nstartup_timeout_sec = 2.5\nenv_vars = ['KEY']\nenabled = false\n";
+    let (toml, told) = notes("config.toml", codex);
+    let docs = "[backends.docs]\nurl = \"https://example.com/mcp\"\ntimeout = 30\n\n\
+                [backends.docs.headers]\nAuthorization = \"Bearer ${DOCS}\"\nX-A = \"1\"\n\n\
+                [backends.docs.tools]\nexclude = [\"drop\"]\n";
+    assert!(toml.contains(docs), "{toml}");
+    assert!(toml.contains("start_timeout = 2.5\nenv_pass = [\"KEY\"]\ndisabled = true\n"), "{toml}");
+    assert!(told.iter().any(|one| one.contains("`DOCS` is not set now")), "{told:?}");
+}
+
+#[test]
+fn an_import_leaves_out_the_gateway_itself() {
+    let text = r#"{"mcpServers": {
+      "own": {"command": "signalbox", "args": ["stdio", "-c", "/home/me/signalbox.toml"]},
+      "web": {"type": "http", "url": "http://127.0.0.1:8080/mcp"},
+      "tape": {"command": "signalbox", "args": ["talk.tape"]}
+    }}"#;
+    let (toml, told) = notes("mcp.json", text);
+    assert_eq!(told, ["left out: it leads back to Signalbox itself"; 2]);
+    assert!(toml.contains("[backends.tape]") && !toml.contains("[backends.own]"), "{toml}");
+    let only = r#"{"mcpServers": {"own": {"command": "signalbox"}}}"#;
+    assert!(import(only, Path::new("mcp.json"), &env).is_err());
 }

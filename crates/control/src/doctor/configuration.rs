@@ -48,6 +48,7 @@ fn tolerated(warning: &Warning) -> Finding {
     let advice = match &warning.note {
         Note::CommandLine => "put only the program into `command` and the rest into `args`",
         Note::PlainSecret(_) => "move the secret into the environment",
+        Note::UnknownVariable { .. } => "unset it, or leave it: it has no effect",
         Note::Renamed(_) => "give it a name of letters, digits, `_`, `.` and `-`",
         _ => "remove it from the file, or leave it: it has no effect here",
     };

@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::failure::Failure;
 use crate::output;
 use serde_json::json;
-use signalbox_config::{Config, Environment, Located, Overrides};
+use signalbox_config::{Environment, Located, Overrides};
 use signalbox_control::doctor::{Patient, examine, has_problems, report};
 use signalbox_control::terminal::Style;
 use std::path::Path;
@@ -12,12 +12,10 @@ use std::process::ExitCode;
 
 /// Looks at everything; exits with 1 where something does not work.
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
-    let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..Overrides::default() };
     let environment = Environment::read(std::env::vars_os());
     let named = environment.as_ref().ok().and_then(|environment| environment.config.clone());
     let found = Located::find(global.config.as_deref(), named.as_deref(), Path::new("."), &super::env);
-    let loaded =
-        environment.and_then(|environment| Config::load(&found, &super::env, &flags.over(environment.overrides)));
+    let loaded = environment.and_then(|read| super::loader_of(global, Overrides::default(), read).load());
     let findings = examine(Patient { found: &found, loaded, env: &super::env }).await;
     let problems = has_problems(&findings);
     if global.json {

@@ -243,6 +243,9 @@ impl Server {
         let url = url(&config.listen, address);
         let callers = Arc::clone(&app.desk.callers);
         let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
+        if let Some(server) = authentication.server() {
+            app.gateway.forget_sessions(|principal, used| server.is_newer(principal, used));
+        }
         let following = followers(&admission, (&authentication, &app.gateway), tls.clone());
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         if let Some(relay) = &app.relay {
@@ -339,7 +342,7 @@ mod tests {
     use serde_json::Value;
     use signalbox_assembly::data_dir::run_folder;
     use signalbox_assembly::live::MAX_WATCHERS;
-    use signalbox_config::{Located, Overrides};
+    use signalbox_config::{Environment, Located, Overrides};
     use signalbox_control::control_socket::{self, AskError, LineStream};
     use signalbox_engine::FactSink as _;
     use signalbox_transport::router::Door;
@@ -363,7 +366,7 @@ mod tests {
         let data_dir = DataDir::prepare(&config.data_dir).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let loader = Loader::new(None, None, overrides, |_| None);
+        let loader = Loader::new(None, Environment { overrides, ..Environment::default() }, |_| None);
         (Server::build(&config, loader, &data_dir, listener).unwrap(), address)
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use serde_json::Value;
-use signalbox_config::{Located, Overrides};
+use signalbox_config::{Environment, Located, Overrides};
 use signalbox_govern::api_keys::{NewKey, RANDOM};
 use signalbox_transport::router::Door;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -35,7 +35,7 @@ async fn every_refusal_of_the_api_is_in_the_audit_log() {
     let (_, key) = KeyFile::of(&config.data_dir).change(|keys| keys.add(new, &[7; RANDOM], 1)).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let loader = Loader::new(Some(file), None, overrides, |_| None);
+    let loader = Loader::new(Some(file), Environment { overrides, ..Environment::default() }, |_| None);
     let server = Server::build(&config, loader, &data_dir, listener).unwrap();
     let router = Arc::clone(&server.router);
     let (stop, stopping) = watch::channel(false);
