@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Largest file that is read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// What does not count when messages are compared.
+/// Places and patterns that are left out when messages are compared.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct IgnoredPlaces {
     /// Places that do not count, with all below them.

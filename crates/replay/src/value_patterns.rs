@@ -181,7 +181,7 @@ impl Shape {
 }
 
 impl Part {
-    /// How much of the beginning of a text it takes; none if it does not fit.
+    /// The length of the beginning of a text that it fits; none if it does not.
     fn length(&self, text: &str) -> Option<usize> {
         let length = match self {
             Self::Literal(literal) => return text.starts_with(&**literal).then_some(literal.len()),

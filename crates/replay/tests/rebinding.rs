@@ -4,7 +4,7 @@
 //! every run, new in every run, or the place in the list, and a title and a state, which several objects may share. The
 //! oracle compares the hidden numbers; it knows nothing of how the runner pairs values.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may fail wherever it wants")]
+#![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
 use bytes::Bytes;
 use proptest::prelude::*;

@@ -4,16 +4,16 @@ use super::pairing::Doubt;
 use serde_json::{Value, json};
 use signalbox_wire::printable;
 
-/// What stands for a value of a recorded answer now.
+/// The present counterpart of a value of a recorded answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// The value itself.
     Kept,
     /// Another value.
     Replaced(String),
-    /// Nothing certain.
+    /// No value is certain.
     Doubtful {
-        /// Why.
+        /// The reason for which no value is certain.
         doubt: Doubt,
         /// True if the value names something by its form or by its member.
         is_id: bool,
@@ -42,7 +42,7 @@ pub struct Lineage {
     pub call: u64,
     /// Its place in that answer, with `*` for the places of items and lines.
     pub place: String,
-    /// What stands for it now; none if that call has no answer in this run.
+    /// Its present counterpart; none if that call has no answer in this run.
     pub standing: Option<Standing>,
     /// The numbers of the first calls whose requests have it.
     pub uses: Vec<u64>,

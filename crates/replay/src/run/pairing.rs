@@ -53,7 +53,7 @@ impl Doubt {
     }
 }
 
-/// What two answers say about a value.
+/// The evidence of two answers about one value.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Pairing {
     pub value: String,
@@ -106,7 +106,7 @@ impl AnswerPair {
         Self { then, places, all_now }
     }
 
-    /// What stands for each wanted value, of which `current` says what stood for it until now.
+    /// Pairs each wanted value. `current` returns the value that stood for it until now.
     pub(super) fn pairings(
         &self,
         wanted: impl Fn(&AnswerValue) -> bool,
@@ -191,7 +191,7 @@ fn volatile_places(then: &AnswerValues, now: &AnswerValues, wanted: impl Fn(&Ans
     candidates.into_iter().filter(is_new).map(ToOwned::to_owned).collect()
 }
 
-/// What two places of one answer say about a value.
+/// Combines the evidence of two places of one answer.
 fn combined(one: &Result<String, Doubt>, other: &Result<String, Doubt>) -> Result<String, Doubt> {
     match (one, other) {
         (Err(doubt), _) | (_, Err(doubt)) if doubt.is_contrary() => Err(*doubt),

@@ -23,14 +23,14 @@ const MOST: usize = 100_000;
 /// Most calls that are named for each value.
 const MOST_USES: usize = 20;
 
-/// What was minted then, and what stands for it now.
+/// Minted values of a recording, and their present counterparts.
 #[derive(Debug, Default)]
 pub struct Rebinding {
     /// The requests that have each value.
     uses: HashMap<String, Uses>,
     /// The first recorded answer that has each minted value.
     sources: HashMap<String, Source>,
-    /// What stands for each minted value whose answer has come.
+    /// Counterparts of minted values whose answers have come.
     standings: HashMap<String, Standing>,
     /// Places of lists whose ids were as recorded, by the tool that lists them.
     kept_places: HashSet<(Arc<str>, String)>,
@@ -52,7 +52,7 @@ struct Source {
 }
 
 impl Rebinding {
-    /// How many values were replaced.
+    /// Number of values that were replaced.
     #[must_use]
     pub fn len(&self) -> usize {
         self.standings.values().filter(|standing| matches!(standing, Standing::Replaced(_))).count()
@@ -182,7 +182,7 @@ impl Rebinding {
         Some(Unsettled { value, call: source.call, doubt, is_id })
     }
 
-    /// What became of each value that a later request has, in the order of their answers.
+    /// Lineage of each value that a later request has, in the order of their answers.
     #[must_use]
     pub fn lineage(&self) -> Vec<Lineage> {
         let mut all: Vec<_> = self
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// What is bound after a first call with `milk` and these answers, if a second one has these arguments.
+    /// The rebinding after a first call with `milk` and these answers, if a second one has these arguments.
     fn learned(recorded_result: &Value, new: &Value, later: &Value) -> Rebinding {
         let first = recorded(1, "first", &json!({"text": "milk"}), recorded_result, 1);
         let second = recorded(2, "second", later, &json!({}), 2);

@@ -27,7 +27,7 @@ pub enum Verdict {
     Depends {
         /// The number of that call.
         call: u64,
-        /// How its answer differs; none if it was not sent either.
+        /// Differences of its answer; none if it was not sent either.
         differences: Option<Differences>,
     },
     /// It may change something and was not sent: the tape answers it.

@@ -51,25 +51,33 @@ fn answer(request: &Value, result: &Value) -> Value {
 }
 
 /// Runs calls against a server, and returns the report and the subjects of the requests as they came.
-async fn run(
+async fn run(calls: &[Arc<RecordedCall>], settings: &RunSettings, server: Server<'static>) -> (RunReport, Vec<String>) {
+    run_slowly(calls, settings, server, |_| 0).await
+}
+
+/// The same with a server that waits before it answers, for so many milliseconds by the number of the request.
+async fn run_slowly(
     calls: &[Arc<RecordedCall>],
     settings: &RunSettings,
     mut server: Server<'static>,
+    wait: fn(usize) -> u64,
 ) -> (RunReport, Vec<String>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (to_server, mut from_client) = mpsc::channel::<Bytes>(16);
     let (to_client, from_server) = mpsc::channel::<Bytes>(16);
     let noted = Arc::clone(&seen);
     tokio::spawn(async move {
+        let mut count = 0;
         while let Some(bytes) = from_client.recv().await {
             let request: Value = serde_json::from_slice(&bytes).unwrap();
             let said = match request["method"].as_str().unwrap() {
                 method::INITIALIZE => vec![answer(&request, &json!({}))],
                 name if name.starts_with("notifications/") => Vec::new(),
                 name => {
-                    let subject =
-                        request["params"]["name"].as_str().filter(|_| name == method::TOOLS_CALL).unwrap_or(name);
-                    noted.lock().unwrap().push(subject.to_owned());
+                    let tool = request["params"]["name"].as_str().filter(|_| name == method::TOOLS_CALL);
+                    noted.lock().unwrap().push(tool.unwrap_or(name).to_owned());
+                    count += 1;
+                    tokio::time::sleep(Duration::from_millis(wait(count))).await;
                     server(&request)
                 }
             };
@@ -171,15 +179,9 @@ async fn failures_are_passed_stop_the_run_or_are_tried_again() {
 #[tokio::test]
 async fn times_are_held_against_the_recording() {
     let calls = &four_and_a_list()[..2];
-    let slow = || -> Server<'static> {
-        Box::new(|request| {
-            std::thread::sleep(Duration::from_millis(60));
-            vec![answer(request, &json!({}))]
-        })
-    };
     let timing = async |budget: u64| {
         let settings = RunSettings { timing: Some(Duration::from_millis(budget)), ..writing() };
-        words(&run(calls, &settings, slow()).await.0)
+        words(&run_slowly(calls, &settings, quick(), |_| 60).await.0)
     };
     assert_eq!(timing(10).await, ["slow", "slow"], "recorded 1 ms, allowed 10 ms more, took 60 ms");
     assert_eq!(timing(60_000).await, ["same", "same"]);
@@ -194,18 +196,10 @@ async fn times_are_held_against_the_recording() {
 async fn the_handshake_behind_the_first_call_does_not_count() {
     let mut calls = four_and_a_list();
     calls.truncate(2);
-    let server: Server<'static> = {
-        let mut is_first = true;
-        Box::new(move |request| {
-            if std::mem::take(&mut is_first) {
-                std::thread::sleep(Duration::from_millis(1500));
-            }
-            vec![answer(request, &json!({}))]
-        })
-    };
     let read_only = ["a".to_owned(), "b".to_owned()].into();
     let settings = RunSettings { timing: Some(Duration::from_millis(1200)), read_only, ..RunSettings::default() };
-    let (report, sent) = run(&calls, &settings, server).await;
+    let first = |count| if count == 1 { 1500 } else { 0 };
+    let (report, sent) = run_slowly(&calls, &settings, quick(), first).await;
     assert_eq!(sent, ["a", "a", "b"]);
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
 }

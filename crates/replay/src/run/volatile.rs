@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// What the answers of several runs to the same calls have shown.
+/// Places at which the answers of several runs to the same calls differ.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Volatility {
     /// Patterns that leave open what differs, each with an example, by their lines.
@@ -49,7 +49,7 @@ impl Volatility {
         found
     }
 
-    /// How many patterns are proposed.
+    /// Number of proposed patterns.
     #[must_use]
     pub fn count(&self) -> usize {
         self.proposals.len()

@@ -18,7 +18,7 @@ pub(super) struct WithheldWrites(Vec<WithheldWrite>);
 struct WithheldWrite {
     call: u64,
     seq: u64,
-    /// What the write is about.
+    /// Values by which the write is known.
     values: HashSet<String>,
 }
 
