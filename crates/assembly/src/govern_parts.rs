@@ -7,17 +7,20 @@ use crate::auditing::Auditing;
 use crate::govern_files::GovernFiles;
 use crate::grants::GrantClock;
 use crate::permission_validator::PermissionValidator;
+use crate::spent_budgets::SpentBudgets;
 use crate::{permissions, recording, tool_labels};
 use signalbox_config::{Config, RateLimits, RequestRates, ToolLimits};
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::chain::SubjectPattern;
+use signalbox_engine::rate::Rate;
 use signalbox_govern::call_budgets::{Budgets, ToolBounds};
-use signalbox_govern::call_limits::{Rates, ScopeRates};
+use signalbox_govern::call_limits::{LimitRules, ScopeRates, ToolRate};
 use signalbox_govern::decision_point::{PointApi, PointRules};
 use signalbox_govern::permissions::{CallCheck, SwitchCheck};
 use signalbox_govern::{CallBudgets, CallLimits, ConstraintCheck, DecisionPoint, Permissions, ScopeCheck, ToolLabels};
 use signalbox_runtime::{Gateway, Governance};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What decides about calls. Clones are the same.
 #[derive(Clone)]
@@ -32,6 +35,7 @@ pub struct GovernParts {
     pub approvals: Arc<ApprovalDesk>,
     limits: Arc<CallLimits>,
     budgets: Arc<CallBudgets>,
+    spent: Arc<SpentBudgets>,
     scopes: Arc<ScopeCheck>,
     constraints: Arc<ConstraintCheck>,
     redaction: Arc<AnswerRedaction>,
@@ -40,6 +44,12 @@ pub struct GovernParts {
 }
 
 impl GovernParts {
+    /// The limits of a caller's own requests, each with how many are left now.
+    #[must_use]
+    pub fn limits_left(&self, principal: &str) -> Vec<(Rate, u64)> {
+        self.limits.left_to(principal, Instant::now())
+    }
+
     /// Those of a configuration.
     ///
     /// # Errors
@@ -51,12 +61,14 @@ impl GovernParts {
         let redactor = recording::redactor(&config.record.redaction).map_err(|error| random(&error))?;
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| random(&error))?;
+        let budgets = Arc::new(CallBudgets::new(budgets(config)));
         Ok(Self {
+            spent: Arc::new(SpentBudgets::new(&config.data_dir, &budgets)),
+            budgets,
             grants: GrantClock::new(config, &permissions),
             approvals: Arc::new(ApprovalDesk::new(config, redactor, key)),
             labels,
             limits: Arc::new(CallLimits::new(rates(config))),
-            budgets: Arc::new(CallBudgets::new(budgets(config))),
             scopes: Arc::new(ScopeCheck::new(&config.auth.required_scopes, &config.auth.scopes)),
             constraints: Arc::new(ConstraintCheck::new(path_constraints(config), &permissions)),
             redaction: Arc::new(AnswerRedaction::new(config, &permissions)),
@@ -93,6 +105,11 @@ impl GovernParts {
         self.approvals.follow(next);
         self.grants.tell_alarms(next);
         self.follow_written(next, gateway);
+    }
+
+    /// Counts what callers used today, for the next run.
+    pub(crate) fn spent(&self) -> &Arc<SpentBudgets> {
+        &self.spent
     }
 
     /// True if any process of the data folder may have written down switches or grants since they were last put in force.
@@ -132,10 +149,14 @@ impl GovernParts {
 
 /// How often callers may call.
 #[must_use]
-pub fn rates(config: &Config) -> Rates {
-    let RateLimits { global, user, tool, user_tool, .. } = &config.rate_limits;
+pub fn rates(config: &Config) -> LimitRules {
+    let RateLimits { global, user, tool, user_tool, tools, .. } = &config.rate_limits;
     let scope = |rates: &RequestRates| ScopeRates { per_second: rates.per_second, per_minute: rates.per_minute };
-    [global, user, tool, user_tool].map(scope)
+    let own = |limits: &ToolLimits| {
+        let per_minute = limits.calls_per_minute?;
+        Some(ToolRate { pattern: SubjectPattern::new(&limits.pattern), per_minute })
+    };
+    LimitRules { scopes: [global, user, tool, user_tool].map(scope), tools: tools.iter().filter_map(own).collect() }
 }
 
 /// The service that is asked besides.

@@ -27,6 +27,7 @@ pub mod name_check;
 mod openid;
 #[cfg(feature = "otel")]
 pub mod otel;
+pub mod pattern_check;
 pub mod permission_backtest;
 pub mod permission_trial;
 mod permission_validator;
@@ -40,6 +41,7 @@ pub mod seal;
 pub mod seal_folder;
 pub mod signals;
 mod signing_keys;
+mod spent_budgets;
 pub mod tape_backend;
 pub mod tape_to_file;
 mod tool_labels;

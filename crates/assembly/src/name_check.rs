@@ -1,12 +1,12 @@
 //! Names in a configuration that nothing has, and names that several backends have.
 
 use crate::assemble::{self, DEMO};
+use crate::pattern_check;
+use crate::reload::Reloader;
 use signalbox_config::Config;
 use signalbox_engine::catalog::{BackendEntry, Catalog, Item, ListKind, Snapshot, read_saved};
-use signalbox_engine::chain::SubjectPattern;
 use signalbox_govern::policy::{KnownTool, check};
 use signalbox_rules::KnownNames;
-use signalbox_runtime::Gateway;
 use signalbox_wire::glob::{Wildcards, fits};
 use signalbox_wire::printable;
 use std::collections::HashSet;
@@ -31,7 +31,8 @@ pub fn kept_catalog(config: &Config) -> Snapshot {
     catalog.snapshot()
 }
 
-/// Backends and tools that rules and filters name although nothing has them, as far as the lists are known.
+/// Warns of backends, tools and roles that rules, filters, permissions, limits and labels name although nothing has them,
+/// as far as the lists are known.
 #[must_use]
 pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let mut out: Vec<String> =
@@ -48,21 +49,8 @@ pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
             }
         }
     }
-    out.extend(idle_labels(config, catalog));
+    out.extend(pattern_check::unmatched(config, catalog));
     out
-}
-
-/// Labels that no tool gets, once all lists are known.
-fn idle_labels(config: &Config, catalog: &Snapshot) -> Vec<String> {
-    if !catalog.backends().iter().all(|entry| !entry.views.is_empty()) {
-        return Vec::new();
-    }
-    let fits = |pattern: &SubjectPattern| {
-        let has = |entry: &BackendEntry| own_tools(entry).any(|tool| pattern.fits_tool(&entry.name, tool));
-        catalog.backends().iter().any(has)
-    };
-    let idle = config.tool_labels.iter().filter(|rule| !fits(&SubjectPattern::new(&rule.pattern)));
-    idle.map(|rule| format!("tools.{:?}: no tool that is listed fits this pattern", rule.pattern)).collect()
 }
 
 fn known(config: &Config, catalog: &Snapshot) -> KnownNames {
@@ -110,8 +98,14 @@ pub fn collisions(catalog: &Snapshot) -> Vec<String> {
         .collisions()
         .map(|(kind, backend, name)| {
             let shown = kind.style().qualify(backend, name);
+            let route = match kind {
+                ListKind::Tools => catalog.tool(name),
+                ListKind::Prompts => catalog.prompt(name),
+                ListKind::Resources | ListKind::Templates => catalog.resource(name),
+            };
+            let other = route.map_or_else(|| "another backend".to_owned(), |route| format!("`{}`", route.backend));
             format!(
-                "`{name}` of backend `{backend}` is called `{shown}`: another backend had that name first ({})",
+                "`{name}` of backend `{backend}` is called `{shown}`: {other} had that name first ({})",
                 kind.member()
             )
         })
@@ -125,18 +119,18 @@ pub fn collisions(catalog: &Snapshot) -> Vec<String> {
     all
 }
 
-/// Logs every name that several backends have, when it first shows, until the gateway is gone. Needs a runtime.
-pub fn follow(gateway: &Arc<Gateway>) {
-    let (mut changes, gateway) = (gateway.catalog.follow(), Arc::downgrade(gateway));
+/// Logs every name that several backends have and every name that nothing has, when it first shows, until the process
+/// ends. Needs a runtime.
+pub fn follow(reloader: &Arc<Reloader>) {
+    let (mut changes, reloader) = (reloader.gateway().catalog.follow(), Arc::downgrade(reloader));
     tokio::spawn(async move {
         let mut told: HashSet<String> = HashSet::new();
         loop {
-            let Some(catalog) = gateway.upgrade().map(|gateway| Arc::clone(&gateway.catalog.snapshot())) else {
+            let Some(now) = reloader.upgrade().map(|reloader| doubts(&reloader)) else {
                 return;
             };
-            let now = collisions(&catalog);
-            for collision in now.iter().filter(|collision| !told.contains(*collision)) {
-                tracing::warn!("{}", printable::one_line(collision));
+            for doubt in now.iter().filter(|doubt| !told.contains(*doubt)) {
+                tracing::warn!("{}", printable::one_line(doubt));
             }
             told = now.into_iter().collect();
             if changes.changed().await.is_err() {
@@ -146,6 +140,15 @@ pub fn follow(gateway: &Arc<Gateway>) {
     });
 }
 
+/// Warnings about names of a running process, held against what its backends list now.
+#[must_use]
+pub fn doubts(reloader: &Reloader) -> Vec<String> {
+    let catalog = Arc::clone(&reloader.gateway().catalog.snapshot());
+    let mut all = collisions(&catalog);
+    all.extend(unknown_names(&reloader.current(), &catalog));
+    all
+}
+
 /// Everything that is odd about the names of a configuration.
 #[must_use]
 pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
@@ -153,37 +156,4 @@ pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
     all.extend(unknown_names(config, catalog));
     all.extend(policy_doubts(config, catalog));
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use signalbox_config::Overrides;
-    use signalbox_engine::catalog::{Item, View, ViewKey};
-    use signalbox_engine::{CapSet, ServerProfile};
-    use signalbox_wire::{Era, Revision};
-    use std::path::Path;
-
-    /// A permission on a tool that nobody has protects nothing.
-    #[test]
-    fn g_17_a_label_that_no_tool_gets_is_told_once_the_lists_are_known() {
-        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
-        let text = "[backends.files]\ncommand = 'x'\n[tools.'files/read']\n[tools.'files/raed']\n[tools.flies]\n";
-        let config = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config;
-        let mut catalog = Catalog::new([Arc::from("files")]);
-        assert!(unknown_names(&config, &catalog.snapshot()).is_empty());
-        let profile = ServerProfile {
-            revision: Revision::LATEST_LEGACY,
-            capabilities: r#"{"tools":{}}"#.into(),
-            info: r#"{"name":"t","version":"1"}"#.into(),
-            instructions: None,
-        };
-        let mut view = View::empty(Arc::new(profile));
-        view.set(ListKind::Tools, vec![Item::read(ListKind::Tools, r#"{"name":"read"}"#.into()).unwrap()]);
-        catalog.set_view("files", ViewKey::shared(Era::Legacy, CapSet::bare()), view);
-        let told = unknown_names(&config, &catalog.snapshot());
-        let expected =
-            ["files/raed", "flies"].map(|one| format!("tools.{one:?}: no tool that is listed fits this pattern"));
-        assert_eq!(told, expected);
-    }
 }

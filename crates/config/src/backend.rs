@@ -238,7 +238,7 @@ pub(super) fn check(
 
 /// The keys that only make sense with `command`.
 pub(super) const COMMAND_KEYS: &[&str] =
-    &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "start", "idle_stop"];
+    &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "restart", "start", "idle_stop"];
 /// The keys that only make sense with `url`.
 pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls", "auth"];
 

@@ -15,7 +15,11 @@ pub(super) fn rules(table: &Table<'_>) -> Result<FailureRules, ConfigError> {
         retries: table.count("retries")?,
         max_queue: table.count("max_queue")?,
         slow_start: table.duration("slow_start")?,
-        max_restarts: (max_restarts > 0).then_some(max_restarts),
+        max_restarts: match (table.flag("restart")?, max_restarts) {
+            (false, _) => Some(0),
+            (true, 0) => None,
+            (true, most) => Some(most),
+        },
     })
 }
 

@@ -149,6 +149,11 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "How often a caller may make the same call in a row, with the same arguments; 0 is any number.",
     ),
     key(
+        "limits.NAME.calls_per_minute",
+        count(0, 0, 1 << 40),
+        "How many calls of the tool a caller may make in a minute, in place of `mcp.protocol.rate_limits.user_tool_requests_per_minute`; it may be more. 0 leaves that as it is.",
+    ),
+    key(
         "limits.NAME.calls_per_day",
         count(0, 0, 1 << 40),
         "How many calls of the tool a caller may make in a day (UTC); 0 is any number.",

@@ -41,6 +41,8 @@ pub struct ToolLimits {
     pub max_result: Option<u64>,
     /// How often a caller may make the same call in a row.
     pub max_repeats: Option<u64>,
+    /// How many calls a caller may make in a minute, in place of the rate for every tool.
+    pub calls_per_minute: Option<u64>,
     /// How many calls a caller may make in a day.
     pub calls_per_day: Option<u64>,
     /// What a call costs.
@@ -83,6 +85,7 @@ fn of_tools(pattern: &str, table: &Table<'_>) -> Result<ToolLimits, ConfigError>
         max_concurrent: unless_zero(table, "max_concurrent")?,
         max_result: unless_zero(table, "max_result")?,
         max_repeats: unless_zero(table, "max_repeats")?,
+        calls_per_minute: unless_zero(table, "calls_per_minute")?,
         calls_per_day: unless_zero(table, "calls_per_day")?,
         price: table.count("price")?,
         timeout: table.seconds("timeout")?,
@@ -123,7 +126,7 @@ mod tests {
 
     #[test]
     fn bounds_of_tools_are_read_by_pattern() {
-        let text = "[limits.'bank/pay']\nmax_concurrent = 2\nmax_result = 4096\nmax_repeats = 3\ncalls_per_day = 10\nprice = 5\ntimeout = \"5s\"\n\
+        let text = "[limits.'bank/pay']\nmax_concurrent = 2\nmax_result = 4096\nmax_repeats = 3\ncalls_per_minute = 7\ncalls_per_day = 10\nprice = 5\ntimeout = \"5s\"\n\
                     [mcp.protocol.rate_limits]\nuser_budget_per_day = 100\n";
         let limits = load(text).unwrap();
         let bank = ToolLimits {
@@ -131,6 +134,7 @@ mod tests {
             max_concurrent: Some(2),
             max_result: Some(4096),
             max_repeats: Some(3),
+            calls_per_minute: Some(7),
             calls_per_day: Some(10),
             price: 5,
             timeout: Some(Duration::from_secs(5)),

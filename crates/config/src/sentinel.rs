@@ -204,7 +204,7 @@ fn backend(out: &mut String, backend: &BackendTable) -> Result<(), &'static str>
     let _ = writeln!(out, "retries = {}", backend.retries.unwrap_or(3).min(10));
     if backend.kind == "stdio" {
         if backend.restart_on_exit == Some(false) {
-            out.push_str("# There it is not started again when it ends; here it is, once.\nmax_restarts = 1\n");
+            out.push_str("restart = false\n");
         } else {
             let _ = writeln!(out, "max_restarts = {}", backend.max_restarts.unwrap_or(5));
         }
@@ -237,14 +237,8 @@ fn roles(out: &mut String, rbac: &RbacTable) {
 
 fn limits(out: &mut String, rates: &RateTable) {
     let _ = write!(out, "\n[mcp.protocol.rate_limits]\nuser_tool_requests_per_minute = {}\n", rates.default_rpm);
-    for (place, (tool, rpm)) in rates.per_tool.iter().enumerate() {
-        let _ = write!(
-            out,
-            "\n[[rules]]\nid = \"rate-{}\"\nname = {}\nwhen = {{ tool = {} }}\nthen = {{ rate_limit = {{ key = \"${{principal}}:${{tool}}\", limit = {rpm}, per = \"1m\" }} }}\n",
-            place + 1,
-            quoted(&format!("Calls of {tool} in a minute")),
-            quoted(tool)
-        );
+    for (tool, rpm) in &rates.per_tool {
+        let _ = write!(out, "\n[limits.{}]\ncalls_per_minute = {rpm}\n", key(&format!("*/{tool}")));
     }
 }
 
@@ -293,7 +287,7 @@ permissions = ["tools.read"]
 denied_tools = ["drop_table"]
 [rate_limits]
 default_rpm = 100
-per_tool = { search = 10 }
+per_tool = { search = 10, list = 5000 }
 [kill_switch]
 disabled_tools = ["drop_table"]
 disabled_backends = ["crm"]
@@ -316,8 +310,22 @@ disabled_backends = ["crm"]
         assert_eq!(config.rate_limits.user_tool.per_minute, Some(100));
         assert_eq!(config.permissions.roles[1].1.deny, ["*/drop_table"]);
         assert_eq!(config.permissions.kill_switch.backends, ["crm"]);
-        assert_eq!(config.rules.set.len(), 1);
+        let rates = config.rate_limits.tools.iter().map(|one| (one.pattern.as_str(), one.calls_per_minute));
+        assert_eq!(rates.collect::<Vec<_>>(), [("*/list", Some(5000)), ("*/search", Some(10))], "NO-8");
+        assert_eq!(config.rules.set.len(), 0);
+        assert_eq!(config.backends[0].failing.max_restarts, Some(7));
         assert!(toml.contains("retention_days = 30"));
+    }
+
+    /// NO-15: there it is never started again, and here neither.
+    #[test]
+    fn no_15_a_backend_that_is_not_to_be_started_again_is_not() {
+        let file =
+            "[[backends]]\nname = 'a'\ntype = 'stdio'\ncommand = 'x'\nrestart_on_exit = false\nmax_restarts = 3\n";
+        let toml = import(file, Path::new("sentinel.toml")).unwrap().toml;
+        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let loaded = Config::parse(Path::new("/x/signalbox.toml"), &toml, &env, &Overrides::default()).unwrap();
+        assert_eq!(loaded.config.backends[0].failing.max_restarts, Some(0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Served {
     /// A process that is kept to its configuration by this, at this place. Needs a runtime.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
-        name_check::follow(reloader.gateway());
+        name_check::follow(reloader);
         let anchors = Arc::new(AnchorBook::new(SealFolder::of(&reloader.current().data_dir)));
         Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place), anchors })
     }

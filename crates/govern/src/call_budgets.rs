@@ -2,8 +2,10 @@
 //! callers spend in a day.
 //!
 //! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest bound holds and the highest
-//! price counts. Days are those of UTC. What was spent is counted from the start of the process.
+//! price counts. Days are those of UTC. Counts of a day are handed out to be kept elsewhere ([`CallBudgets::take_unsaved`]),
+//! and taken over with those of other processes and of earlier runs ([`CallBudgets::take_over`]).
 
+use crate::day_counts::{DayCounts, MAX_COUNTED};
 use signalbox_engine::bridge::digest::write_canonical;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
@@ -19,8 +21,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most callers, and pairs of caller and tool, that are counted. Beyond that the oldest day's counts are dropped.
-pub const MAX_COUNTED: usize = 100_000;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// The bounds of the tools that a pattern means; `None` for no bound.
@@ -89,15 +89,14 @@ impl Budgets {
 #[derive(Debug, Default)]
 struct Kept {
     budgets: Budgets,
-    day: u64,
+    /// Counts of all processes of the data folder, as far as they are known here.
+    today: DayCounts,
+    /// The part of them that has not been handed out yet.
+    unsaved: DayCounts,
     /// The calls that run, with their tools.
     running: KeyMap<ExchangeId, Box<str>>,
     /// How many of each tool run.
     at_once: TextMap<Box<str>, u64>,
-    /// What each caller spent today.
-    spent: TextMap<Box<str>, u64>,
-    /// How many calls of each tool each caller made today.
-    calls: TextMap<Box<str>, u64>,
     /// The last call of each caller, and how often it was made in a row.
     last: TextMap<Box<str>, (u64, u64)>,
 }
@@ -125,6 +124,32 @@ impl CallBudgets {
         self.on.store(!budgets.is_none(), Ordering::Relaxed);
         self.times.store(budgets.tools.iter().any(|bounds| bounds.timeout.is_some()), Ordering::Relaxed);
         self.kept.lock().unpoisoned().budgets = budgets;
+    }
+
+    /// True if calls were counted since counts were last handed out.
+    #[must_use]
+    pub fn has_unsaved(&self) -> bool {
+        !self.kept.lock().unpoisoned().unsaved.is_empty()
+    }
+
+    /// Hands out the counts since the last time, to be added to those that are kept.
+    #[must_use]
+    pub fn take_unsaved(&self) -> DayCounts {
+        std::mem::take(&mut self.kept.lock().unpoisoned().unsaved)
+    }
+
+    /// Takes back counts that could not be kept.
+    pub fn put_back(&self, unsaved: &DayCounts) {
+        self.kept.lock().unpoisoned().unsaved.add(unsaved);
+    }
+
+    /// Counts on from `total`, which holds everything that was handed out before.
+    pub fn take_over(&self, mut total: DayCounts) {
+        let mut kept = self.kept.lock().unpoisoned();
+        if total.day >= kept.today.day {
+            total.add(&kept.unsaved);
+            kept.today = total;
+        }
     }
 
     fn request(&self, case: &Case<'_>) -> Result<(), Fault> {
@@ -157,12 +182,7 @@ impl CallBudgets {
         if let Some(mark) = mark {
             kept.last.insert(caller.into(), (mark, repeats));
         }
-        if bounds.calls_per_day.is_some() {
-            *kept.calls.entry(both.into()).or_default() += 1;
-        }
-        if bounds.price > 0 {
-            *kept.spent.entry(caller.into()).or_default() += bounds.price;
-        }
+        kept.count(&bounds, caller, both);
         if bounds.max_concurrent.is_some() && kept.running.insert(exchange, tool.as_str().into()).is_none() {
             *kept.at_once.entry(tool.into()).or_default() += 1;
         }
@@ -184,10 +204,18 @@ impl CallBudgets {
 
 impl Kept {
     fn start_day(&mut self, day: u64) {
-        if self.day != day {
-            self.day = day;
-            self.spent.clear();
-            self.calls.clear();
+        self.today.start(day);
+        self.unsaved.start(day);
+    }
+
+    fn count(&mut self, bounds: &Bounds, caller: &str, both: String) {
+        for counts in [&mut self.today, &mut self.unsaved] {
+            if bounds.calls_per_day.is_some() {
+                *counts.calls.entry(both.as_str().into()).or_default() += 1;
+            }
+            if bounds.price > 0 {
+                *counts.spent.entry(caller.into()).or_default() += bounds.price;
+            }
         }
     }
 
@@ -207,10 +235,10 @@ impl Kept {
             let text = format!("the caller made the same call {most} times in a row; make another one first");
             return Err(limited("repeats", text, None));
         }
-        if let Some(most) = bounds.calls_per_day.filter(|most| of(&self.calls, both) >= *most) {
+        if let Some(most) = bounds.calls_per_day.filter(|most| of(&self.today.calls, both) >= *most) {
             return Err(limited("day", format!("the caller made {most} calls of the tool today"), tomorrow));
         }
-        let left = self.budgets.user_per_day.map(|budget| budget.saturating_sub(of(&self.spent, caller)));
+        let left = self.budgets.user_per_day.map(|budget| budget.saturating_sub(of(&self.today.spent, caller)));
         if let Some(left) = left.filter(|left| bounds.price > *left) {
             let text = format!("the call costs {}, and {left} of the caller's budget are left today", bounds.price);
             return Err(limited("budget", text, tomorrow));
@@ -218,20 +246,12 @@ impl Kept {
         Ok(())
     }
 
-    /// Makes room where too much is counted. A caller who comes back then starts anew.
     fn room(&mut self) {
         if self.last.len() >= MAX_COUNTED {
             self.last.clear();
         }
-        for counts in [&mut self.spent, &mut self.calls] {
-            if counts.len() >= MAX_COUNTED {
-                // The smallest counts say least.
-                counts.retain(|_, count| *count > 1);
-            }
-            if counts.len() >= MAX_COUNTED {
-                counts.clear();
-            }
-        }
+        self.today.room();
+        self.unsaved.room();
     }
 
     fn done(&mut self, exchange: ExchangeId) {
@@ -365,13 +385,46 @@ mod tests {
         let names = ("bank/pay", "ada", "ada\0bank/pay");
         kept.start_day(1);
         assert!(kept.check(&price, names, 1, DAY_MS).is_ok());
-        kept.spent.insert("ada".into(), 3);
+        kept.today.spent.insert("ada".into(), 3);
         let told = kept.check(&price, names, 1, DAY_MS + DAY_MS / 2).unwrap_err();
         assert_eq!(told.message, "the call costs 3, and 2 of the caller's budget are left today");
         assert!(told.data.iter().any(|(name, value)| *name == "retryAfter" && &**value == b"43200"));
         assert!(kept.check(&price, ("bank/pay", "eve", "eve"), 1, DAY_MS).is_ok());
         kept.start_day(2);
         assert!(kept.check(&price, names, 1, 2 * DAY_MS).is_ok());
+    }
+
+    #[test]
+    fn counts_of_a_day_are_kept_and_taken_over_with_those_of_others() {
+        let bounds = Bounds { price: 3, calls_per_day: Some(9), ..Bounds::default() };
+        let spend = |budgets: &CallBudgets, day: u64| {
+            let mut kept = budgets.kept.lock().unwrap();
+            kept.start_day(day);
+            kept.count(&bounds, "ada", "ada\0bank/pay".to_owned());
+        };
+        let spent = |budgets: &CallBudgets| budgets.kept.lock().unwrap().today.spent.get("ada").copied();
+        let (first, second) = (CallBudgets::default(), CallBudgets::default());
+        assert!(!first.has_unsaved());
+        spend(&first, 5);
+        spend(&second, 5);
+        let mut file = first.take_unsaved();
+        assert!(!first.has_unsaved() && spent(&first) == Some(3), "handing out forgets nothing");
+        file.add(&second.take_unsaved());
+        spend(&second, 5);
+        second.take_over(file.clone());
+        assert_eq!((spent(&second), file.calls.get("ada\0bank/pay").copied()), (Some(9), Some(2)));
+        let (next_run, unsaved) = (CallBudgets::default(), second.take_unsaved());
+        second.put_back(&unsaved);
+        assert_eq!(second.take_unsaved(), unsaved);
+        file.add(&unsaved);
+        next_run.take_over(file.clone());
+        assert_eq!(spent(&next_run), Some(9));
+        spend(&next_run, 6);
+        assert_eq!(spent(&next_run), Some(3), "another day");
+        next_run.take_over(file.clone());
+        assert_eq!(spent(&next_run), Some(3), "counts of yesterday do not replace those of today");
+        file.add(&next_run.take_unsaved());
+        assert_eq!((file.day, file.spent.get("ada").copied()), (6, Some(3)));
     }
 
     /// Issue 31: other spellings of the same arguments were other calls.
@@ -397,7 +450,7 @@ mod tests {
         let names = ("a/t", "ada", "ada\0a/t");
         kept.running.insert(ExchangeId(1), "a/t".into());
         kept.at_once.insert("a/t".into(), 1);
-        kept.calls.insert("ada\0a/t".into(), 4);
+        kept.today.calls.insert("ada\0a/t".into(), 4);
         let told = |kept: &Kept, bounds: Bounds, repeats| {
             let fault = kept.check(&bounds, names, repeats, 0).err()?;
             fault.data.iter().find(|(name, _)| *name == "limit").map(|(_, value)| value.clone())

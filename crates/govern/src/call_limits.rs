@@ -4,7 +4,10 @@
 //! at which they are full again, so that one that nobody used for a minute is the same as none; those make room when there are too
 //! many. While there is no room, new callers and tools share one bucket of their kind.
 
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::catalog::{EntryRef, ListKind};
+use signalbox_engine::chain::{
+    Case, EntryNames, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict,
+};
 use signalbox_engine::keys::TextMap;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::rate::Rate;
@@ -82,6 +85,47 @@ impl ScopeRates {
 /// The rates of every scope, in the order of [`LimitScope::ALL`].
 pub type Rates = [ScopeRates; 4];
 
+/// Rate of each caller at the tools of a pattern, in place of the rate in a minute of [`LimitScope::UserAndTool`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ToolRate {
+    /// Which tools.
+    pub pattern: SubjectPattern,
+    /// Calls in a minute.
+    pub per_minute: u64,
+}
+
+/// Rates of all scopes, and of single tools.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LimitRules {
+    /// The rates of every scope.
+    pub scopes: Rates,
+    /// Tools with a rate of their own. Where several patterns fit, the lowest rate holds.
+    pub tools: Vec<ToolRate>,
+}
+
+impl From<Rates> for LimitRules {
+    fn from(scopes: Rates) -> Self {
+        Self { scopes, tools: Vec::new() }
+    }
+}
+
+impl LimitRules {
+    /// Rates of every scope for a request that calls `tool`, a key of [`CallLimits::tool_key`].
+    fn of(&self, tool: Option<&str>) -> Rates {
+        let mut rates = self.scopes;
+        if self.tools.is_empty() {
+            return rates;
+        }
+        if let Some((backend, name)) = tool.and_then(|tool| tool.split_once('\0')) {
+            let entry = EntryRef { kind: ListKind::Tools, backend, name, definition: None };
+            let names = EntryNames::of(&entry);
+            let own = self.tools.iter().filter(|one| one.pattern.touches(&names)).map(|one| one.per_minute).min();
+            rates[3].per_minute = own.or(rates[3].per_minute);
+        }
+        rates
+    }
+}
+
 /// A limit that is used up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UsedUp {
@@ -98,7 +142,7 @@ type Buckets = [Option<Instant>; 2];
 
 #[derive(Debug, Default)]
 struct Kept {
-    rates: Rates,
+    rules: LimitRules,
     buckets: [TextMap<Box<str>, Buckets>; 4],
     swept: Option<Instant>,
 }
@@ -114,16 +158,18 @@ pub struct CallLimits {
 impl CallLimits {
     /// With these limits.
     #[must_use]
-    pub fn new(rates: Rates) -> Self {
+    pub fn new(rules: impl Into<LimitRules>) -> Self {
         let limits = Self::default();
-        limits.replace(rates);
+        limits.replace(rules);
         limits
     }
 
     /// Takes over other limits. What was used of the old ones counts.
-    pub fn replace(&self, rates: Rates) {
-        self.kept.lock().unpoisoned().rates = rates;
-        self.on.store(rates.iter().any(|rates| !rates.is_none()), Ordering::Relaxed);
+    pub fn replace(&self, rules: impl Into<LimitRules>) {
+        let rules = rules.into();
+        let on = !rules.tools.is_empty() || rules.scopes.iter().any(|rates| !rates.is_none());
+        self.kept.lock().unpoisoned().rules = rules;
+        self.on.store(on, Ordering::Relaxed);
     }
 
     /// The key of a tool.
@@ -144,21 +190,31 @@ impl CallLimits {
         method.is_some_and(|name| ![method::INITIALIZE, method::PING, method::SERVER_DISCOVER].contains(&name))
     }
 
+    /// The limits of this caller's own requests, each with how many are left now.
+    #[must_use]
+    pub fn left_to(&self, user: &str, now: Instant) -> Vec<(Rate, u64)> {
+        let kept = self.kept.lock().unpoisoned();
+        let buckets = kept.buckets[1].get(user).copied().unwrap_or_default();
+        let rates = kept.rules.scopes[1].rates().into_iter().zip(buckets);
+        rates.filter_map(|(rate, bucket)| rate.map(|rate| (rate, rate.left(bucket, now)))).collect()
+    }
+
     /// Takes a request of this caller out of all buckets that it falls into. `tool` is the tool that is called.
     ///
     /// # Errors
     /// The limit for which one has to wait longest; nothing was taken then.
     pub fn take(&self, user: &str, tool: Option<&str>, now: Instant) -> Result<(), UsedUp> {
         let mut kept = self.kept.lock().unpoisoned();
-        let both = tool.filter(|_| !kept.rates[3].is_none()).map(|tool| format!("{user}\0{tool}"));
+        let rates = kept.rules.of(tool);
+        let both = tool.filter(|_| !rates[3].is_none()).map(|tool| format!("{user}\0{tool}"));
         let keys = [Some(""), Some(user), tool, both.as_deref()];
         let mut taken: [Option<(&str, Buckets)>; 4] = [None; 4];
         let mut worst: Option<UsedUp> = None;
         for (at, key) in keys.iter().enumerate() {
-            let (Some(key), false) = (key, kept.rates[at].is_none()) else { continue };
+            let (Some(key), false) = (key, rates[at].is_none()) else { continue };
             let key = kept.room_for(at, key, now);
             let mut buckets = kept.buckets[at].get(key).copied().unwrap_or_default();
-            for (bucket, rate) in buckets.iter_mut().zip(kept.rates[at].rates()) {
+            for (bucket, rate) in buckets.iter_mut().zip(rates[at].rates()) {
                 let Some(rate) = rate else { continue };
                 match rate.take(*bucket, now) {
                     Ok(full) => *bucket = Some(full),
@@ -290,6 +346,26 @@ mod tests {
             let other = limits.take("ada", None, at(start, 20_000)).is_ok();
             assert_eq!(other, matches!(scope, LimitScope::Tool | LimitScope::UserAndTool));
         }
+    }
+
+    /// NO-8: a tool has a rate of its own, lower or higher than the default.
+    #[test]
+    fn no_8_the_rate_of_a_tool_stands_in_place_of_the_default() {
+        let rate = |pattern, per_minute| ToolRate { pattern: SubjectPattern::new(pattern), per_minute };
+        let default = ScopeRates { per_second: None, per_minute: Some(2) };
+        let scopes = [ScopeRates::default(), ScopeRates::default(), ScopeRates::default(), default];
+        let tools = vec![rate("*/search", 4), rate("*/slow", 1), rate("crm/*", 3)];
+        let (limits, start) = (CallLimits::new(LimitRules { scopes, tools }), Instant::now());
+        let admitted = |user: &str, tool: &str| (0..9).filter(|_| limits.take(user, Some(tool), start).is_ok()).count();
+        assert_eq!(
+            (admitted("ada", "web\0search"), admitted("ada", "web\0slow"), admitted("ada", "web\0other")),
+            (4, 1, 2)
+        );
+        assert_eq!((admitted("ada", "crm\0search"), admitted("eve", "web\0search")), (3, 4), "the lowest that fits");
+        let used_up = limits.take("ada", Some("web\0search"), start).unwrap_err();
+        assert_eq!((used_up.scope, used_up.rate.limit), (LimitScope::UserAndTool, 4));
+        limits.replace(LimitRules { scopes: Rates::default(), tools: vec![rate("a", 1)] });
+        assert!(!limits.is_idle() && admitted("ada", "a\0t") == 1);
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod call_budgets;
 pub mod call_limits;
 pub mod certificates;
 pub mod constraints;
+pub mod day_counts;
 pub mod decision_point;
 pub mod directory;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -44,6 +45,7 @@ pub use call_budgets::CallBudgets;
 pub use call_limits::CallLimits;
 pub use certificates::{CertificateAuthenticator, CertificateRule};
 pub use constraints::ConstraintCheck;
+pub use day_counts::DayCounts;
 pub use decision_point::DecisionPoint;
 pub use directory::{Directory, Grant};
 pub use jwks::{KeySet, KeySetError};

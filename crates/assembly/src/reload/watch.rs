@@ -69,6 +69,11 @@ pub(super) async fn watch(reloader: &Arc<Reloader>, loader: &Loader) {
         tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
         let config = reloader.current();
         follow_govern_files(reloader, &config).await;
+        let spent = reloader.app().govern.spent();
+        if spent.is_due() {
+            let spent = Arc::clone(spent);
+            let _ = tokio::task::spawn_blocking(move || spent.save()).await;
+        }
         reloader.gateway().tell_refusals_left_out();
         if !config.gateway.watch_config {
             continue;

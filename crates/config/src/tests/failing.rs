@@ -54,6 +54,7 @@ fn pings_retries_restarts_and_the_queue_can_be_set() {
         ..FailureRules::default()
     };
     assert_eq!(rules(set), expected);
+    assert_eq!(rules("restart = false").max_restarts, Some(0), "NO-15: it is never started again");
     assert_eq!((rules("max_restarts = 0").max_restarts, rules("ping.enabled = false").ping), (None, None));
 }
 

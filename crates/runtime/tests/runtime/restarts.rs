@@ -91,6 +91,23 @@ async fn no4_calls_that_wait_are_refused_when_the_child_has_failed() {
     assert_eq!(status(&gateway).state, "failed");
 }
 
+/// NO-15: `restart_on_exit = false`.
+#[tokio::test(start_paused = true)]
+async fn no15_a_child_that_is_not_to_be_started_again_stays_ended() {
+    let fake = Fake::new(Shape::Pipe, plain);
+    let failing = FailureRules { max_restarts: Some(0), breaker: None, ..FailureRules::default() };
+    let gateway = start(&fake, Setup { failing, ..Setup::default() });
+    let client = Client::open(&gateway, json!({})).await;
+    assert!(client.call("t1").await["result"].is_object());
+    // Even after it has lived for long.
+    pass(2 * MINUTE).await;
+    fake.kill(fake.open_links()[0]);
+    pass(10 * MINUTE).await;
+    assert_eq!((status(&gateway).state, fake.open_links().len()), ("failed", 0));
+    let refused = client.call("t1").await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("`restart = false`"), "{refused}");
+}
+
 /// NO-4 is about processes: a remote server may come back by itself.
 #[tokio::test(start_paused = true)]
 async fn a_remote_server_is_tried_again_for_ever() {
