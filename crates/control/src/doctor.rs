@@ -227,7 +227,10 @@ fn as_they_run(status: &Value) -> Vec<Finding> {
             return backends::waiting(&check);
         }
         let found = format!("it is {} in the running gateway: {}", text("state"), text("last_error"));
-        Finding::problem(&check, found, "stop the gateway and run `signalbox doctor` again to see how it starts")
+        let words: Vec<&str> =
+            backend["last_words"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let advice = backends::advice(text("name"), text("transport"), text("last_error"), &words);
+        Finding::problem(&check, found, format!("{advice}; then run `signalbox reload`"))
     };
     backends.map(one).collect()
 }

@@ -92,6 +92,8 @@ struct Whole<'a> {
     tls: Option<TlsStatus>,
     /// Names that several backends have.
     collisions: Vec<String>,
+    /// Names in the configuration that nothing has.
+    warnings: Vec<String>,
     /// Messages that wait for a person.
     held: usize,
     /// How many grants count that end by themselves.
@@ -238,13 +240,15 @@ impl Overview {
         reloader.gateway().settle();
         let status = reloader.gateway().status();
         let grants = reloader.app().govern.grants.counting().0;
+        let catalog = Arc::clone(&reloader.gateway().catalog.snapshot());
         let whole = Whole {
             process: &process,
             limits: process.bounds.used(&status),
             status,
             traffic: self.recent.traffic(),
             tls: place.tls.as_ref().map(|tls| tls.status()),
-            collisions: name_check::collisions(&reloader.gateway().catalog.snapshot()),
+            collisions: name_check::collisions(&catalog),
+            warnings: name_check::unknown_names(&reloader.current(), &catalog),
             held: reloader.gateway().holds.list().len(),
             grants: grants.len(),
             break_glass: grants.iter().filter(|grant| grant.break_glass).map(BrokenGlass::of).collect(),

@@ -4,6 +4,7 @@ use super::{Served, bad, json as read, ok, who};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use signalbox_assembly::pattern_check;
 use signalbox_assembly::permissions::{SetSwitch, SetSwitches, SwitchFile, SwitchFileFault};
 use signalbox_govern::permissions::Off;
 use signalbox_runtime::clock::unix_millis;
@@ -52,7 +53,16 @@ pub(super) async fn set(served: Arc<Served>, request: RoutedRequest) -> Answered
     switch.since = unix_millis();
     tracing::warn!(pattern = switch.pattern, off = switch.off, by = switch.by, reason = switch.reason, "switched off");
     change(&served, |all| all.set(switch.clone())).await?;
-    Ok(ok(&json!(switch)))
+    let mut answer = json!(switch);
+    let catalog = Arc::clone(&served.app().gateway.catalog.snapshot());
+    let doubt = |pattern| pattern_check::unmatched_switch(&served.reloader.current(), &catalog, pattern);
+    // The names of callers are not known beforehand.
+    if !switch.principal
+        && let Some(doubt) = doubt(&switch.pattern)
+    {
+        answer["warning"] = json!(format!("it matches nothing now: {doubt}"));
+    }
+    Ok(ok(&answer))
 }
 
 pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answered {

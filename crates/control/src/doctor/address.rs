@@ -118,7 +118,8 @@ impl Address<'_> {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.problem(
                 format!("the server refuses us ({})", status.as_u16()),
                 format!(
-                    "give it credentials: `[backends.{}.headers]` with `Authorization = \"Bearer ${{TOKEN}}\"`",
+                    "set `auth = {{ type = \"oauth\" }}` in `[backends.{0}]` and run `signalbox login {0}`, or give it a \
+                     credential: `[backends.{0}.headers]` with `Authorization = \"Bearer ${{TOKEN}}\"`",
                     self.backend
                 ),
             ),

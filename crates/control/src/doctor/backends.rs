@@ -119,16 +119,56 @@ pub(super) fn failed(outcome: &BackendProbe, config: Option<&BackendConfig>) -> 
     if !status.last_words.is_empty() {
         found.push_str(&format!("; last lines of its standard error: {}", status.last_words.join(" | ")));
     }
-    let ended = error.is_some_and(|why| why.contains("exited with code") || why.contains("was killed by"));
-    let advice = match (status.transport, ended) {
-        ("stdio", true) => {
+    let words: Vec<&str> = status.last_words.iter().map(String::as_str).collect();
+    let advice = advice(&status.name, status.transport, error.as_deref().unwrap_or_default(), &words);
+    Finding::problem(&check(&status.name), found, advice)
+}
+
+/// Says what to do about a backend that failed in this way, with these last lines on its standard error.
+pub(super) fn advice(name: &str, transport: &str, error: &str, last_words: &[&str]) -> String {
+    let has = |parts: &[&str]| parts.iter().any(|part| error.contains(part));
+    let all = last_words.join("\n");
+    let said = |parts: &[&str]| parts.iter().any(|part| all.contains(part) || error.contains(part));
+    if has(&["wants authentication", "HTTP 401", "HTTP 403", "sign in", "signs in"]) {
+        return format!(
+            "sign in with `signalbox login {name}` (with `auth = {{ type = \"oauth\" }}` in `[backends.{name}]`), or correct \
+             its credential under `headers`"
+        );
+    }
+    if said(&[
+        "is not in this registry",
+        "could not be found or you do not have permission",
+        "was not found in the package registry",
+    ]) {
+        return "correct the name of the package in `args`, or its registry".to_owned();
+    }
+    let advice = match transport {
+        "stdio" if has(&["No such file", "cannot be started", "not found"]) => {
+            "install the program, or give its full path as `command`"
+        }
+        "stdio" if has(&["exited with code", "was killed by", "has ended"]) => {
             "run its command by hand to see what it wants; often a variable, an argument or a package is missing \
              (variables are passed on only by `env` and `env_pass`)"
         }
-        ("stdio", false) => "check that the program is an MCP server that speaks over standard input and output",
+        "stdio" if has(&["in time", "within"]) => {
+            "raise its `start_timeout` if it starts slowly; otherwise check that it speaks MCP over standard input and output"
+        }
+        "stdio" => "check that the program is an MCP server that speaks over standard input and output",
+        _ if has(&["certificate", "TLS", "tls"]) => {
+            "check the certificate of the server; `tls = { ca_file = … }` trusts one of your own"
+        }
+        _ if has(&["resolve", "lookup", "Name or service"]) => "correct the host in `url`, or this machine's DNS",
+        _ if has(&["refused", "cannot be reached", "unreachable"]) => {
+            "start the server, or correct host and port in `url`"
+        }
+        _ if has(&["in time", "within", "timed out"]) => {
+            "check that the server runs and that no firewall lies between; raise `start_timeout` if it is slow"
+        }
+        _ if has(&["HTTP 404", "HTTP 405"]) => "correct the path in `url`; often it is `/mcp` or `/sse`",
+        _ if has(&["HTTP 5"]) => "check the server's own log",
         _ => "check that an MCP server answers at `url`, and what is spoken there (`transport`)",
     };
-    Finding::problem(&check(&status.name), found, advice)
+    advice.to_owned()
 }
 
 /// Lines where only messages belong.
@@ -150,4 +190,41 @@ pub(super) fn strays(status: &BackendStatus) -> Option<Finding> {
 /// What a backend is called among the findings.
 pub(super) fn check(name: &str) -> String {
     format!("backend {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue 32, point 6: "stop the gateway and run doctor again" helps with none of these.
+    #[test]
+    fn each_kind_of_failure_has_its_advice() {
+        let told = |transport: &str, error: &str| advice("a", transport, error, &[]);
+        for (transport, error, part) in [
+            ("http", "backend `a` wants authentication (HTTP 401)", "signalbox login a"),
+            (
+                "http",
+                "backend `a` cannot be reached at 127.0.0.1:1: Connection refused (os error 111)",
+                "start the server",
+            ),
+            ("http", "backend `a` cannot be reached: failed to lookup address information", "DNS"),
+            ("http", "invalid peer certificate: UnknownIssuer", "ca_file"),
+            ("http", "backend `a` answered HTTP 404", "path in `url`"),
+            ("http", "backend `a` answered HTTP 502", "server's own log"),
+            (
+                "stdio",
+                "the child exited with code 1: npm error 404  'x@*' is not in this registry.",
+                "name of the package",
+            ),
+            ("stdio", "the child exited with code 1: Error: no token", "run its command by hand"),
+            ("stdio", "backend `a` was not ready in time", "start_timeout"),
+            ("stdio", "No such file or directory (os error 2)", "install the program"),
+        ] {
+            assert!(told(transport, error).contains(part), "{error}: {}", told(transport, error));
+        }
+        assert!(
+            advice("a", "stdio", "exited with code 1", &["npm error 404  'x@*' is not in this registry."])
+                .contains("package")
+        );
+    }
 }

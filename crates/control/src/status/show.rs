@@ -69,7 +69,7 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     if let Some(baseline) = &process.baseline {
         lines.push(("baseline", compared(baseline)));
     }
-    lines.extend(process.collisions.iter().map(|collision| ("warning", collision.clone())));
+    lines.extend(process.collisions.iter().chain(&process.warnings).map(|warning| ("warning", warning.clone())));
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
     lines
 }
@@ -91,7 +91,10 @@ fn governed(process: &ProcessView) -> Vec<(&str, String)> {
     );
     let mut lines = vec![("config", config), ("clients", clients)];
     if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
-        lines.insert(1, ("reload", format!("refused {when}, kept this configuration: {why}")));
+        let partly = process.reload.as_ref().is_some_and(|reload| reload.partly);
+        let what = if partly { "in part" } else { "refused" };
+        let kept = if partly { "runs an older configuration" } else { "kept this configuration" };
+        lines.insert(1, ("reload", format!("{what} {when}, {kept}: {why}")));
     }
     lines
 }
@@ -189,6 +192,37 @@ fn backends(process: &ProcessView, style: Style) -> String {
             text.push_str(&format!("  {label} {}\n", harmless(&words)));
         }
     }
+    text.push_str(&bridges(&process.backends));
+    text
+}
+
+/// Which backends speak one era only, and what that means: once for all that have it in common.
+fn bridges(backends: &[BackendView]) -> String {
+    let mut groups: Vec<(&BackendView, Vec<&str>)> = Vec::new();
+    for backend in backends.iter().filter(|backend| backend.bridged_clients.is_some()) {
+        let alike = |other: &BackendView| {
+            (&other.bridged_clients, &other.eras, &other.bridged, &other.lost)
+                == (&backend.bridged_clients, &backend.eras, &backend.bridged, &backend.lost)
+        };
+        match groups.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, names)) => names.push(&backend.name),
+            None => groups.push((backend, vec![&backend.name])),
+        }
+    }
+    let mut text = String::new();
+    for (backend, names) in groups {
+        let era = if backend.eras.first().is_some_and(|era| era == "new") { "new" } else { "old" };
+        let clients = backend.bridged_clients.as_deref().unwrap_or_default();
+        let mut lines = vec![
+            ("bridge", format!("{} (the {era} era only); clients of {clients} are bridged", names.join(", "))),
+            ("carried", backend.bridged.join(", ")),
+        ];
+        lines.extend(backend.lost.iter().map(|what| ("lost", what.clone())));
+        text.push('\n');
+        for (label, words) in lines {
+            text.push_str(&format!("  {label:<11} {}\n", harmless(&words)));
+        }
+    }
     text
 }
 
@@ -206,12 +240,6 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
     add("strays", Some(counts(&backend.strays)).filter(|counts| !counts.is_empty()));
     add("stray line", backend.stray_line.clone());
     trouble::lines(backend).into_iter().for_each(|(label, words)| add(label, Some(words)));
-    if let Some(clients) = &backend.bridged_clients {
-        let era = if backend.eras.first().is_some_and(|era| era == "new") { "new" } else { "old" };
-        add("bridge", Some(format!("it speaks the {era} era only; clients of {clients} reach it over the bridge")));
-        add("carried", Some(backend.bridged.join(", ")));
-        backend.lost.iter().for_each(|what| add("lost", Some(what.clone())));
-    }
     for (name, value) in &backend.rest {
         add(&name.replace('_', " "), words(value));
     }
@@ -305,17 +333,29 @@ mod tests {
              b        -         -         http       down   -           -    -      2         0          -      -     -       -\n\
              (times in parentheses are since the start: nothing ended in the last minute)\n\
              \n\
-             a\n  \
-             bridge      it speaks the old era only; clients of 2026-07-28 reach it over the bridge\n  \
-             carried     sessions, tasks\n  \
-             lost        this: for a reason\n\
-             \n\
              b\n  \
              error       it \\u{1b}[1m ended\n  \
              strays      not_json: 2\n  \
              stray line  hello\n  \
-             breaker     open: the backend keeps failing, tried again in 2 s; calls refused: 3\n"
+             breaker     open: the backend keeps failing, tried again in 2 s; calls refused: 3\n\
+             \n  \
+             bridge      a (the old era only); clients of 2026-07-28 are bridged\n  \
+             carried     sessions, tasks\n  \
+             lost        this: for a reason\n"
         );
+    }
+
+    /// Issue 32, point 6: ten servers of the old era were 112 lines.
+    #[test]
+    fn backends_of_the_same_era_share_their_lines() {
+        let backend = |number: u32| {
+            json!({"name": format!("b{number}"), "state": "up", "eras": ["old"], "lists": {"tools": 1},
+                   "bridged_clients": "2026-07-28", "bridged": ["sessions"], "lost": ["one", "two"]})
+        };
+        let backends: Vec<Value> = (0..10).map(backend).collect();
+        let shown = check(json!({"command": "serve", "backends": backends}), PLAIN);
+        assert!(shown.lines().count() < 25, "{shown}");
+        assert!(shown.contains("b0, b1, b2, b3, b4, b5, b6, b7, b8, b9 (the old era only)"), "{shown}");
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub struct ProcessView {
     pub backends: Vec<BackendView>,
     /// Names that several backends have.
     pub collisions: Vec<String>,
+    /// Names in the configuration that nothing has.
+    pub warnings: Vec<String>,
     /// Messages that wait for a person.
     pub held: u64,
     /// How many grants count that end by themselves.
@@ -96,8 +98,10 @@ pub struct ReloadView {
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: String,
-    /// Why the last reload was refused.
+    /// Why the last reload was refused, or which keys need a restart.
     pub last_error: Option<String>,
+    /// True if all but those keys is in force.
+    pub partly: bool,
     /// When that was.
     pub last_error_at: Option<String>,
 }

@@ -42,9 +42,16 @@ fn show(answer: &Value) -> Result<(), Failure> {
     let word = |key: &str| table::harmless(answer[key].as_str().unwrap_or("-"));
     let who = format!("{} (pid {})", word("command"), answer["pid"]);
     if answer["ok"] == true {
+        for warning in answer["summary"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            output::say(format_args!("{who}: warning: {}", table::harmless(warning)));
+        }
         return output::result(&format!("{who}: {}\n", word("text")));
     }
-    output::complain(format_args!("{who}: keeping the previous configuration: {}", word("error")));
+    let what = match answer["partly"] == true {
+        true => "running an older configuration in part",
+        false => "keeping the previous configuration",
+    };
+    output::complain(format_args!("{who}: {what}: {}", word("error")));
     Ok(())
 }
 

@@ -2,12 +2,14 @@
 
 use super::processes::{self, Process};
 use crate::cli::{Global, SwitchArgs, SwitchCommand, Which};
-use crate::commands::{administration, data_dir};
+use crate::commands::{administration, data_dir, load};
 use crate::failure::Failure;
 use crate::output;
 use http::Method;
 use serde_json::{Value, json};
 use signalbox_assembly::permissions::{SetSwitch, SwitchFile};
+use signalbox_assembly::{name_check, pattern_check};
+use signalbox_config::Overrides;
 use signalbox_control::api::routes::{LIFT_SWITCH, SWITCHES};
 use signalbox_control::table;
 use signalbox_govern::permissions::Off;
@@ -71,14 +73,26 @@ async fn set(global: &Global, args: &SwitchArgs, off: Off) -> Result<ExitCode, F
         since: unix_millis(),
     };
     let processes = governing(global).await?;
+    let mut warning = None;
     for process in &processes {
-        process.send(Method::POST, SWITCHES, Some(json!(switch).to_string())).await?;
+        let answer = process.send(Method::POST, SWITCHES, Some(json!(switch).to_string())).await?;
+        warning = answer["warning"].as_str().map(str::to_owned);
     }
     if processes.is_empty() {
+        if !switch.principal
+            && let Ok(loaded) = load(global, Overrides::default())
+        {
+            let catalog = name_check::kept_catalog(&loaded.config);
+            let doubt = pattern_check::unmatched_switch(&loaded.config, &catalog, &switch.pattern);
+            warning = doubt.map(|doubt| format!("it matches nothing that is configured: {doubt}"));
+        }
         SwitchFile::of(&data_dir(global)?).change(|all| all.set(switch.clone()))?;
         administration::note(global, ("switch.set", &switch.pattern), None, Some(json!(switch)));
     }
     output::say(format!("`{}` is {}", table::harmless(&args.pattern), off.word()));
+    if let Some(warning) = warning {
+        output::say(format_args!("warning: {}", table::harmless(&warning)));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,6 @@
 //! `signalbox check` and `signalbox rules`: everything that is wrong or probably not intended, before anything starts.
 
-use crate::program::{Done, Program, eventually, run};
+use crate::program::{Done, Program, command, eventually, run};
 use crate::{INITIALIZE, INITIALIZED};
 use serde_json::Value;
 use std::path::Path;
@@ -142,4 +142,67 @@ async fn names_that_several_backends_have_are_warned_of_everywhere() {
             done.stderr
         );
     }
+}
+
+/// Issue 32, point 2: patterns that match nothing protect nothing.
+#[tokio::test]
+async fn patterns_that_match_nothing_are_told_by_check_reload_status_and_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, inner) = (env!("CARGO_BIN_EXE_signalbox"), folder.path().join("inner"));
+    let backend = format!(
+        "[backends.files]\ncommand = {program:?}\nargs = [\"stdio\", \"--data-dir\", {inner:?}, \"-c\", \"/dev/null\"]\n"
+    );
+    let file = folder.path().join("signalbox.toml");
+    std::fs::write(&file, &backend).unwrap();
+    let gateway = Program::start(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    gateway.url().await;
+    eventually(async || run(folder.path(), &["tools", "list"], "").await.stdout.contains("echo").then_some(())).await;
+    let typos = "[gateway]\nwatch_config = false\n[limits.'flies/echo']\nprice = 1\n[roles.a]\nallow = ['files']\ndeny = ['files/ehco']\n";
+    std::fs::write(&file, format!("{backend}{typos}")).unwrap();
+    let reloaded = run(folder.path(), &["reload"], "").await;
+    let status = run(folder.path(), &["status"], "").await;
+    // The lists of the gateway are known to the next command once they are kept.
+    let checked = eventually(async || {
+        let checked = run(folder.path(), &["check"], "").await;
+        checked.stderr.contains("ehco").then_some(checked)
+    })
+    .await;
+    for done in [&checked, &reloaded, &status] {
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(done.code, 0, "{said}");
+        let backend = "limits.\"flies/echo\": no backend is called `flies`; did you mean `files/echo`?";
+        assert!(said.contains(backend), "{said}");
+        assert!(said.contains("fits `files/ehco`; did you mean `files/echo`?"), "{said}");
+    }
+    eventually(async || gateway.stderr().contains("did you mean `files/echo`?").then_some(())).await;
+    let killed = run(folder.path(), &["switch", "kill", "nosuch/thing"], "").await;
+    assert!(killed.code == 0 && killed.stderr.contains("it matches nothing now"), "{}", killed.stderr);
+    let killed = run(folder.path(), &["switch", "kill", "files/echo"], "").await;
+    assert!(killed.code == 0 && !killed.stderr.contains("warning"), "{}", killed.stderr);
+    gateway.signal("TERM").await;
+}
+
+/// Issue 32, point 5: Kubernetes sets `SIGNALBOX_PORT` for a service of that name.
+#[tokio::test]
+async fn unknown_variables_do_not_stop_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(folder.path(), &["check"]);
+    command.env("SIGNALBOX_PORT", "tcp://10.0.0.1:80").env("SIGNALBOX_URL", "").env("SIGNALBOX_KEY", "k");
+    let done = command.output().await.unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && said.contains("SIGNALBOX_PORT: ignored: unknown variable"), "{said}");
+    assert!(!said.contains("SIGNALBOX_KEY:") && !said.contains("SIGNALBOX_URL:"), "{said}");
+}
+
+/// Issue 32, point 6: a configuration that is its own backend started one process after the other.
+#[tokio::test]
+async fn a_gateway_does_not_run_inside_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("own.toml");
+    let script = format!("exec {} stdio -c {}", env!("CARGO_BIN_EXE_signalbox"), file.display());
+    std::fs::write(&file, format!("[backends.loop]\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n")).unwrap();
+    let gateway = Program::start(folder.path(), &["serve", "-c", "own.toml", "--listen", "127.0.0.1:0"]);
+    gateway.url().await;
+    eventually(async || gateway.stderr().contains("starts Signalbox with this file again").then_some(())).await;
+    gateway.signal("TERM").await;
 }
