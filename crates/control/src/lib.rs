@@ -7,6 +7,7 @@ pub mod doctor;
 pub mod metrics;
 pub mod open_files;
 pub mod pipe;
+pub mod remote_call;
 pub mod status;
 pub mod table;
 pub mod terminal;

@@ -100,7 +100,7 @@ impl Pipe {
 }
 
 /// What the gateway may say while a request waits for its answer.
-enum Heard {
+pub(crate) enum Heard {
     Notification(Value),
     Answer(Value),
     /// A question, or the answer to another request.
@@ -108,7 +108,7 @@ enum Heard {
 }
 
 impl Heard {
-    fn read(line: &[u8], id: u64) -> Result<Self, PipeError> {
+    pub(crate) fn read(line: &[u8], id: u64) -> Result<Self, PipeError> {
         let mut message: Map<String, Value> = serde_json::from_slice(line)?;
         if message.contains_key("method") {
             return Ok(if message.contains_key("id") { Self::Other } else { Self::Notification(message.into()) });

@@ -22,8 +22,12 @@ pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> Strin
         Some(why) => line("tape", &format!("NOTHING CAN BE RECORDED: {why}")),
         None => line("tape", &recording(config)),
     }
-    for (label, value) in connect(config.listen.transport, url) {
+    let needs_key = config.auth.required && config.auth.server.is_none();
+    for (label, value) in connect(config.listen.transport, url, needs_key) {
         line(label, &value);
+    }
+    if needs_key {
+        line("KEY", "is a credential of the caller; `signalbox keys new NAME` makes one");
     }
     if config.relay.is_some()
         && let Some(base) = url.strip_suffix(config.listen.path.as_str())
@@ -48,12 +52,16 @@ pub fn trusting(own: &SelfSigned) -> String {
     )
 }
 
-/// How to connect, and what is not there to connect to.
-fn connect(transport: Transport, url: &str) -> Vec<(&'static str, String)> {
+/// How to connect, and what is not there to connect to. With `needs_key` the lines have a place for the caller's key.
+fn connect(transport: Transport, url: &str, needs_key: bool) -> Vec<(&'static str, String)> {
+    let (flag, member) = match needs_key {
+        true => (r#" --header "Authorization: Bearer KEY""#, r#", "headers": {"Authorization": "Bearer KEY"}"#),
+        false => ("", ""),
+    };
     let http = |url: &str| {
         vec![
-            ("connect", format!("claude mcp add --transport http signalbox {url}")),
-            ("or", format!(r#"{{"mcpServers": {{"signalbox": {{"type": "http", "url": "{url}"}}}}}}"#)),
+            ("connect", format!("claude mcp add --transport http signalbox {url}{flag}")),
+            ("or", format!(r#"{{"mcpServers": {{"signalbox": {{"type": "http", "url": "{url}"{member}}}}}}}"#)),
         ]
     };
     match transport {
@@ -127,7 +135,7 @@ mod tests {
     #[test]
     fn g32_the_banner_says_what_is_spoken_and_what_is_not_there() {
         let lines = |transport, url: &str| {
-            let lines = connect(transport, url);
+            let lines = connect(transport, url, false);
             lines.into_iter().map(|(label, value)| format!("{label}: {value}")).collect::<Vec<_>>().join("\n")
         };
         let websocket = lines(Transport::WebSocket, "ws://127.0.0.1:8080/mcp");
@@ -137,6 +145,19 @@ mod tests {
         assert!(secure.contains("signalbox https://127.0.0.1:8080/mcp"), "{secure}");
         let tcp = lines(Transport::Tcp, "tcp://127.0.0.1:8080");
         assert!(tcp.contains("absent: /healthz, /readyz and /metrics") && !tcp.contains("http://"), "{tcp}");
+    }
+
+    #[test]
+    fn with_authentication_the_lines_to_connect_have_the_header() {
+        let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let mut config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        let shown = |config: &Config| serving(config, "http://127.0.0.1:8080/mcp", None);
+        assert!(!shown(&config).contains("KEY"), "{}", shown(&config));
+        config.auth.required = true;
+        let text = shown(&config);
+        assert!(text.contains("http://127.0.0.1:8080/mcp --header \"Authorization: Bearer KEY\"\n"), "{text}");
+        assert!(text.contains(r#""headers": {"Authorization": "Bearer KEY"}}}}"#), "{text}");
+        assert!(text.contains("signalbox keys new NAME"), "{text}");
     }
 
     /// Issue 31, point 19.

@@ -84,7 +84,9 @@ impl FrontMachine {
     pub(super) fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.give_task_up(id, out);
         let Some((exchange, stage)) = self.take(id, out) else { return };
-        out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
+        // A listen request ends when its client closes it: that is no failure.
+        let outcome = if stage.is_listening() { Outcome::Ok } else { Outcome::Cancelled };
+        out.push(self.ended(&exchange, outcome, None, ctx));
         if stage.is_listening() {
             out.push(Command::Listen(Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {

@@ -13,6 +13,7 @@ use signalbox_config::{BackendConfig, BackendTarget, Config, Era, Overrides, Too
 use signalbox_control::api::routes::{STATUS, TOOLS};
 use signalbox_control::control_socket;
 use signalbox_control::pipe::{Pipe, request_of};
+use signalbox_control::remote_call;
 use signalbox_control::table;
 use signalbox_control::tool_list::{self, ToolList};
 use signalbox_engine::{Caller, Principal, Proof};
@@ -46,7 +47,19 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
             }
         };
     }
+    if let (ToolsCommand::Call { name, .. }, Some(url)) = (&command, &global.url) {
+        let (url, call) = (address(url)?, params(name, arguments.clone()));
+        let called = remote_call::call(&url, global.key.as_deref(), call, show_progress);
+        if let Some(result) = called.await? {
+            return show_result(&result, global.json);
+        }
+    }
     fresh(global, &command, arguments).await
+}
+
+fn address(url: &str) -> Result<http::Uri, Failure> {
+    let bad = |why: &str| Failure::Usage(format!("--url must be like http://127.0.0.1:8080/mcp: {why}"));
+    url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))
 }
 
 /// The process to ask, unless the backends are to be started for this: the only one with this data folder that runs with
@@ -157,8 +170,7 @@ fn configuration(global: &Global) -> Result<Config, Failure> {
         log_warnings(&loaded.warnings);
         return Ok(config);
     };
-    let bad = |why: &str| Failure::Usage(format!("--url must be like http://127.0.0.1:8080/mcp: {why}"));
-    let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
+    let url = address(url)?;
     // The gateway that is asked has rules, permissions and limits of its own.
     config.rules = signalbox_config::Rules::default();
     config.permissions = signalbox_config::PermissionRules::default();

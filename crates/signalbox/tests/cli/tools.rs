@@ -70,3 +70,27 @@ async fn arguments_are_json_where_they_can_be_and_text_elsewhere() {
         assert!(done.code == 2 && done.stderr.contains(why), "{}", done.stderr);
     }
 }
+
+/// Issue 32, point 6: a call at an address was seven requests, and opened a session.
+#[tokio::test]
+async fn a_call_at_an_address_is_one_request_without_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Program::start(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    let url = gateway.url().await;
+    for place in
+        [["--url", &url, "tools", "call", "echo", "text=hi"], ["tools", "call", "echo", "text=hi", "--url", &url]]
+    {
+        let called = run(folder.path(), &place, "").await;
+        assert_eq!((called.code, called.stdout.trim()), (0, "hi"), "{}", called.stderr);
+    }
+    let status = run(folder.path(), &["status", "--json"], "").await;
+    let status: Value = serde_json::from_str(&status.stdout).unwrap();
+    assert_eq!(
+        (&status[0]["traffic"]["total"]["calls"], &status[0]["sessions_opened"]),
+        (&2.into(), &0.into()),
+        "{status}"
+    );
+    let unknown = run(folder.path(), &["tools", "call", "nosuch", "--url", &url], "").await;
+    assert!(unknown.code == 1 && unknown.stderr.contains("nosuch"), "{}", unknown.stderr);
+    gateway.signal("TERM").await;
+}
