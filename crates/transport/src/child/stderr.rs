@@ -28,11 +28,17 @@ const LOG_WINDOW: Duration = Duration::from_secs(1);
 pub(super) struct LastWords(Mutex<VecDeque<String>>);
 
 impl LastWords {
-    /// The line that most likely says why the child ended: the last that speaks of an error, else the last.
+    /// The line that most likely says why the child ended: one that names a package that npm does not find, else the
+    /// last that speaks of an error, else the last.
     pub(super) fn quote(&self) -> Option<String> {
         let lines = self.0.lock().unpoisoned();
-        let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
-        lines.iter().rfind(speaks).or(lines.back()).cloned()
+        let names_package = |line: &&String| {
+            line.contains("is not in this registry")
+                || line.contains("could not be found or you do not have permission")
+        };
+        let says_nothing = |line: &str| line.contains("A complete log of this run can be found in");
+        let speaks = |line: &&String| line.to_ascii_lowercase().contains("error") && !says_nothing(line);
+        lines.iter().find(names_package).or_else(|| lines.iter().rfind(speaks)).or(lines.back()).cloned()
     }
 
     /// All that is kept, oldest first.
@@ -176,6 +182,22 @@ mod tests {
 
     async fn check(text: &str) -> Option<String> {
         follow(text).await.0
+    }
+
+    #[tokio::test]
+    async fn a_package_that_npm_does_not_find_is_named() {
+        let npm = "npm error code E404\nnpm error 404 Not Found - GET https://registry.example/nosuch - Not found\n\
+                   npm error 404\nnpm error 404  'nosuch@*' is not in this registry.\nnpm error 404\n\
+                   npm error 404 Note that you can also install from a\nnpm error 404 tarball, folder, http url, or git folder.\n\
+                   npm error A complete log of this run can be found in: /home/me/.npm/_logs/debug-0.log\n";
+        assert_eq!(check(npm).await.unwrap(), "npm error 404  'nosuch@*' is not in this registry.");
+        let newer = npm.replace(
+            "'nosuch@*' is not in this registry.",
+            "The requested resource 'nosuch@*' could not be found or you do not have permission to access it.",
+        );
+        assert!(check(&newer).await.unwrap().contains("'nosuch@*'"));
+        let other = "npm error code EACCES\nnpm error A complete log of this run can be found in: /x\n";
+        assert_eq!(check(other).await.unwrap(), "npm error code EACCES");
     }
 
     #[tokio::test]
