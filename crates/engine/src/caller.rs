@@ -4,7 +4,7 @@
 //! What a client says about itself (name, version, capabilities) is not part of it: that is only claimed, and is kept
 //! in [`crate::ClientProfile`].
 
-use crate::standing::{Standing, TrustLevel};
+use crate::standing::{Standing, SubjectToken, TrustLevel};
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -35,6 +35,13 @@ impl Principal {
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(Arc::from(name))
+    }
+
+    /// Stands for an account that is gone, so that what it left is nobody's. No caller can be it: names have no such
+    /// character.
+    #[must_use]
+    pub fn gone(number: u64) -> Self {
+        Self(Arc::from(format!("\0{number}")))
     }
 
     /// True for the owner of a pipe.
@@ -182,6 +189,12 @@ impl Caller {
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0
+    }
+
+    /// Its token, where a backend is reached with what tokens are exchanged for.
+    #[must_use]
+    pub fn subject_token(&self) -> Option<&SubjectToken> {
+        self.0.standing.as_ref()?.credential.as_ref()?.token.as_ref()
     }
 
     /// Why its credential is not good at this time, in milliseconds since 1970; `None` if it is, or has nothing that could end.

@@ -55,7 +55,7 @@ pub use view::{ItemList, ListOwners, ListTerms, Selector, View, ViewKey};
 pub use view_bounds::{MAX_PRIVATE_VIEWS, MAX_VIEWS, VIEW_BYTES, VIEW_SHARE};
 pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
 
-use crate::caller::Principal;
+use crate::backend_user::BackendUser;
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::profile::ServerProfile;
@@ -189,6 +189,8 @@ pub struct BackendEntry {
     /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and clients
     /// may not share them.
     pub private: bool,
+    /// True if it may show each token of a principal something else; it is then private.
+    pub per_token: bool,
     /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none from them.
     pub apart: bool,
     /// Whose lists each principal is shown, where that is not its own.
@@ -212,6 +214,7 @@ impl BackendEntry {
             views,
             source: 0,
             private: false,
+            per_token: false,
             apart: false,
             owners: None,
             ages,
@@ -247,7 +250,7 @@ impl BackendEntry {
     fn owned(&self, kind: ListKind) -> impl Iterator<Item = &str> {
         let listed = self.views.values().flat_map(move |view| view.list(kind)).map(|item| &*item.key);
         let tools = self.views.values().filter(move |_| kind == ListKind::Resources).flat_map(|view| &view.tools);
-        listed.chain(tools.filter_map(Item::app))
+        listed.chain(tools.flat_map(Item::apps))
     }
 
     /// The lists this kind of client is shown; the nearest ones if its own are not known.
@@ -265,8 +268,8 @@ impl BackendEntry {
             .or_else(|| nearest(&|_| true))
     }
 
-    /// The views that a principal may be shown.
-    pub fn views_for(&self, whose: Option<&Principal>) -> impl Iterator<Item = (&ViewKey, &Arc<View>)> {
+    /// The views that a user may be shown.
+    pub fn views_for(&self, whose: Option<&BackendUser>) -> impl Iterator<Item = (&ViewKey, &Arc<View>)> {
         let whose = whose.filter(|_| self.private).map(|whose| self.owner(whose).into_owned());
         self.views.iter().filter(move |(key, _)| key.whose == whose)
     }
@@ -280,10 +283,14 @@ impl BackendEntry {
         }
     }
 
-    /// Whose lists a principal is shown.
-    fn owner<'a>(&self, whose: &'a Principal) -> Cow<'a, Principal> {
-        let other = self.owners.as_ref().and_then(|owners| owners.owner(whose));
-        other.map_or(Cow::Borrowed(whose), Cow::Owned)
+    /// Whose lists a user is shown.
+    fn owner<'a>(&self, whose: &'a BackendUser) -> Cow<'a, BackendUser> {
+        let other = self.owners.as_ref().and_then(|owners| owners.owner(whose.principal()));
+        match other {
+            Some(other) => Cow::Owned(other.into()),
+            None if self.per_token || !whose.has_token() => Cow::Borrowed(whose),
+            None => Cow::Owned(whose.without_token()),
+        }
     }
 }
 
@@ -347,6 +354,13 @@ impl Catalog {
     pub fn set_private(&mut self, backend: &str, private: bool) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.private = private;
+        }
+    }
+
+    /// Sets whether a private backend may show each token of a principal something else.
+    pub fn set_per_token(&mut self, backend: &str, per_token: bool) {
+        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
+            entry.per_token = per_token;
         }
     }
 

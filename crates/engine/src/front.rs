@@ -59,6 +59,7 @@ mod params;
 mod polling;
 mod questions;
 mod requests;
+mod resource_uris;
 mod rounds;
 mod sending;
 mod sign_in;
@@ -76,6 +77,7 @@ pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;
 
+use crate::backend_user::BackendUser;
 use crate::caller::{Caller, Principal};
 use crate::capset::CapSet;
 use crate::catalog::Selector;
@@ -284,7 +286,8 @@ impl FrontMachine {
         let exchange = self.exchanges.get(&id);
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let caps = client.map_or_else(CapSet::bare, |client| client.caps().clone());
-        let whose = Some(self.principal.clone());
+        let caller = exchange.map_or(&self.caller, |exchange| &exchange.caller);
+        let whose = Some(BackendUser::of(self.principal.clone(), caller));
         Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps, whose }
     }
 
@@ -386,7 +389,7 @@ impl FrontMachine {
             progress_token: None,
             renamed_uri: None,
             read: None,
-            progress: 0.0,
+            held_progress: 0,
             wants_task: false,
             started: ctx.now,
             bytes_in: message.bytes().len(),

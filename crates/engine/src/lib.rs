@@ -7,6 +7,7 @@ pub mod audit;
 pub mod audit_id;
 pub mod authenticator;
 pub mod back;
+pub mod backend_user;
 pub mod balance;
 pub mod breaker;
 pub mod bridge;
@@ -56,6 +57,7 @@ pub mod tool_metrics;
 pub mod trace;
 
 pub use back::BackMachine;
+pub use backend_user::BackendUser;
 pub use breaker::{Breaker, BreakerRules};
 pub use budget::Budget;
 pub use caller::{Caller, Identity, Principal, Proof};

@@ -93,9 +93,7 @@ impl TokenAuthenticator {
                 (self.supply)(issuer, KeysWanted::Unknown);
             }
         })?;
-        let expires = verified.expires;
         let token_kept = self.keep(issuer, verified, token);
-        self.callers.put(&token_kept.principal, token, expires, now);
         self.tokens.insert(token, token_kept.clone(), now);
         Ok(token_kept)
     }

@@ -16,7 +16,7 @@ use crate::token_exchange::{self, token_endpoint};
 use crate::token_request::{TokenContext, TokenSet};
 use crate::web_address::{WebAddress, canonical};
 use http::header::{AUTHORIZATION, HeaderValue};
-use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_engine::{BackendUser, Fault, FaultKind, Principal};
 use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{Asker, BackendCredentials, Behalf, BoxFuture, Credential, Refusal};
 use signalbox_transport::web_client::DialGuard as _;
@@ -118,30 +118,27 @@ impl Inner {
         }
     }
 
-    /// The token of the caller of a request. For its own requests on behalf of a principal, such as lists, the gateway
-    /// takes the one that it verified last. A caller that came without a token never gets the token of another one of
-    /// its principal.
-    fn subject_token(&self, whose: &Behalf) -> Result<SecretText, OauthError> {
-        let now = unix_millis();
-        let subject: Option<Box<str>> = match (&whose.asker, &whose.principal) {
-            (Asker::Caller(caller), _) => {
-                let standing = caller.identity().standing.as_ref();
-                let credential = standing.and_then(|standing| standing.credential.as_ref());
-                let good = credential.filter(|credential| credential.fault(now).is_none());
-                good.and_then(|credential| credential.token.as_ref()).map(|token| token.expose().into())
+    /// The token of the caller of a request, or of the user that a connection was opened for if the gateway itself
+    /// asks, as for lists. A caller that came without a token never gets the token of another one of its principal.
+    fn subject_token(whose: &Behalf) -> Result<SecretText, OauthError> {
+        let credential = match &whose.asker {
+            Asker::Caller(caller) => {
+                caller.identity().standing.as_ref().and_then(|standing| standing.credential.as_ref())
             }
-            (Asker::Gateway, Some(principal)) => self.desk.callers.get(principal, now),
-            (Asker::Gateway, None) | (Asker::Gone, _) => None,
+            Asker::Gateway => whose.user.as_ref().and_then(BackendUser::credential),
+            Asker::Gone => None,
         };
-        subject.map(SecretText::new).ok_or(OauthError::NoSubject)
+        let good = credential.filter(|credential| credential.fault(unix_millis()).is_none());
+        let token = good.and_then(|credential| credential.token.as_ref());
+        token.map(|token| SecretText::new(token.expose())).ok_or(OauthError::NoSubject)
     }
 
     /// The token to send now; none if the request is to be tried without one.
     async fn current(&self, whose: &Behalf) -> Result<Option<TokenSet>, OauthError> {
         if self.is_from_caller() {
-            return Ok(self.exchanged.get(&self.subject_token(whose)?, now()));
+            return Ok(self.exchanged.get(&Self::subject_token(whose)?, now()));
         }
-        let holder = self.holder(whose.principal.as_ref())?;
+        let holder = self.holder(whose.principal())?;
         match self.desk.token(&holder).await?.filter(|token| self.is_for_us(token)) {
             Some(token) if token.is_fresh(now()) => return Ok(Some(token)),
             None => return Ok(None),
@@ -201,17 +198,17 @@ impl Inner {
 
     /// Another token, after the backend refused a request.
     async fn renewed(&self, whose: &Behalf, refusal: Refusal) -> Result<Got, OauthError> {
-        if self.is_from_caller() {
-            return self.exchanged_anew(whose, &refusal).await;
-        }
         let challenge = Challenge::bearer(&refusal.challenges);
         let challenge = challenge.as_ref();
         let lacks_scope = challenge.and_then(|challenge| challenge.param("error")) == Some("insufficient_scope");
         if refusal.status == 403 && !lacks_scope {
             return Ok(Got::Nothing);
         }
-        let whose = whose.principal.as_ref();
-        let holder = self.holder(whose)?;
+        let holder = self.holder(whose.principal())?;
+        if self.is_from_caller() {
+            return self.exchanged_anew((whose, &holder), &refusal, challenge).await;
+        }
+        let whose = whose.principal();
         // Before the turn is taken, which the end of a sign-in needs too.
         self.desk.wait_for_browser(&holder).await;
         let turn = self.desk.turn(&holder);
@@ -264,28 +261,28 @@ impl Inner {
     }
 
     /// Exchanges the caller's token anew, after the backend refused a request.
-    async fn exchanged_anew(&self, whose: &Behalf, refusal: &Refusal) -> Result<Got, OauthError> {
-        let challenge = Challenge::bearer(&refusal.challenges);
-        let lacks_scope = challenge.as_ref().and_then(|one| one.param("error")) == Some("insufficient_scope");
-        if refusal.status == 403 && !lacks_scope {
-            return Ok(Got::Nothing);
-        }
-        let subject = self.subject_token(whose)?;
-        let turn = self.desk.turn(&self.holder(whose.principal.as_ref())?);
+    async fn exchanged_anew(
+        &self,
+        (whose, holder): (&Behalf, &Holder),
+        refusal: &Refusal,
+        challenge: Option<&Challenge>,
+    ) -> Result<Got, OauthError> {
+        let lacks_scope = challenge.and_then(|one| one.param("error")) == Some("insufficient_scope");
+        let subject = Self::subject_token(whose)?;
+        let turn = self.desk.turn(holder);
         let _turn = turn.lock().await;
         let kept = self.exchanged.get(&subject, now());
         if let Some(token) = kept.as_ref().filter(|token| refusal.used.as_ref() != Some(&credential(token))) {
             return Ok(Got::Token(token.clone()));
         }
-        let found = self.discover(challenge.as_ref()).await?;
-        let wanted = challenge.as_ref().map(Challenge::scopes).unwrap_or_default();
+        let found = self.discover(challenge).await?;
+        let wanted = challenge.map(Challenge::scopes).unwrap_or_default();
         let had = |token: &TokenSet| wanted.iter().all(|scope| token.scopes.contains(scope));
         let is_fresh = |token: &TokenSet| now() < token.given + TOO_SOON;
         if kept.as_ref().is_some_and(|token| if lacks_scope { had(token) } else { is_fresh(token) }) {
             return Ok(Got::Nothing);
         }
-        let holder = self.holder(whose.principal.as_ref())?;
-        let scopes = self.scopes(&holder, challenge.as_ref(), &found, kept.as_ref().filter(|_| lacks_scope)).await?;
+        let scopes = self.scopes(holder, challenge, &found, kept.as_ref().filter(|_| lacks_scope)).await?;
         let token = match &self.spec.grant {
             Grant::TokenExchange(spec) => self.exchange(spec, &subject, &found, &scopes).await?,
             Grant::Enterprise(spec) => self.enterprise(spec, &subject, &found, &scopes).await?,

@@ -42,8 +42,8 @@ impl Inner {
     }
 
     /// The secret, as it was read before if that was not refused or too long ago.
-    async fn give(&self, whose: Option<Principal>, refused: Option<&Credential>) -> Result<Option<Credential>, Fault> {
-        let Some((key, source)) = self.source(whose.as_ref()) else {
+    async fn give(&self, whose: Option<&Principal>, refused: Option<&Credential>) -> Result<Option<Credential>, Fault> {
+        let Some((key, source)) = self.source(whose) else {
             let text = format!("backend `{}` has no credential for this caller", self.backend);
             return Err(Fault::new(FaultKind::Refused, text).with_str("backend", &self.backend));
         };
@@ -82,14 +82,14 @@ impl BackendCredentials for StaticCredentials {
 
     fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
-        Box::pin(async move { inner.give(whose.principal, None).await })
+        Box::pin(async move { inner.give(whose.principal(), None).await })
     }
 
     fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {
             match (refusal.status, refusal.used) {
-                (401, Some(used)) => inner.give(whose.principal, Some(&used)).await,
+                (401, Some(used)) => inner.give(whose.principal(), Some(&used)).await,
                 _ => Ok(None),
             }
         })

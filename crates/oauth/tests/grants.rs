@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use signalbox_engine::standing::{Credential as Shown, Revocation, Standing, SubjectToken};
-use signalbox_engine::{Caller, FaultKind, Identity, Principal, Proof};
+use signalbox_engine::{BackendUser, Caller, FaultKind, Identity, Principal, Proof};
 use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::token_exchange::{ACCESS_TOKEN, ID_TOKEN};
 use signalbox_oauth::{
@@ -284,7 +284,7 @@ fn request_of_ada(token: Option<&str>) -> (Behalf, Revocation) {
         transport: "http",
         standing: Some(Arc::new(standing)),
     });
-    (Behalf { principal: Some(principal), asker: Asker::Caller(caller) }, revocation)
+    (Behalf { user: Some(BackendUser::of(principal, &caller)), asker: Asker::Caller(caller) }, revocation)
 }
 
 /// A backend that takes what is got in exchange for callers' tokens, and the server that exchanges them: each into one
@@ -313,7 +313,6 @@ async fn exchanging(folder: &Path, expires_in: u64) -> (FakeServer, Arc<OauthCre
     let spec = OauthSpec { client: Some(client(folder, "me")), per_user: true, ..spec(Grant::TokenExchange(exchange)) };
     let desk = desk(folder);
     let credentials = Arc::new(OauthCredentials::new("b", "https://b.example/mcp", spec, Arc::clone(&desk)));
-    desk.callers.put(&Principal::named("corp:ada"), b"strong", u64::MAX, 0);
     (server, credentials)
 }
 
@@ -349,8 +348,13 @@ async fn what_is_exchanged_is_bound_to_the_token_that_the_request_shows() {
             assert_eq!(renewed.unwrap_err().kind, FaultKind::Refused);
         }
     }
-    let lists = Behalf { asker: Asker::Gateway, ..strong.clone() };
-    assert_eq!(sent_with(&credentials, &lists).await.unwrap(), "Bearer made-up-for-strong-1");
+    // What the gateway asks by itself, as for lists, goes with the token of the user whose connection it is.
+    for (whose, sent) in [(&strong, "Bearer made-up-for-strong-1"), (&weak, "Bearer made-up-for-weak-1")] {
+        let lists = Behalf { asker: Asker::Gateway, ..whose.clone() };
+        assert_eq!(sent_with(&credentials, &lists).await.unwrap(), sent);
+    }
+    let lists = Behalf { asker: Asker::Gateway, ..key.clone() };
+    assert_eq!(sent_with(&credentials, &lists).await, Err(FaultKind::Refused));
     let exchanged = server.forms("/exchange").iter().filter(|form| form["subject_token"] != "worthless").count();
     assert_eq!(exchanged, 2, "each token once");
     let kept =

@@ -175,7 +175,7 @@ impl Gateway {
             unix_ms: &|| 0,
             catalog: &self.catalog,
             caller: None,
-            principal: self.caller.principal(),
+            user: &self.caller.principal().clone().into(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,

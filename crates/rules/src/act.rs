@@ -1,9 +1,10 @@
 //! What each action does, and what becomes of it when its question is answered.
 
-use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Webhook};
+use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Spread, Webhook};
 use crate::damage::damaged;
 use crate::facts::{MessageView, Root};
 use crate::limits;
+use crate::live::mixed;
 use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Slot, Turn, cached_text, input_text};
 use crate::patch;
 use crate::phases::Phases;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use signalbox_engine::bridge;
 use signalbox_engine::chain::{Effect, HoldAnswer, HoldQuestion, Verdict, edited};
 use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_engine::standing::SubjectToken;
 use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,7 +198,8 @@ impl<'a> Walk<'a> {
 
     fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
-        let draw = if spoils || failing.probability < 1.0 { self.draw(slot, failing.seed) } else { 0 };
+        let draws = spoils || failing.probability < 1.0 || failing.spread != Spread::Fixed;
+        let draw = if draws { self.draw(slot, failing.seed) } else { 0 };
         if unit(draw) >= failing.probability {
             self.note("pass", "no failure this time");
             return WalkStep::Next;
@@ -204,11 +207,19 @@ impl<'a> Walk<'a> {
         let made_up = |what: &str| format!("rule `{}` injects a failure: {what}", rule.id);
         match failing.kind {
             FailKind::Timeout | FailKind::Slow => {
-                self.note("delay", format!("for {:?}", failing.after));
-                WalkStep::Wait(HoldQuestion::Pause(failing.after))
+                let time = spread(failing, draw);
+                self.note("delay", format!("for {time:?}"));
+                WalkStep::Wait(HoldQuestion::Pause(time))
             }
             FailKind::Refused => self.refuse(rule, FaultKind::BackendDown, made_up("the connection was refused")),
+            FailKind::Unreachable => self.refuse(rule, FaultKind::BackendDown, made_up("the host is unreachable")),
+            FailKind::Dns => self.refuse(rule, FaultKind::BackendDown, made_up("the name of the host was not found")),
+            FailKind::Tls => self.refuse(rule, FaultKind::BackendDown, made_up("the TLS handshake failed")),
             FailKind::Reset => self.refuse(rule, FaultKind::BackendDied, made_up("the connection broke")),
+            FailKind::Crash => self.refuse(rule, FaultKind::BackendDied, made_up("the process ended with a crash")),
+            FailKind::InvalidJson => {
+                self.refuse(rule, FaultKind::BackendGarbage, made_up("the answer is not valid JSON"))
+            }
             FailKind::Error => {
                 let message = made_up("internal error");
                 self.note("error", &message);
@@ -247,8 +258,12 @@ impl<'a> Walk<'a> {
             self.note("pass", "the key is too long to cache");
             return WalkStep::Next;
         }
-        let whose = if cache.shared { "" } else { view.facts.principal };
-        let key = format!("{whose}\0{key}");
+        let (whose, token) = match cache.shared {
+            true => ("", ""),
+            // What a server answers for one token is not for another of the same principal.
+            false => (view.facts.principal, view.facts.token.map(SubjectToken::expose).unwrap_or_default()),
+        };
+        let key = format!("{whose}\0{token}\0{key}");
         let (exchange, now) = (view.facts.exchange, view.facts.now);
         let ask = CacheAsk { slot, key: &key, exchange, ttl: cache.ttl, max_entries: cache.max_entries, now };
         let InTurn { answer: found, turn } = self.outside.cached(&ask);
@@ -399,6 +414,18 @@ fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
 /// A text for logs and terminals, which what a message says must not steer.
 fn one_line(text: String) -> String {
     if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
+}
+
+/// The time that a slow call takes, as drawn.
+fn spread(failing: &Failing, draw: u64) -> Duration {
+    // The draw itself decided whether the call fails at all.
+    let share = unit(mixed(draw, 1));
+    let times = match failing.spread {
+        Spread::Fixed => return failing.after,
+        Spread::Uniform => 2.0 * share,
+        Spread::Exponential => -(1.0 - share).ln(),
+    };
+    failing.after.mul_f64(times).min(limits::WAIT)
 }
 
 /// A number from 0 to less than 1.

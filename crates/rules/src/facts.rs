@@ -6,6 +6,7 @@ use crate::pointer::{Pointer, follow};
 use signalbox_engine::catalog::Style;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::standing::SubjectToken;
 use signalbox_engine::subject_names::{SubjectNames, style_of};
 use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{Envelope, Span, json, method};
@@ -53,6 +54,8 @@ pub(crate) struct MessageFacts<'a> {
     pub completes_resource: bool,
     pub backend: Option<&'a str>,
     pub principal: &'a str,
+    /// The caller's token, where a backend is reached with what it is exchanged for.
+    pub token: Option<&'a SubjectToken>,
     pub session: Option<&'a str>,
     pub session_age: Duration,
     pub revision: Option<&'a str>,
@@ -115,6 +118,7 @@ impl<'a> MessageFacts<'a> {
             completes_resource: case.exchange.is_some_and(|exchange| exchange.completes_resource),
             backend: case.backend,
             principal: case.caller.principal().as_str(),
+            token: case.caller.subject_token(),
             session: case.session,
             session_age: case.now.saturating_duration_since(case.session_started),
             revision: case.revision,

@@ -52,7 +52,7 @@ pub enum Limited {
 pub struct CacheAsk<'a> {
     /// Whose cache.
     pub slot: &'a Slot,
-    /// The key, with the principal where it is not shared.
+    /// The key, with the principal and its exchanged token where it is not shared.
     pub key: &'a str,
     /// The exchange whose answer is to be kept if there is none yet.
     pub exchange: Option<(SessionKey, ExchangeId)>,

@@ -65,7 +65,7 @@ fn reaches(
         task_home: &|_| None,
         catalog: snapshot,
         caller: None,
-        principal: &signalbox_engine::Principal::anonymous(),
+        user: &signalbox_engine::Principal::anonymous().into(),
         refusal: None,
         operations: &Operations::default(),
         task_calls: &TaskCalls::default(),

@@ -78,7 +78,7 @@ impl Scene<'_> {
             task_home: &|_| None,
             catalog: self.snapshot,
             caller: None,
-            principal: &signalbox_engine::Principal::anonymous(),
+            user: &signalbox_engine::Principal::anonymous().into(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.calls,

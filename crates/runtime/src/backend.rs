@@ -69,6 +69,7 @@ mod spec;
 mod state;
 mod subscriptions;
 mod supervisor;
+mod users;
 mod waiting_calls;
 mod watches;
 
@@ -94,9 +95,7 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
-use signalbox_engine::{
-    Authorized, Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey,
-};
+use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::{Limits, method};
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -224,12 +223,6 @@ impl Backend {
         self.connector.list_owners()
     }
 
-    /// Whose lists this principal is shown here, if not everybody is shown the same.
-    pub(crate) fn lists_of(&self, principal: &Principal) -> Option<Principal> {
-        let shared = || self.list_owners().and_then(|owners| owners.owner(principal));
-        self.is_per_user().then(|| shared().unwrap_or_else(|| principal.clone()))
-    }
-
     /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
         self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
@@ -247,10 +240,11 @@ impl Backend {
 
     /// Cancels an exchange, whether it waits or is on a connection.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
+        let user = self.user_of(session, exchange);
         let peers = {
             let mut state = self.lock();
             state.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
-            state.connections.serving(session)
+            state.connections.serving(session, &user)
         };
         // At most one of them has it.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
@@ -258,9 +252,9 @@ impl Backend {
         self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
     }
 
-    /// The connection that belongs to this session alone.
-    pub(crate) fn owned(&self, session: SessionKey) -> Option<Arc<Peer>> {
-        self.lock().connections.owned(session).cloned()
+    /// The connections that belong to this session alone.
+    pub(crate) fn owned(&self, session: SessionKey) -> Vec<Arc<Peer>> {
+        self.lock().connections.all_owned(session).to_vec()
     }
 
     /// Closes the connection of a session that has ended, and forgets its waiting calls and subscriptions.
@@ -271,9 +265,11 @@ impl Backend {
             state.connections.remove_owned(session.key)
         };
         let unwatched = self.lock().subscriptions.forget(session.key);
-        match owned {
-            Some(peer) => peer.close(),
-            None => self.unwatch(&session.principal, &unwatched),
+        if owned.is_empty() {
+            self.unwatch(&self.user(session), &unwatched);
+        }
+        for peer in owned {
+            peer.close();
         }
     }
 
@@ -385,7 +381,7 @@ impl Backend {
             FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
             _ => !died_of_probe,
         };
-        let whose = self.lists_of(&peer.principal);
+        let whose = self.lists_of(&peer.user);
         if !was_ready && no_lists && !state.others_reading(peer, whose.is_some()) {
             state.lists.failed(peer.caps.clone(), whose, fault, crate::clock::now());
         }
@@ -393,6 +389,8 @@ impl Backend {
             state.condition.set_error(fault.message.clone());
             state.condition.set_greet_old(died_of_probe);
             state.home = match (was_ready, died_of_probe) {
+                // Its token may be over; the next caller's opens another.
+                (true, _) if self.is_per_caller() => Home::AwaitsCaller,
                 (true, _) => Home::Restarting,
                 (false, true) => Home::Starting,
                 (false, false) if self.lacks_only_credential(fault) => Home::AwaitsCaller,
@@ -403,7 +401,7 @@ impl Backend {
 
     /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
-        let mut queue = queue;
+        let (mut queue, mut taken) = (queue, Vec::new());
         let (home, down, lonely, stopping, retired) = {
             let mut state = self.lock();
             let home = state.connections.is_home(peer);
@@ -412,18 +410,25 @@ impl Backend {
             let lonely = home && matches!(state.home, Home::AwaitsCaller);
             if down || lonely {
                 let all = std::mem::take(&mut state.waiting);
-                let concerned = |one: &Queued| down || one.session.principal == peer.principal;
-                let (failed, others): (Vec<Queued>, Vec<Queued>) = all.into_iter().partition(concerned);
-                queue.extend(failed);
-                state.waiting = others.into();
+                taken = all.into();
             }
             (home, down, lonely, state.is_ending(), state.retired.is_some())
         };
+        let concerned = |one: &Queued| down || self.user_of(&one.session, one.exchange) == peer.user;
+        let (failed, others): (Vec<Queued>, Vec<Queued>) = taken.into_iter().partition(concerned);
+        queue.extend(failed);
+        self.lock().waiting.extend(others);
         if home {
             if stopping {
                 tracing::debug!(backend = %self.name, "backend stopped");
             } else {
-                tracing::warn!(backend = %self.name, why = %fault, "lost the connection to the backend");
+                let was_up = peer.profile().is_some();
+                let what = if was_up {
+                    "lost the connection to the backend"
+                } else {
+                    "cannot open a connection to the backend"
+                };
+                tracing::warn!(backend = %self.name, why = %fault, "{what}");
             }
             self.changed.notify_one();
         }
@@ -459,7 +464,7 @@ impl Backend {
         }
     }
 
-    /// True if a connection failed because the principal that it was opened for has no credential of its own.
+    /// True if a connection failed because the user that it was opened for has no credential of its own.
     fn lacks_only_credential(&self, fault: &Fault) -> bool {
         self.is_per_user() && matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::Refused)
     }

@@ -6,7 +6,7 @@
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
-use signalbox_engine::{Caller, Fault, Principal};
+use signalbox_engine::{BackendUser, Caller, Fault, Principal};
 use std::fmt;
 
 /// How often one request is sent with another credential because the last one was refused.
@@ -50,7 +50,7 @@ pub struct Refusal {
 /// The sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub enum Asker {
-    /// The gateway, on behalf of the principal of the connection. Also where the credential does not depend on the
+    /// The gateway, on behalf of the user of the connection. Also where the credential does not depend on the
     /// caller.
     #[default]
     Gateway,
@@ -60,18 +60,26 @@ pub enum Asker {
     Gone,
 }
 
-/// The principal and the sender of a request to a backend.
+/// The user and the sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub struct Behalf {
-    /// The principal of the connection, if that is known.
-    pub principal: Option<Principal>,
+    /// The user of the connection, if that is known.
+    pub user: Option<BackendUser>,
     /// The sender.
     pub asker: Asker,
 }
 
 impl From<Option<Principal>> for Behalf {
     fn from(principal: Option<Principal>) -> Self {
-        Self { principal, asker: Asker::Gateway }
+        Self { user: principal.map(BackendUser::from), asker: Asker::Gateway }
+    }
+}
+
+impl Behalf {
+    /// The principal of the connection, if that is known.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.user.as_ref().map(BackendUser::principal)
     }
 }
 

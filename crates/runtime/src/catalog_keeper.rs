@@ -187,6 +187,7 @@ impl CatalogKeeper {
 fn mark_private(catalog: &mut Catalog, backends: &Backends) {
     for backend in backends.iter() {
         catalog.set_private(&backend.name, backend.is_per_user());
+        catalog.set_per_token(&backend.name, backend.is_per_caller());
         catalog.set_apart(&backend.name, backend.is_apart());
         catalog.set_owners(&backend.name, backend.list_owners());
     }

@@ -26,6 +26,7 @@ use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use refusal_log::RefusalLog;
+pub use refusal_log::{MAX_ADDRESS_REFUSALS, MAX_REFUSALS, MAX_REFUSED_SOURCES, MAX_UNPROVED_REFUSALS};
 use signalbox_engine::catalog::Visibility;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::{AuthorizedFollow, Face};
@@ -44,8 +45,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Most refusals before a session that are recorded in one second.
-pub const MAX_REFUSALS: u32 = 100;
 /// Most characters of the reason that are recorded.
 pub const MAX_REFUSAL_TEXT: usize = 500;
 /// How long the last answers have to be recorded when the gateway ends, and then to be sent.
@@ -179,7 +178,7 @@ impl Gateway {
             operations: Operations::default(),
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
-            refusals: RefusalLog::new(MAX_REFUSALS),
+            refusals: RefusalLog::default(),
             session_store: OnceLock::new(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
@@ -235,7 +234,7 @@ impl Gateway {
 
     /// The connections that belong to this session alone.
     pub(crate) fn peers_of(&self, session: SessionKey) -> Vec<Arc<Peer>> {
-        self.backends().all().filter_map(|backend| backend.owned(session)).collect()
+        self.backends().all().flat_map(|backend| backend.owned(session)).collect()
     }
 
     pub(crate) fn general_opened(&self, session: &Session) {
@@ -331,9 +330,10 @@ impl Gateway {
         }
     }
 
-    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with, if any.
-    /// At most [`MAX_REFUSALS`] a second are recorded, so that a flood cannot fill a tape. The next one that is recorded says
-    /// how many were left out before it; without a next one, [`Self::tell_refusals_left_out`] does.
+    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with,
+    /// if any. So many of each source are recorded in a second, so that a flood cannot fill a tape or hide other
+    /// refusals. The next one that is recorded says how many were left out before it; without a next one,
+    /// [`Self::tell_refusals_left_out`] does.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;
@@ -349,7 +349,7 @@ impl Gateway {
             exchange: None,
             unreached: None,
         };
-        let Some(refused) = self.refusals.admit(refused) else { return self.counters.dropped("refusal_fact") };
+        let Some(refused) = self.refusals.admit(refused, fault) else { return self.counters.dropped("refusal_fact") };
         if let Some(reply) = reply {
             let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
             self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
@@ -357,10 +357,10 @@ impl Gateway {
         self.note_own(Fact::Refused(Arc::new(refused)));
     }
 
-    /// Records the last of the refusals that were left out, with their number. To be called about once a second: a
-    /// flood that ends is told of although no other refusal follows.
+    /// Records the last of the refusals of each source that were left out, with their number. To be called about once
+    /// a second: a flood that ends is told of although no other refusal follows.
     pub fn tell_refusals_left_out(&self) {
-        if let Some(refused) = self.refusals.take_left_out() {
+        for refused in self.refusals.take_left_out() {
             self.note_own(Fact::Refused(Arc::new(refused)));
         }
     }

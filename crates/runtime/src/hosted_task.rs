@@ -9,7 +9,7 @@ use signalbox_engine::bridge::hosted::{Hosted, HostedCommand, TaskQuery};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Authorized, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{Authorized, BackendUser, ClientProfile, Event, Fault, FaultKind, PeerId};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
@@ -27,8 +27,8 @@ enum Asker {
 pub struct HostedTask {
     /// Its id under the backend.
     pub id: Box<str>,
-    /// On whose behalf it runs.
-    pub principal: Principal,
+    /// The user that it runs for.
+    pub user: BackendUser,
     /// The connection that knows it.
     pub peer_id: PeerId,
     peer: Weak<Peer>,
@@ -50,7 +50,7 @@ impl HostedTask {
         let machine = Hosted::new(made, client.capabilities.clone(), backend)?;
         Some(Self {
             id: machine.state().id.as_str().into(),
-            principal: peer.principal.clone(),
+            user: peer.user.clone(),
             peer_id: peer.id,
             peer: Arc::downgrade(peer),
             timeout,

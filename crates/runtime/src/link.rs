@@ -9,7 +9,7 @@ use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
 use signalbox_engine::catalog::ListOwners;
-use signalbox_engine::{Fault, Principal};
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_wire::{Envelope, Rejected};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -67,9 +67,9 @@ pub trait LinkEvents: Send + Sync {
         None
     }
 
-    /// The principal whose calls come by this connection. `None` if that is not known, and then nobody may be served what is
-    /// for one principal alone.
-    fn principal(&self) -> Option<Principal>;
+    /// The user whose calls come by this connection. `None` if that is not known, and then nobody may be served what
+    /// is for one user alone.
+    fn user(&self) -> Option<BackendUser>;
 
     /// The sender of a request that is under way.
     fn asker(&self, _key: u64) -> Asker {

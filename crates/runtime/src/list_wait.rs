@@ -4,12 +4,16 @@ use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::session::Session;
 use signalbox_engine::catalog::{Selector, Snapshot};
-use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fault, Principal};
+use signalbox_engine::{BackendUser, Caller, ClientProfile, ExchangeId, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a list waits for slow backends if its client hears of changes and others have lists to show.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a list waits for lists of exactly its kind of client while those of another process of the same backend
+/// are known.
+pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
 impl Gateway {
     /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog: lists that
@@ -24,8 +28,8 @@ impl Gateway {
             || self.visibility().is_some_and(|visibility| !visibility.shows_backend(caller, &backend.name))
     }
 
-    /// The backends that show this principal nothing before it has signed in, with the faults that say where.
-    pub(crate) fn sign_ins(&self, whose: &Principal) -> Vec<(Arc<str>, Fault)> {
+    /// The backends that show this user nothing before it has signed in, with the faults that say where.
+    pub(crate) fn sign_ins(&self, whose: &BackendUser) -> Vec<(Arc<str>, Fault)> {
         let wanted = |backend: &Arc<Backend>| Some((Arc::clone(&backend.name), backend.wanted_sign_in(whose)?));
         self.backends().iter().filter_map(wanted).collect()
     }
@@ -34,12 +38,13 @@ impl Gateway {
         let catalog = self.catalog.snapshot();
         let ready = |backend: &Backend| self.need_not_wait(backend, &session.caller, selector, &catalog);
         for backend in self.backends().iter().filter(|backend| !ready(backend)) {
-            backend.prepare(session, client, selector.era);
+            backend.prepare(session, client, selector);
         }
     }
 
-    /// Waits until the lists are there, or the time is over. A client that hears of changes waits for a shorter time, gets what
-    /// is there, and is told when there is more.
+    /// Waits until the lists are there, or other processes of the same backends have listed something to show, or the
+    /// time is over. A client that hears of changes waits for a shorter time, gets what is there, and is told when
+    /// there is more.
     pub(crate) async fn wait_for_lists(
         &self,
         session: &Arc<Session>,
@@ -49,7 +54,12 @@ impl Gateway {
     ) {
         let most = self.settings().first_list_wait;
         let short = EARLY_LIST_WAIT.min(most);
-        let mut coming = std::pin::pin!(self.lists_come(session, client, selector));
+        let mut coming = std::pin::pin!(async {
+            tokio::select! {
+                () = self.lists_come(session, client, selector) => {}
+                () = self.similar_lists_come(&session.caller, selector) => {}
+            }
+        });
         if tokio::time::timeout(short, &mut coming).await.is_ok() {
             return;
         }
@@ -61,8 +71,13 @@ impl Gateway {
         let missing: Vec<&str> = backends
             .iter()
             .filter(|backend| !self.need_not_wait(backend, &session.caller, selector, &catalog))
+            // Lists that were known before are in the answer, though they may have changed.
+            .filter(|backend| !is_shown(&catalog, &backend.name, selector))
             .map(|backend| &*backend.name)
             .collect();
+        if missing.is_empty() {
+            return;
+        }
         if early {
             tracing::info!(?missing, "answered a list without slow backends; its client is told when they are there");
         } else {
@@ -81,10 +96,34 @@ impl Gateway {
         }
     }
 
+    /// Waits until every backend has read its lists for some kind of client, and a moment longer for those of this
+    /// kind.
+    async fn similar_lists_come(&self, caller: &Caller, selector: &Selector) {
+        let mut changes = self.catalog.follow();
+        while !self.similar_lists_known(caller, selector) {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+        tokio::time::sleep(KNOWN_LIST_WAIT).await;
+    }
+
+    fn similar_lists_known(&self, caller: &Caller, selector: &Selector) -> bool {
+        let catalog = self.catalog.snapshot();
+        let known = |backend: &Backend| backend.has_read_lists() && is_shown(&catalog, &backend.name, selector);
+        self.backends().iter().all(|one| known(one) || self.need_not_wait(one, caller, selector, &catalog))
+    }
+
     /// True if there is something to show to this kind of client.
     fn shows_any(&self, caller: &Caller, selector: &Selector) -> bool {
         let (catalog, visibility) = (self.catalog.snapshot(), self.visibility());
         let sees = |name: &str| visibility.is_none_or(|visibility| visibility.shows_backend(caller, name));
         catalog.backends().iter().any(|entry| entry.listed && sees(&entry.name) && entry.shown(selector).is_some())
     }
+}
+
+/// True if entries of this backend are in a list for this kind of client.
+fn is_shown(catalog: &Snapshot, backend: &str, selector: &Selector) -> bool {
+    let mut entries = catalog.backends().iter().filter(|entry| *entry.name == *backend);
+    entries.any(|entry| entry.listed && entry.shown(selector).is_some())
 }

@@ -23,7 +23,7 @@ use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Authorized, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
+use signalbox_engine::{Authorized, BackendUser, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile};
 use signalbox_wire::Era;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
@@ -73,8 +73,8 @@ struct PeerState {
 pub struct Peer {
     /// Its number.
     pub id: PeerId,
-    /// The principal that it was opened for.
-    pub principal: Principal,
+    /// The user that it was opened for.
+    pub user: BackendUser,
     /// What it is for, and with that whose calls it carries.
     pub(crate) role: ConnectionRole,
     /// The session that it belongs to, if its role is [`ConnectionRole::Owned`].
@@ -120,7 +120,7 @@ impl Peer {
     #[must_use]
     pub fn view_key(&self) -> Option<ViewKey> {
         let profile = self.profile()?;
-        let whose = self.backend.upgrade().and_then(|backend| backend.lists_of(&self.principal));
+        let whose = self.backend.upgrade().and_then(|backend| backend.lists_of(&self.user));
         Some(ViewKey { era: profile.era(), caps: self.caps.clone(), whose })
     }
 
@@ -418,7 +418,7 @@ impl Peer {
         Fault::new(FaultKind::BackendDown, format!("backend `{name}` is not connected")).with_str("backend", &name)
     }
 
-    fn backend_name(&self) -> Arc<str> {
+    pub(crate) fn backend_name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
 

@@ -44,13 +44,14 @@ mod commands;
 mod handling;
 mod intending;
 mod recording;
-mod request_callers;
+pub(crate) mod request_callers;
 mod stream_reader;
 
 use crate::batch::Batches;
 use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use commands::RoundTimers;
 pub(crate) use intending::AuditDoor;
 use signalbox_engine::bridge::capabilities;
@@ -61,7 +62,7 @@ use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FaultKind, FrontMachine, Principal,
+    BackendUser, Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FrontMachine, Principal,
     SessionKey, StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind, RawId};
@@ -127,7 +128,7 @@ pub struct Session {
     pub via: &'static str,
     /// When it began.
     pub started: Instant,
-    mode: Mode,
+    pub(crate) mode: Mode,
     pub(crate) gateway: Arc<Gateway>,
     last_used: AtomicU64,
     // Read without the session's lock, since backends ask while they hold their own.
@@ -140,6 +141,12 @@ pub struct Session {
     share: OnceLock<Arc<Share>>,
     /// How many streams somebody reads.
     readers: AtomicUsize,
+    /// The user that backends take the sender of the last request for.
+    user: ArcSwap<BackendUser>,
+    /// Set once the credential of its caller has ended; the next one is its successor.
+    outlived: AtomicBool,
+    /// The caller whose rights count since those of the opener have ended, and before it comes those of the opener.
+    successor: ArcSwapOption<Caller>,
     inner: Mutex<SessionState>,
 }
 
@@ -152,8 +159,12 @@ impl Session {
         (external, via): (Box<str>, &'static str),
     ) -> Arc<Self> {
         let machine = FrontMachine::new(key, caller.clone(), mode).acting_for(principal.clone());
+        let user = ArcSwap::from_pointee(BackendUser::of(principal.clone(), &caller));
         Arc::new(Self {
             key,
+            user,
+            outlived: AtomicBool::new(false),
+            successor: ArcSwapOption::empty(),
             principal,
             caller,
             external,
@@ -446,26 +457,6 @@ impl Session {
             outbox.close();
         }
         self.gateway.session_closed(self);
-    }
-
-    /// Ends the calls and streams of a client whose credential is no longer good, for the reason in this `word`. Its session
-    /// stays, so that the client can come back with another credential; a pipe and a single request end as a whole. False if
-    /// there was nothing to end.
-    pub(crate) fn end_streams(self: &Arc<Self>, word: &str) -> bool {
-        let fault = Fault::new(FaultKind::Unauthenticated, format!("the caller's credential is {word}"));
-        let calls = self.calls();
-        for call in &calls {
-            self.handle(Event::Failed { exchange: call.exchange, fault: fault.clone() });
-        }
-        let streams: Vec<(StreamId, Arc<Outbox>)> =
-            self.lock().streams.iter().map(|(id, outbox)| (*id, Arc::clone(outbox))).collect();
-        for (_, outbox) in &streams {
-            outbox.close();
-        }
-        if self.mode != Mode::Session {
-            self.close();
-        }
-        !calls.is_empty() || !streams.is_empty()
     }
 
     fn gone(self: &Arc<Self>, stream: StreamId, answers_only: bool) {

@@ -84,10 +84,10 @@ impl TaskDirectory {
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
         let mut entries = self.lock();
-        if !has_room(&mut entries, &task.principal) {
+        if !has_room(&mut entries, task.user.principal()) {
             return None;
         }
-        let own = entries.entry(task.principal.clone()).or_default();
+        let own = entries.entry(task.user.principal().clone()).or_default();
         let free = |name: &str| !own.contains_key(name);
         let name = if free(&task.id) {
             task.id.clone()
@@ -96,6 +96,11 @@ impl TaskDirectory {
         };
         own.insert(name.clone(), TaskEntry { backend: Arc::clone(backend), hosted: Some(Arc::clone(task)), until });
         Some(name)
+    }
+
+    /// Forgets the tasks of a principal.
+    pub fn forget(&self, principal: &Principal) {
+        self.lock().remove(principal);
     }
 
     /// Forgets tasks whose time is over, or that were lost with their connection.

@@ -2,7 +2,7 @@
 
 use crate::gateway::Gateway;
 use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
-use signalbox_engine::{Caller, Event, Principal};
+use signalbox_engine::{BackendUser, Caller, Event, Principal};
 use std::sync::Arc;
 
 impl Gateway {
@@ -20,6 +20,7 @@ impl Gateway {
     /// True unless the tool of this exposed name is as good as unknown to the caller.
     #[must_use]
     pub fn reveals_tool(&self, caller: &Caller, principal: &Principal, exposed: &str) -> bool {
+        let user = BackendUser::of(principal.clone(), caller);
         let catalog = self.catalog.snapshot();
         let sight = self.visibility().map(|visibility| Sight::of(visibility, caller));
         let route = match sight.as_ref().and_then(Sight::sole) {
@@ -27,8 +28,8 @@ impl Gateway {
             None => catalog.tool(exposed),
         };
         route.is_some_and(|route| {
-            let is_revealed = |sight: &Sight<'_>| sight.reveals(&catalog.entry_of(ListKind::Tools, &route, principal));
-            catalog.is_listed_for(ListKind::Tools, &route, principal) && sight.as_ref().is_none_or(is_revealed)
+            let is_revealed = |sight: &Sight<'_>| sight.reveals(&catalog.entry_of(ListKind::Tools, &route, &user));
+            catalog.is_listed_for(ListKind::Tools, &route, &user) && sight.as_ref().is_none_or(is_revealed)
         })
     }
 
@@ -45,7 +46,7 @@ impl Gateway {
         }
         for session in self.sessions.all() {
             let sees = |view: &ViewKey| view.caps.is_bare() || session.sees(&view.caps);
-            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| *whose == session.principal);
+            let own = |view: &ViewKey| view.whose.as_ref().is_none_or(|whose| session.is_user(whose));
             if view.is_none_or(|view| own(view) && sees(view)) {
                 session.handle(Event::ListsChanged { changed });
             }

@@ -79,7 +79,7 @@ fn words(key: &ViewKey) -> String {
     };
     let kind = if key.caps.is_bare() { era.to_owned() } else { format!("{era} {}", key.caps.as_json()) };
     match &key.whose {
-        Some(whose) => format!("{kind} of {whose}"),
+        Some(whose) => format!("{kind} of {}", whose.principal()),
         None => kind,
     }
 }

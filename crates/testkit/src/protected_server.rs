@@ -29,6 +29,8 @@ pub enum Demands {
     AnyTokenOwnTools,
     /// The same with tokens of its authorization server alone.
     TokenOwnTools,
+    /// The same, and everything else that the server lists, answers and tells names what the token ends with.
+    TokenOwnAll,
 }
 
 /// A request as the server saw it: the method of MCP, or the path of another one, and its headers.
@@ -150,6 +152,7 @@ impl Shared {
         let base = format!("http://{}", self.address);
         match (line.split(' ').next().unwrap_or_default(), path) {
             ("POST", "/mcp") => self.mcp(&what, &headers, &message),
+            ("GET", "/mcp") if matches!(self.demands, Demands::TokenOwnAll) => self.inbox(&headers),
             ("GET", "/.well-known/oauth-protected-resource/mcp") => ok(&json!({
                 "resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["use"],
             })),
@@ -177,7 +180,7 @@ impl Shared {
             Demands::Nothing => true,
             Demands::Header(name, value) => headers.get(name).map(String::as_str) == Some(value),
             Demands::TokenForCalls => what != "tools/call" || known,
-            Demands::Token | Demands::TokenOwnTools => known,
+            Demands::Token | Demands::TokenOwnTools | Demands::TokenOwnAll => known,
             Demands::AnyToken | Demands::AnyTokenOwnTools => token.is_some(),
         };
         if !fine {
@@ -187,9 +190,14 @@ impl Shared {
         }
         let own = token.and_then(|token| token.rsplit('-').next()).unwrap_or_default();
         let tools = match self.demands {
-            Demands::AnyTokenOwnTools | Demands::TokenOwnTools => vec!["common".to_owned(), format!("of_{own}")],
+            Demands::AnyTokenOwnTools | Demands::TokenOwnTools | Demands::TokenOwnAll => {
+                vec!["common".to_owned(), format!("of_{own}")]
+            }
             _ => vec!["work".to_owned()],
         };
+        if let (Demands::TokenOwnAll, Some(answer)) = (&self.demands, own_all(own, what, message)) {
+            return answer;
+        }
         let result = match what {
             "tools/call" if !tools.iter().any(|tool| message["params"]["name"] == **tool) => {
                 let error = json!({"code": -32602, "message": "the server knows no such tool"});
@@ -217,6 +225,22 @@ impl Shared {
         ok(&json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
     }
 
+    /// Tells the owner of the token of a message that came for it, and ends the stream.
+    fn inbox(&self, headers: &HashMap<String, String>) -> String {
+        let token = headers.get("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        let Some(own) = token.and_then(|token| token.rsplit('-').next()) else {
+            return respond("401 Unauthorized", "", "{}");
+        };
+        let data = format!("inbox of {own}");
+        let told =
+            json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": data}});
+        let body = format!("retry: 200\ndata: {told}\n\n");
+        format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            body.len()
+        )
+    }
+
     /// Grants at once, as if a person had signed in before.
     fn authorize(&self, fields: &HashMap<String, String>, base: &str) -> String {
         let field = |name: &str| fields.get(name).cloned().unwrap_or_default();
@@ -234,7 +258,7 @@ impl Shared {
         let payload = fields.get("subject_token").and_then(|token| token.split('.').nth(1)).unwrap_or_default();
         let claims: Value =
             serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).unwrap_or_default()).unwrap_or_default();
-        let Some(subject) = claims["sub"].as_str() else {
+        let Some(subject) = claims["sub"].as_str().filter(|_| claims["grade"] != "refused") else {
             return respond("400 Bad Request", "", &json!({"error": "invalid_request"}).to_string());
         };
         let grade = claims["grade"].as_str().map(|grade| format!("-{grade}")).unwrap_or_default();
@@ -271,6 +295,36 @@ impl Shared {
         }
         ok(&answer)
     }
+}
+
+/// The answers that name the owner of the token, but for tools.
+fn own_all(own: &str, what: &str, message: &Value) -> Option<String> {
+    let params = &message["params"];
+    let mut headers = String::new();
+    let result = match what {
+        "initialize" => {
+            headers = format!("mcp-session-id: session-of-{own}\r\n");
+            json!({
+                "protocolVersion": "2025-11-25", "serverInfo": {"name": "protected", "version": "1"},
+                "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {}},
+            })
+        }
+        "tools/call" => json!({"content": [{"type": "text", "text": format!("done for {own}")}]}),
+        "resources/list" => json!({"resources": [{"uri": "acct://x", "name": format!("of {own}")}]}),
+        "resources/templates/list" => {
+            json!({"resourceTemplates": [{"uriTemplate": "acct://{x}", "name": format!("of {own}")}]})
+        }
+        "prompts/list" => json!({"prompts": [{"name": "ask"}, {"name": format!("of_{own}")}]}),
+        "prompts/get" => {
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": format!("for {own}")}}]})
+        }
+        "resources/read" => json!({"contents": [{"uri": params["uri"], "text": format!("of {own}")}]}),
+        "completion/complete" => json!({"completion": {"values": [format!("of {own}")]}}),
+        "logging/setLevel" => json!({}),
+        _ => return None,
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    Some(respond("200 OK", &headers, &answer.to_string()))
 }
 
 fn s256(verifier: &str) -> String {

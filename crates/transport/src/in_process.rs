@@ -64,7 +64,11 @@ where
             let (queue, incoming) = mpsc::channel(QUEUE);
             let (outgoing, from) = mpsc::channel(QUEUE);
             let (close, closing) = watch::channel(false);
-            let server = tokio::spawn(server(Visitor { incoming, outgoing, principal: events.principal() }));
+            let server = tokio::spawn(server(Visitor {
+                incoming,
+                outgoing,
+                principal: events.user().map(|user| user.principal().clone()),
+            }));
             tokio::spawn(pump(from, server, closing, events));
             Ok(Arc::new(InProcessLink { name, queue, closing: close }) as Arc<dyn Link>)
         })

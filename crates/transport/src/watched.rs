@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::budget::Share;
-use signalbox_engine::{Fault, Principal};
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
@@ -47,8 +47,8 @@ impl<N: Notice> LinkEvents for Watched<N> {
         self.events.room()
     }
 
-    fn principal(&self) -> Option<Principal> {
-        self.events.principal()
+    fn user(&self) -> Option<BackendUser> {
+        self.events.user()
     }
 
     fn asker(&self, key: u64) -> Asker {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     impl LinkEvents for Told {
-        fn principal(&self) -> Option<signalbox_engine::Principal> {
+        fn user(&self) -> Option<signalbox_engine::BackendUser> {
             None
         }
 

@@ -1,12 +1,14 @@
 //! An immutable picture of the catalog: owners of names, and lists as clients see them.
 
+mod resource_routes;
+
 use super::claims::Claims;
 use super::cursor::Cursor;
 use super::names::Names;
-use super::{Audience, BackendEntry, EntryRef, Item, ListKind, Offer, Selector, Sight, Style, View, template};
+use super::{Audience, BackendEntry, EntryRef, Item, ListKind, Offer, Selector, Sight, Style, View};
+use crate::backend_user::BackendUser;
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
-use crate::caller::Principal;
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::lock::LockResultExt;
@@ -72,6 +74,8 @@ pub struct Snapshot {
     has_private: bool,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
+    /// Whether each backend has resources, in the order of `backends`; empty unless several have.
+    resource_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
     /// Set once a client was shown a name, or used one.
     shown: AtomicBool,
@@ -104,6 +108,7 @@ impl Snapshot {
             params,
             has_private: backends.iter().any(|entry| entry.private),
             task_hosts: backends.iter().map(|entry| entry.views.values().any(|view| hosts_old_tasks(view))).collect(),
+            resource_hosts: resource_routes::hosts(&backends),
             backends,
             generation,
             rendered: Mutex::default(),
@@ -162,22 +167,41 @@ impl Snapshot {
         selector: &Selector,
         sight: Option<&'a Sight<'_>>,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
+        self.profiles_of(|entry| entry.listed, selector, sight)
+    }
+
+    /// The same for all backends: what is known of one that is down holds when it comes back.
+    pub fn known_profiles<'a>(
+        &'a self,
+        selector: &Selector,
+        sight: Option<&'a Sight<'_>>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
+        self.profiles_of(|_| true, selector, sight)
+    }
+
+    fn profiles_of<'a>(
+        &'a self,
+        fits: impl Fn(&BackendEntry) -> bool,
+        selector: &Selector,
+        sight: Option<&'a Sight<'_>>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
         let selector = selector.clone();
         self.backends
             .iter()
-            .filter(move |entry| entry.listed && sight.is_none_or(|sight| sight.backend(&entry.name)))
+            .filter(move |entry| fits(entry) && sight.is_none_or(|sight| sight.backend(&entry.name)))
             .filter_map(move |entry| Some((&entry.name, &*self.view(entry, &selector)?.profile)))
     }
 
-    /// The capabilities of all backends together; everything the gateway can carry while one of them is unknown.
+    /// The capabilities of all backends together; everything the gateway can carry while one of them is unknown. A
+    /// client may ask for lists only if they were declared, so backends that are down count with what is known of them.
     #[must_use]
     pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
         let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
-        if self.backends.iter().filter(seen).any(|entry| entry.listed && entry.shown(selector).is_none()) {
+        if self.backends.iter().filter(seen).any(|entry| entry.shown(selector).is_none()) {
             return Offer::full();
         }
         let mut offer = Offer::default();
-        for (_, profile) in self.profiles(selector, sight) {
+        for (_, profile) in self.known_profiles(selector, sight) {
             offer.add(profile);
         }
         offer
@@ -214,9 +238,9 @@ impl Snapshot {
         item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
     }
 
-    /// A tool as its backend defines it for this principal.
+    /// A tool as its backend defines it for this user.
     #[must_use]
-    pub fn definition(&self, exposed: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
+    pub fn definition(&self, exposed: &str, backend: &str, whose: &BackendUser) -> Option<&Bytes> {
         let route = self.tool(exposed).filter(|route| *route.backend == *backend);
         // Who sees one backend alone calls its tools by their own names.
         self.own_definition(route.as_ref().map_or(exposed, |route| &route.name), backend, whose)
@@ -224,23 +248,23 @@ impl Snapshot {
 
     /// The same for a tool by the name that its backend knows it under.
     #[must_use]
-    pub fn own_definition(&self, own: &str, backend: &str, whose: &Principal) -> Option<&Bytes> {
+    pub fn own_definition(&self, own: &str, backend: &str, whose: &BackendUser) -> Option<&Bytes> {
         let mut views = self.entry(backend)?.views_for(Some(whose));
         views.find_map(|(_, view)| view.tools.named(own)).map(|item| &item.raw)
     }
 
-    /// The entry that a route leads to, as this principal is shown it.
+    /// The entry that a route leads to, as this user is shown it.
     #[must_use]
-    pub fn entry_of<'a>(&'a self, kind: ListKind, route: &'a Route, whose: &Principal) -> EntryRef<'a> {
+    pub fn entry_of<'a>(&'a self, kind: ListKind, route: &'a Route, whose: &BackendUser) -> EntryRef<'a> {
         let mut views = self.entry(&route.backend).into_iter().flat_map(|entry| entry.views_for(Some(whose)));
         let item = views.find_map(|(_, view)| view.list(kind).named(&route.name));
         EntryRef { kind, backend: &route.backend, name: &route.name, definition: item.map(|item| &*item.raw) }
     }
 
-    /// True unless the route leads to a tool or prompt that the backend shows to other principals alone. Resources need not be
-    /// listed to be read, so there the backend decides by the credential.
+    /// True unless the route leads to a tool or prompt that the backend shows to other users alone. Resources need not
+    /// be listed to be read, so there the backend decides by the credential.
     #[must_use]
-    pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &Principal) -> bool {
+    pub fn is_listed_for(&self, kind: ListKind, route: &Route, whose: &BackendUser) -> bool {
         if !self.has_private || kind.style() != Style::Name {
             return true;
         }
@@ -276,50 +300,6 @@ impl Snapshot {
             let (index, own) = self.tools.owner(exposed_tool)?;
             self.params.get(self.tools.renamed(index, &own).unwrap_or(&own))
         })
-    }
-
-    /// The route of a resource: listed, written as `BACKEND+URI`, matching a known template, of a scheme that only
-    /// one backend has, or of the only backend with resources at all.
-    #[must_use]
-    pub fn resource(&self, uri: &str) -> Option<Route> {
-        if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
-            return Some(route);
-        }
-        if let Some((backend, own)) = Style::Uri.divide(uri)
-            && let Some(entry) = self.entry(backend)
-        {
-            return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
-        }
-        let plain = |index: usize| {
-            Some(Route { backend: Arc::clone(&self.backends[index].name), name: uri.into(), renamed: false })
-        };
-        let by_template = |index: &usize| {
-            let views = self.backends[*index].views.values();
-            views.flat_map(|view| &view.templates).any(|item| template::matches(&item.key, uri))
-        };
-        if let Some(index) = (0..self.backends.len()).find(by_template) {
-            return plain(index);
-        }
-        let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
-        self.single(|view| {
-            let mut items = view.resources.iter().chain(&view.templates);
-            scheme.is_some() && items.any(|item| item.key.split_once(':').map(|(known, _)| known) == scheme)
-        })
-        .or_else(|| self.single(|view| view.profile.has(&["resources"])))
-        .and_then(plain)
-    }
-
-    /// The URI under which a resource of this backend is exposed, if it was renamed.
-    #[must_use]
-    pub fn renamed_uri(&self, backend: &str, uri: &str) -> Option<&str> {
-        let index = self.index(backend)?;
-        self.resources.renamed(index, uri).or_else(|| self.templates.renamed(index, uri))
-    }
-
-    /// True if any resource of this backend is exposed under another URI.
-    #[must_use]
-    pub fn renames_uris(&self, backend: &str) -> bool {
-        self.index(backend).is_some_and(|index| self.resources.renames(index))
     }
 
     /// One page of a list for this kind of client. `None` if the cursor is not ours.

@@ -1,6 +1,7 @@
 //! The catalog as clients see it.
 
 use super::*;
+use crate::Principal;
 use crate::capset::CapSet;
 use bytes::Bytes;
 use signalbox_wire::{Era, Revision};
@@ -76,6 +77,34 @@ fn a_capability_set_has_lists_of_its_own_and_collisions_count_over_the_union() {
     assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"plain"},{"name":"b__ask"}]"#);
     let page = catalog.snapshot().page(ListKind::Tools, &rich, None, None).unwrap();
     assert_eq!(page.array, r#"[{"name":"plain"},{"name":"ask"},{"name":"b__ask"}]"#);
+}
+
+/// Servers name the page of a tool in two members, of which older clients read the second.
+#[test]
+fn both_ui_links_of_a_tool_follow_a_renamed_resource() {
+    let mut catalog = catalog(&["a", "b"]);
+    for name in ["a", "b"] {
+        let tool = r#"{"name":"show","_meta":{"ui/resourceUri":"ui://x","ui":{"resourceUri":"ui://x"}}}"#;
+        let mut lists = view(ListKind::Tools, &[tool]);
+        lists.resources = view(ListKind::Resources, &[r#"{"uri":"ui://x","name":"x"}"#]).resources;
+        catalog.set_view(name, bare(Era::Legacy), lists);
+    }
+    let second = r#"{"name":"b__show","_meta":{"ui/resourceUri":"ui://b+x","ui":{"resourceUri":"ui://b+x"}}}"#;
+    assert!(text(&catalog, ListKind::Tools).contains(second));
+}
+
+/// A client asks for lists only if `initialize` declared them, and a backend that is down comes back.
+#[test]
+fn a_backend_that_is_down_counts_for_what_is_offered() {
+    let mut catalog = catalog(&["a"]);
+    catalog.set_listed("a", false);
+    assert_eq!(catalog.snapshot().offer(&bare(Era::Legacy), None), Offer::full());
+    catalog.set_listed("a", true);
+    let tools = View::empty(profile(Revision::LATEST_LEGACY, r#"{"tools":{}}"#));
+    catalog.set_view("a", bare(Era::Legacy), tools);
+    catalog.set_listed("a", false);
+    let known = catalog.snapshot().offer(&bare(Era::Legacy), None);
+    assert_eq!(known, Offer { tools: true, ..Offer::default() });
 }
 
 #[test]
@@ -294,7 +323,7 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
 /// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has one owner over all.
 #[test]
 fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
-    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose)), ..bare(Era::Legacy) };
+    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose).into()), ..bare(Era::Legacy) };
     let mut catalog = catalog(&["safe", "open"]);
     catalog.set_private("safe", true);
     catalog.set_view("open", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plan"}"#]));
@@ -312,9 +341,9 @@ fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
     assert!(snapshot.knows("open", &of("bob")), "what is not private is known for everybody");
     assert!(snapshot.offer(&of("bob"), None).completions, "everything is offered while nothing is known");
     let route = snapshot.tool("hers").unwrap();
-    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose));
+    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose).into());
     assert!(sees("eve") && !sees("ada") && !sees("bob"));
-    assert!(snapshot.definition("hers", "safe", &Principal::named("ada")).is_none());
+    assert!(snapshot.definition("hers", "safe", &Principal::named("ada").into()).is_none());
     let saved = String::from_utf8(write_saved(&catalog)).unwrap();
     assert!(!saved.contains("mine") && !saved.contains("hers") && !saved.contains("ada"), "{saved}");
     let mut old = Catalog::new(["safe".into()]);
@@ -330,7 +359,7 @@ fn private_lists_are_bounded() {
     let mut catalog = catalog(&["safe"]);
     catalog.set_private("safe", true);
     for number in 0..MAX_PRIVATE_VIEWS + 10 {
-        let whose = Some(Principal::named(&format!("user:{number}")));
+        let whose = Some(Principal::named(&format!("user:{number}")).into());
         catalog.set_view("safe", ViewKey { whose, ..bare(Era::Legacy) }, view(ListKind::Tools, &[]));
     }
     assert_eq!(catalog.backends()[0].views.len(), MAX_PRIVATE_VIEWS);
@@ -387,7 +416,7 @@ fn principals_that_are_shown_the_same_share_their_lists() {
     let mut catalog = catalog(&["safe"]);
     catalog.set_private("safe", true);
     catalog.set_owners("safe", Some(Arc::new(TheMany)));
-    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose)), ..bare(Era::Legacy) };
+    let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose).into()), ..bare(Era::Legacy) };
     catalog.set_view("safe", of("ada"), view(ListKind::Tools, &[r#"{"name":"mine"}"#]));
     catalog.set_view("safe", of("the many"), view(ListKind::Tools, &[r#"{"name":"ours"}"#]));
     let snapshot = catalog.snapshot();
@@ -396,6 +425,6 @@ fn principals_that_are_shown_the_same_share_their_lists() {
     assert_eq!((tools("eve"), tools("bob")), (r#"[{"name":"ours"}]"#.into(), r#"[{"name":"ours"}]"#.into()));
     assert!(snapshot.knows("safe", &of("eve")));
     let route = snapshot.tool("mine").unwrap();
-    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose));
+    let sees = |whose: &str| snapshot.is_listed_for(ListKind::Tools, &route, &Principal::named(whose).into());
     assert!(sees("ada") && !sees("eve"));
 }

@@ -1,6 +1,7 @@
 //! The lists that one backend gives to one kind of client.
 
 use super::{Changed, Item, ListKind};
+use crate::backend_user::BackendUser;
 use crate::caller::Principal;
 use crate::capset::CapSet;
 use crate::profile::ServerProfile;
@@ -15,8 +16,8 @@ pub struct ViewKey {
     pub era: Era,
     /// The capabilities it was opened with.
     pub caps: CapSet,
-    /// Whose connection it was, if the backend may show each principal something else. In a selector, who asks.
-    pub whose: Option<Principal>,
+    /// Whose connection it was, if the backend may show each user something else. In a selector, who asks.
+    pub whose: Option<BackendUser>,
 }
 
 impl ViewKey {

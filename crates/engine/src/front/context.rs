@@ -1,7 +1,8 @@
 //! The ports through which the machine sees the rest of the program.
 
 use super::Face;
-use crate::caller::{Caller, Principal};
+use crate::backend_user::BackendUser;
+use crate::caller::Caller;
 use crate::catalog::{EntryRef, ListKind, Offer, Route, Selector, Sight, Snapshot, Style};
 use crate::chain::Chain;
 use crate::dialect::DialectPorts;
@@ -25,8 +26,8 @@ pub struct Context<'a> {
     pub catalog: &'a Snapshot,
     /// The sender of the message, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
-    /// On whose behalf the session acts.
-    pub principal: &'a Principal,
+    /// The user that backends take the caller for.
+    pub user: &'a BackendUser,
     /// Why the message is refused before anybody looks at it, if it is: its signature does not hold.
     pub refusal: Option<&'a Fault>,
     /// The rounds that clients may continue.
@@ -81,21 +82,21 @@ impl Context<'_> {
 
     /// True unless the entry that the route leads to is as good as unknown to the caller.
     pub(super) fn sees(&self, kind: ListKind, route: &Route) -> bool {
-        self.catalog.is_listed_for(kind, route, self.principal)
-            && self.sight.is_none_or(|sight| sight.reveals(&self.catalog.entry_of(kind, route, self.principal)))
+        self.catalog.is_listed_for(kind, route, self.user)
+            && self.sight.is_none_or(|sight| sight.reveals(&self.catalog.entry_of(kind, route, self.user)))
     }
 
     /// True if the caller may go on with what it began with the entry that this backend calls so.
     pub(super) fn keeps(&self, kind: ListKind, backend: &Arc<str>, own: &str) -> bool {
         let route = || Route { backend: Arc::clone(backend), name: own.into(), renamed: false };
-        self.sight.is_none_or(|sight| sight.keeps(&self.catalog.entry_of(kind, &route(), self.principal)))
+        self.sight.is_none_or(|sight| sight.keeps(&self.catalog.entry_of(kind, &route(), self.user)))
     }
 
     /// True if it may do so with any tool of this backend.
     pub(super) fn keeps_all_tools(&self, backend: &Arc<str>) -> bool {
         let Some(sight) = self.sight else { return true };
         let entry = self.catalog.backends().iter().find(|entry| entry.name == *backend);
-        let mut views = entry.into_iter().flat_map(|entry| entry.views_for(Some(self.principal)));
+        let mut views = entry.into_iter().flat_map(|entry| entry.views_for(Some(self.user)));
         views.all(|(_, view)| {
             view.list(ListKind::Tools).iter().all(|item| {
                 let definition = Some(&*item.raw);

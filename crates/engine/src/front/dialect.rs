@@ -145,7 +145,7 @@ impl FrontMachine {
         let caller = self.caller_of(Some(id)).clone();
         let usage = ToolUse {
             caller: &caller,
-            entry: ctx.catalog.entry_of(ListKind::Tools, &route, ctx.principal),
+            entry: ctx.catalog.entry_of(ListKind::Tools, &route, ctx.user),
             tool_id: &call.tool_id,
             parameters: call.parameters,
             unix_ms: (ctx.unix_ms)(),
@@ -162,7 +162,9 @@ impl FrontMachine {
             session: ports.session,
             permissions: &label.permissions,
         };
-        Ok(validation::granted(&call.tool_id, &judged?, &audit))
+        let (detail, trust) = (ctx.error_detail, caller.identity().trust());
+        let constraints: Vec<_> = judged?.into_iter().map(|one| one.told(detail, trust)).collect();
+        Ok(validation::granted(&call.tool_id, &constraints, &audit))
     }
 
     /// What an exchange asked in the dialect, if it did.

@@ -467,7 +467,7 @@ fn is_vital(message: &Envelope) -> bool {
 /// The tool that an exchange calls, as its backend defines it.
 fn definition<'a>(exchange: &Exchange, ctx: &Context<'a>) -> Option<&'a Bytes> {
     let (tool, backend) = (exchange.subject.as_deref()?, exchange.backend.as_deref()?);
-    (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend, ctx.principal)).flatten()
+    (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend, ctx.user)).flatten()
 }
 
 /// True for messages of a call whose side effects have run already: a further round of a request, but for one that brings the

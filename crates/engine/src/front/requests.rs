@@ -6,7 +6,7 @@ use super::judging::{Cleared, JudgedContext, NobodyToAsk};
 use super::params::Params;
 use super::sign_in;
 use super::subjects::{self, find_reference, text, uri_text};
-use super::{Context, FrontMachine};
+use super::{Context, FrontMachine, resource_uris};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, Style, list_result};
@@ -337,6 +337,9 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
+        if exchange.method == method::TOOLS_CALL {
+            resource_uris::restore_uris(&route, message, &mut edits, ctx);
+        }
         let round = match sign_in::round_of(exchange, message, params, &mut edits) {
             Ok(round) => round,
             Err(fault) => return self.fail(id, &fault, ctx, out),
@@ -458,7 +461,7 @@ pub(super) fn no_method(name: &str) -> Fault {
 /// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
 /// the new era decides itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
-    let selector = || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.principal.clone()) };
+    let selector = || Selector { era: Era::Modern, caps: client.caps().clone(), whose: Some(ctx.user.clone()) };
     match ctx.catalog.task_support(route, selector) {
         TaskSupport::Required => true,
         TaskSupport::Forbidden => false,

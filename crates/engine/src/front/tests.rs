@@ -18,6 +18,7 @@ mod dialogue;
 mod holding;
 mod judging;
 mod lists;
+mod resource_uris;
 mod rounds;
 mod signing_in;
 mod tasks;
@@ -269,7 +270,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         task_home: &|_| None,
         catalog: &snapshot,
         caller: None,
-        principal: &crate::Principal::anonymous(),
+        user: &crate::Principal::anonymous().into(),
         refusal: None,
         operations: &Operations::default(),
         task_calls: &crate::TaskCalls::default(),

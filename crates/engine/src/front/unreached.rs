@@ -114,7 +114,7 @@ fn absence(method: &str, name: &str, ctx: &Context<'_>) -> Absence {
     match kinds.iter().find_map(|kind| Some((*kind, route(kind)?))) {
         // Switches come before permissions.
         Some((kind, route)) => match ctx.sight {
-            Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.principal)) => Absence::SwitchedOff,
+            Some(sight) if sight.is_off(&ctx.catalog.entry_of(kind, &route, ctx.user)) => Absence::SwitchedOff,
             _ => Absence::Hidden,
         },
         None => match ctx.sight {

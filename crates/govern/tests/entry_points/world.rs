@@ -206,7 +206,7 @@ impl World {
             unix_ms: &|| 1_700_000_000_000,
             catalog: &self.catalog,
             caller: None,
-            principal: caller.principal(),
+            user: &caller.principal().clone().into(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,

@@ -198,6 +198,53 @@ fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
     assert_ne!(rows(5), rows(6));
 }
 
+/// SO-6: each kind of lost backend has its own words, and the kind of failure that a real one has.
+#[test]
+fn fault_tells_apart_why_a_backend_cannot_be_used() {
+    let fault = |kind: &str| call(&format!("{{ fault = {{ kind = \"{kind}\" }} }}"));
+    let made_up = |what: &str| format!("rule `r` injects a failure: {what}");
+    for (kind, reason, words) in [
+        ("unreachable", "backend_down", "the host is unreachable"),
+        ("dns", "backend_down", "the name of the host was not found"),
+        ("tls", "backend_down", "the TLS handshake failed"),
+        ("crash", "backend_died", "the process ended with a crash"),
+        ("invalid_json", "backend_garbage", "the answer is not valid JSON"),
+    ] {
+        assert_eq!(fault(kind), format!("refuse {reason}: {}", made_up(words)));
+    }
+}
+
+/// SO-6: exponential slowness has the configured mean, the same times for the same seed, and a long tail.
+#[test]
+fn slow_calls_are_spread_as_the_rule_says() {
+    let times = |spread: &str| {
+        let then = format!(r#"{{ fault = {{ kind = "slow", after = "100ms", spread = "{spread}", seed = 9 }} }}"#);
+        let mut dialogue = Dialogue::rule(ECHO, &then);
+        let mut time = || {
+            let said = dialogue.asks(CALL);
+            let text = said.strip_prefix("pause ").unwrap();
+            let (number, unit) = text.split_at(text.find(|c: char| c != '.' && !c.is_ascii_digit()).unwrap());
+            let scale = match unit {
+                "s" => 1e3,
+                "ms" => 1.0,
+                "µs" => 1e-3,
+                _ => 1e-6,
+            };
+            number.parse::<f64>().unwrap() * scale
+        };
+        (0..2000).map(|_| time()).collect::<Vec<f64>>()
+    };
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / 2000.0;
+    let above = |times: &[f64], most: f64| times.iter().filter(|time| **time > most).count();
+    let (fixed, uniform, exponential) = (times("fixed"), times("uniform"), times("exponential"));
+    assert!(fixed.iter().all(|time| (time - 100.0).abs() < 1e-6));
+    assert!((90.0..110.0).contains(&mean(&uniform)) && above(&uniform, 200.0) == 0);
+    assert!((90.0..110.0).contains(&mean(&exponential)), "{}", mean(&exponential));
+    // One in e^3, about a twentieth, takes three times the mean or longer.
+    assert!((60..140).contains(&above(&exponential, 300.0)), "{}", above(&exponential, 300.0));
+    assert_eq!(exponential, times("exponential"));
+}
+
 #[test]
 fn a_spoiled_answer_is_still_a_message() {
     // SO-6
@@ -243,9 +290,22 @@ fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
     assert_eq!(dialogue.asks(&CALL.replace("hello", "bye")), "pass", "other arguments are another call");
     dialogue.caller = caller("local:bob");
     assert_eq!(dialogue.asks(CALL), "pass", "what one brought is not shown to another");
+    dialogue.caller = with_token("local:ada", "made-up");
+    assert_eq!(dialogue.asks(CALL), "pass", "nor to one that is known by its token");
     dialogue.caller = caller("local:ada");
+    assert_eq!(dialogue.asks(CALL), kept);
     dialogue.later(301);
     assert_eq!(dialogue.asks(CALL), "pass");
+}
+
+/// A caller whose token a backend gets another one for.
+fn with_token(principal: &str, token: &str) -> signalbox_engine::Caller {
+    use signalbox_engine::standing::{Credential, Standing, SubjectToken};
+    let mut identity = caller(principal).identity().clone();
+    let (mut credential, _) = Credential::new("corp/-", None);
+    credential.token = Some(SubjectToken::new(token));
+    identity.standing = Some(std::sync::Arc::new(Standing { credential: Some(credential), ..Standing::default() }));
+    signalbox_engine::Caller::new(identity)
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::gateway::Gateway;
 use crate::peer::Peer;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
-use signalbox_engine::{Fact, Principal, SessionKey};
+use signalbox_engine::{BackendUser, Fact, SessionKey};
 use std::sync::Arc;
 
 impl Backend {
@@ -64,9 +64,10 @@ impl Backend {
             && gateway.catalog.has_lists(self)
     }
 
-    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this principal if it awaits one.
-    pub(super) fn wake(&self, state: &mut BackendState, whose: Option<&Principal>) {
-        if state.is_ending() {
+    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this user if it awaits
+    /// one.
+    pub(super) fn wake(&self, state: &mut BackendState, whose: Option<&BackendUser>) {
+        if state.is_ending() || self.lacks_token(whose) {
             return;
         }
         match (&state.home, whose) {
@@ -87,7 +88,7 @@ impl Backend {
     }
 
     /// Starts it if it is asleep, and waits until it is known which era it speaks or that it does not start.
-    pub(crate) async fn learn_era(&self, whose: &Principal) {
+    pub(crate) async fn learn_era(&self, whose: &BackendUser) {
         self.wake(&mut self.lock(), Some(whose));
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
     }

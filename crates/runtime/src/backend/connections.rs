@@ -5,7 +5,8 @@
 //!
 //! - A connection is found under its own role only. The home connection, once it is ready, is also the one that the gateway's
 //!   principal shares.
-//! - There is one home connection at most, one per session, and one shared connection per principal and era.
+//! - There is one home connection at most, one per session and user, and one shared connection per user and era. Users of
+//!   one principal differ only where its tokens are exchanged.
 //! - A connection that was removed carries no further call. The home connection is still known as home afterwards, until
 //!   another one takes its place or the backend falls asleep.
 //! - No pool is empty.
@@ -15,7 +16,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::back::Wish;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::{CapSet, Principal, SessionKey};
+use signalbox_engine::{BackendUser, CapSet, SessionKey};
 use signalbox_wire::Era;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,8 +26,8 @@ use std::sync::Arc;
 pub(crate) enum ConnectionRole {
     /// The gateway's own. It also carries the calls that the gateway's principal shares a connection for.
     Home,
-    /// Carries the calls of all sessions of a principal that need no connection of their own.
-    Shared(Principal),
+    /// Carries the calls of all sessions of a user that need no connection of their own.
+    Shared(BackendUser),
     /// Carries the calls of one session.
     Owned(SessionKey),
     /// Carries calls of the new era to an old backend which may ask their client something.
@@ -44,7 +45,7 @@ impl ConnectionRole {
 /// that give themselves another name get connections of their own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PoolKey {
-    pub principal: Principal,
+    pub user: BackendUser,
     pub caps: CapSet,
     pub info: Option<Bytes>,
 }
@@ -56,16 +57,16 @@ pub(crate) enum Candidates<'a> {
     OwnedThenPooled,
     /// The pooled ones.
     Pooled,
-    /// The pooled ones of this principal.
-    PooledOf(&'a Principal),
+    /// The pooled ones of this user.
+    PooledOf(&'a BackendUser),
 }
 
 /// The connections of a backend.
 #[derive(Default)]
 pub(crate) struct Connections {
     home: Option<Arc<Peer>>,
-    shared: HashMap<(Principal, Era), Arc<Peer>>,
-    owned: KeyMap<SessionKey, Arc<Peer>>,
+    shared: HashMap<(BackendUser, Era), Arc<Peer>>,
+    owned: KeyMap<SessionKey, Vec<Arc<Peer>>>,
     pooled: HashMap<PoolKey, Vec<Arc<Peer>>>,
 }
 
@@ -74,12 +75,14 @@ impl Connections {
     pub fn insert(&mut self, peer: Arc<Peer>) {
         match peer.role.clone() {
             ConnectionRole::Home => self.home = Some(peer),
-            ConnectionRole::Shared(principal) => {
+            ConnectionRole::Shared(user) => {
                 let era = if peer.wish == Wish::Modern { Era::Modern } else { Era::Legacy };
-                self.shared.insert((principal, era), peer);
+                self.shared.insert((user, era), peer);
             }
             ConnectionRole::Owned(session) => {
-                self.owned.insert(session, peer);
+                let own = self.owned.entry(session).or_default();
+                own.retain(|one| one.user != peer.user);
+                own.push(peer);
             }
             ConnectionRole::Pooled(key) => self.pooled.entry(key).or_default().push(peer),
         }
@@ -91,14 +94,16 @@ impl Connections {
         match &peer.role {
             ConnectionRole::Home | ConnectionRole::Shared(_) => {
                 for era in [Era::Legacy, Era::Modern] {
-                    let key = (peer.principal.clone(), era);
+                    let key = (peer.user.clone(), era);
                     if self.shared.get(&key).is_some_and(is_it) {
                         self.shared.remove(&key);
                     }
                 }
             }
             ConnectionRole::Owned(session) => {
-                if self.owned.get(session).is_some_and(is_it) {
+                let Some(own) = self.owned.get_mut(session) else { return };
+                own.retain(|one| !is_it(one));
+                if own.is_empty() {
                     self.owned.remove(session);
                 }
             }
@@ -126,7 +131,7 @@ impl Connections {
     /// connection that did so until now, which is to be closed.
     pub fn share_home(&mut self, era: Era) -> Option<Arc<Peer>> {
         let home = self.home.clone()?;
-        let replaced = self.shared.insert((home.principal.clone(), era), Arc::clone(&home));
+        let replaced = self.shared.insert((home.user.clone(), era), Arc::clone(&home));
         replaced.filter(|old| old.id != home.id)
     }
 
@@ -137,14 +142,19 @@ impl Connections {
         Some(home)
     }
 
-    /// The connection of this era that the sessions of a principal share.
-    pub fn shared(&self, principal: &Principal, era: Era) -> Option<&Arc<Peer>> {
-        self.shared.get(&(principal.clone(), era))
+    /// The connection of this era that the sessions of a user share.
+    pub fn shared(&self, user: &BackendUser, era: Era) -> Option<&Arc<Peer>> {
+        self.shared.get(&(user.clone(), era))
     }
 
-    /// The connection that belongs to this session alone.
-    pub fn owned(&self, session: SessionKey) -> Option<&Arc<Peer>> {
-        self.owned.get(&session)
+    /// The connection that belongs to this session alone, for its requests as this user.
+    pub fn owned(&self, session: SessionKey, user: &BackendUser) -> Option<&Arc<Peer>> {
+        self.owned.get(&session)?.iter().find(|peer| peer.user == *user)
+    }
+
+    /// The connections that belong to this session alone.
+    pub fn all_owned(&self, session: SessionKey) -> &[Arc<Peer>] {
+        self.owned.get(&session).map_or(&[], Vec::as_slice)
     }
 
     /// True if this session has a connection of its own.
@@ -152,9 +162,9 @@ impl Connections {
         self.owned.contains_key(&session)
     }
 
-    /// Takes out the connection that belongs to this session alone.
-    pub fn remove_owned(&mut self, session: SessionKey) -> Option<Arc<Peer>> {
-        self.owned.remove(&session)
+    /// Takes out the connections that belong to this session alone.
+    pub fn remove_owned(&mut self, session: SessionKey) -> Vec<Arc<Peer>> {
+        self.owned.remove(&session).unwrap_or_default()
     }
 
     /// The pooled connections that calls with this key may run on.
@@ -162,14 +172,14 @@ impl Connections {
         self.pooled.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// The pooled connections of a principal.
-    pub fn pooled_of(&self, principal: &Principal) -> impl Iterator<Item = &Arc<Peer>> {
-        self.pooled.iter().filter(move |(key, _)| key.principal == *principal).flat_map(|(_, pool)| pool)
+    /// The pooled connections of a user.
+    pub fn pooled_of(&self, user: &BackendUser) -> impl Iterator<Item = &Arc<Peer>> {
+        self.pooled.iter().filter(move |(key, _)| key.user == *user).flat_map(|(_, pool)| pool)
     }
 
     /// The pooled connections that calls of a client with these capabilities may run on.
-    pub fn pooled_for(&self, principal: &Principal, caps: &CapSet) -> Vec<Arc<Peer>> {
-        self.pooled_of(principal).filter(|peer| peer.caps == *caps).cloned().collect()
+    pub fn pooled_for(&self, user: &BackendUser, caps: &CapSet) -> Vec<Arc<Peer>> {
+        self.pooled_of(user).filter(|peer| peer.caps == *caps).cloned().collect()
     }
 
     /// How many connections are pooled.
@@ -177,22 +187,22 @@ impl Connections {
         self.pooled.values().map(Vec::len).sum()
     }
 
-    /// True if the principal has another connection on which an old backend may tell what this one tells.
+    /// True if the user has another connection on which an old backend may tell what this one tells.
     pub fn has_other(&self, peer: &Peer) -> bool {
-        let mut others = self.pooled_of(&peer.principal).chain(self.shared(&peer.principal, Era::Legacy));
+        let mut others = self.pooled_of(&peer.user).chain(self.shared(&peer.user, Era::Legacy));
         others.any(|other| other.id != peer.id)
     }
 
-    /// The connections that may carry calls of this session: no more than its principal can have.
-    pub fn serving(&self, session: &Session) -> Vec<Arc<Peer>> {
-        let shared = [Era::Legacy, Era::Modern].into_iter().filter_map(|era| self.shared(&session.principal, era));
-        let owned = self.owned(session.key).into_iter();
-        owned.chain(shared).chain(self.pooled_of(&session.principal)).cloned().collect()
+    /// The connections that may carry calls of this session as this user: no more than the user can have.
+    pub fn serving(&self, session: &Session, user: &BackendUser) -> Vec<Arc<Peer>> {
+        let shared = [Era::Legacy, Era::Modern].into_iter().filter_map(|era| self.shared(user, era));
+        let owned = self.owned.get(&session.key).into_iter().flatten();
+        owned.chain(shared).chain(self.pooled_of(user)).cloned().collect()
     }
 
     /// Every connection that carries calls, but without those of sessions unless `owned` says so.
     pub fn in_use(&self, owned: bool) -> impl Iterator<Item = &Arc<Peer>> {
-        let owned = self.owned.values().filter(move |_| owned);
+        let owned = self.owned.values().flatten().filter(move |_| owned);
         self.shared.values().chain(self.pooled.values().flatten()).chain(owned)
     }
 
@@ -205,6 +215,11 @@ impl Connections {
     /// gathered.
     pub fn not_quiet(&self) -> Vec<Arc<Peer>> {
         self.all_that(|peer| !peer.is_quiet())
+    }
+
+    /// The connections of users for which this holds.
+    pub fn of_users(&self, holds: impl Fn(&BackendUser) -> bool) -> Vec<Arc<Peer>> {
+        self.all_that(|peer| holds(&peer.user))
     }
 
     fn all_that(&self, wanted: impl Fn(&Peer) -> bool) -> Vec<Arc<Peer>> {
@@ -223,7 +238,7 @@ impl Connections {
     pub fn give_way(&mut self, among: Candidates<'_>, needed: impl Fn(&Peer) -> bool) -> Option<Arc<Peer>> {
         let gives_way = self.owned_giving_way(among, &needed).or_else(|| {
             let fits = |peer: &&Arc<Peer>| match among {
-                Candidates::PooledOf(principal) => peer.principal == *principal,
+                Candidates::PooledOf(user) => peer.user == *user,
                 Candidates::OwnedThenPooled | Candidates::Pooled => true,
             };
             let idle = |peer: &&Arc<Peer>| !peer.is_in_exclusive_use() && peer.in_flight() == 0 && !needed(peer);
@@ -239,7 +254,7 @@ impl Connections {
             return None;
         }
         let mut owned: Vec<_> =
-            self.owned.values().filter_map(|peer| Some((peer.owner()?.last_seen(), peer))).collect();
+            self.owned.values().flatten().filter_map(|peer| Some((peer.owner()?.last_seen(), peer))).collect();
         owned.sort_unstable_by_key(|(seen, _)| *seen);
         owned.into_iter().map(|(_, peer)| peer).find(|peer| !needed(peer) && peer.give_way_if_client_is_away()).cloned()
     }
@@ -247,7 +262,7 @@ impl Connections {
     /// How many sessions have a connection of their own, and how many pools there are.
     #[cfg(feature = "testing")]
     pub fn counts(&self) -> (usize, usize) {
-        (self.owned.len(), self.pooled.len())
+        (self.owned.values().map(Vec::len).sum(), self.pooled.len())
     }
 }
 

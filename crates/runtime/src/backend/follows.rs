@@ -10,7 +10,7 @@ use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, OwnAnswer};
 use crate::peer::Peer;
 use crate::session::Session;
-use signalbox_engine::{ExchangeId, Principal};
+use signalbox_engine::{BackendUser, ExchangeId};
 use signalbox_wire::{Envelope, Era, json, method};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,16 +37,18 @@ impl Backend {
     ) -> oneshot::Receiver<Followed> {
         let (sender, receiver) = oneshot::channel();
         let caps = session.caps_of(exchange);
+        let user = self.user_of(session, exchange);
         let uris = wanted.uris.clone();
         let (target, pooled) = {
             let mut state = match self.lock_or_successor() {
                 Ok(state) => state,
                 Err(successor) => return successor.follow(session, exchange, wanted),
             };
-            let pooled = state.connections.pooled_for(&session.principal, &caps);
+            let pooled = state.connections.pooled_for(&user, &caps);
             let target = state.support.target(Era::Modern);
             let (session, acknowledged) = (Arc::clone(session), Some(sender));
-            let mut follow = Follow { session, exchange, wanted, caps, acknowledged, carrier: None };
+            let mut follow =
+                Follow { session, exchange, user: user.clone(), wanted, caps, acknowledged, carrier: None };
             let only_tasks = target == Era::Legacy && uris.is_empty();
             if !state.subscriptions.can_follow() {
                 state.condition.count_stray("follow_refused");
@@ -62,9 +64,9 @@ impl Backend {
             }
             (target, pooled)
         };
-        let shared = self.shared_peer(session, target);
+        let shared = self.shared_peer(session, &user, target);
         if shared.is_none() {
-            self.keep_open(session.principal.clone());
+            self.keep_open(user);
         }
         // A connection that is not ready yet gets its subscriptions once it is (`restore`).
         let shared = shared.filter(|peer| peer.is_ready());
@@ -161,21 +163,21 @@ impl Backend {
         }
     }
 
-    /// The listen requests of a principal that name this task of an old backend.
-    pub(crate) fn task_followers(&self, task: &str, principal: &Principal) -> Vec<Waiter> {
+    /// The listen requests of a user that name this task of an old backend.
+    pub(crate) fn task_followers(&self, task: &str, user: &BackendUser) -> Vec<Waiter> {
         let state = self.lock();
-        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names_task(task));
+        let follows = state.subscriptions.follows_of(user).filter(|one| one.names_task(task));
         follows.map(Follow::waiter).collect()
     }
 
-    /// The listen requests of a principal that follow this resource. Empty for a backend of the new era, which answers them
+    /// The listen requests of a user that follow this resource. Empty for a backend of the new era, which answers them
     /// itself.
-    pub(crate) fn followers(&self, uri: &str, principal: &Principal) -> Vec<Waiter> {
+    pub(crate) fn followers(&self, uri: &str, user: &BackendUser) -> Vec<Waiter> {
         let state = self.lock();
         if state.support.target(Era::Modern) == Era::Modern {
             return Vec::new();
         }
-        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names(uri));
+        let follows = state.subscriptions.follows_of(user).filter(|one| one.names(uri));
         follows.map(Follow::waiter).collect()
     }
 
@@ -184,8 +186,8 @@ impl Backend {
         let (gone, peers) = {
             let mut state = self.lock();
             let Some(gone) = state.subscriptions.unfollow(session.key, exchange) else { return };
-            let mut peers = state.connections.pooled_for(&session.principal, &gone.caps);
-            peers.extend(state.connections.shared(&session.principal, Era::Legacy).cloned());
+            let mut peers = state.connections.pooled_for(&gone.user, &gone.caps);
+            peers.extend(state.connections.shared(&gone.user, Era::Legacy).cloned());
             peers.retain(|peer| peer.is_ready());
             (gone, peers)
         };
@@ -197,11 +199,11 @@ impl Backend {
         }
     }
 
-    /// Sends the listen requests of the principal on a new connection.
+    /// Sends the listen requests of its user on a new connection.
     pub(super) fn follow_again(self: &Arc<Self>, peer: &Arc<Peer>) {
         let mine: Vec<Waiter> = {
             let state = self.lock();
-            let follows = state.subscriptions.follows_of(&peer.principal);
+            let follows = state.subscriptions.follows_of(&peer.user);
             follows.map(Follow::waiter).collect()
         };
         for waiter in mine {

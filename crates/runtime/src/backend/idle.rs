@@ -34,7 +34,7 @@ impl Backend {
             all.filter(|peer| self.is_expired(&state, &gateway, peer, now)).cloned().collect()
         };
         for peer in unused {
-            if !self.stays_for_its_principal(&gateway, &peer) && self.take_out_of_use(&gateway, &peer, now) {
+            if !self.stays_for_its_user(&gateway, &peer) && self.take_out_of_use(&gateway, &peer, now) {
                 self.report_closing(&gateway, &peer);
                 peer.close();
                 self.changed.notify_one();
@@ -61,7 +61,7 @@ impl Backend {
         }
         match &peer.role {
             ConnectionRole::Home | ConnectionRole::Owned(_) => lifetime.idle_stop,
-            ConnectionRole::Shared(principal) if *principal == gateway.principal => lifetime.idle_stop,
+            ConnectionRole::Shared(user) if *user.principal() == gateway.principal => lifetime.idle_stop,
             ConnectionRole::Shared(_) => lifetime.idle_stop.or(Some(SHARED_IDLE)),
             ConnectionRole::Pooled(_) => Some(lifetime.idle_stop.map_or(POOLED_IDLE, |stop| stop.min(POOLED_IDLE))),
         }
@@ -77,7 +77,7 @@ impl Backend {
     fn is_free(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let in_use = match &peer.role {
             ConnectionRole::Owned(owner) => state.subscriptions.has_watches(*owner),
-            ConnectionRole::Home | ConnectionRole::Shared(_) => state.subscriptions.any_of(&peer.principal),
+            ConnectionRole::Home | ConnectionRole::Shared(_) => state.subscriptions.any_of(&peer.user),
             // The shared connection reports the same changes.
             ConnectionRole::Pooled(_) => peer.is_in_exclusive_use(),
         };
@@ -85,10 +85,11 @@ impl Backend {
         !in_use && !needed && !gateway.tasks.holds(peer.id) && !peer.has_tasks(now)
     }
 
-    /// True if a connection stays because its principal has a session open and idle processes are not stopped.
-    fn stays_for_its_principal(&self, gateway: &Gateway, peer: &Peer) -> bool {
-        let stays = peer.role.is_shared() && peer.principal != gateway.principal && self.lifetime().idle_stop.is_none();
-        stays && gateway.sessions.all().iter().any(|session| session.principal == peer.principal)
+    /// True if a connection stays because its user has a session open and idle processes are not stopped.
+    fn stays_for_its_user(&self, gateway: &Gateway, peer: &Peer) -> bool {
+        let stays =
+            peer.role.is_shared() && *peer.user.principal() != gateway.principal && self.lifetime().idle_stop.is_none();
+        stays && gateway.sessions.all().iter().any(|session| session.is_user(&peer.user))
     }
 
     /// Takes a connection out of use, so that it gets no further call. False if somebody has begun to use it.

@@ -8,7 +8,7 @@
 //! - The views that are remembered are bounded: if there are too many, all are forgotten and read again.
 
 use signalbox_engine::catalog::{Changed, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
-use signalbox_engine::{CapSet, Fault, FaultKind, PeerId, Principal};
+use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -22,16 +22,16 @@ const PRIVATE_RETRY: Duration = Duration::from_secs(10);
 /// How long it is remembered that a principal has to sign in, which is as long as the address is good.
 const SIGN_IN_TIME: Duration = Duration::from_secs(600);
 
-/// Who is shown a list: the capability set, and the principal if each has its own.
-type Viewer = (CapSet, Option<Principal>);
+/// Who is shown a list: the capability set, and the user if each has its own.
+type Viewer = (CapSet, Option<BackendUser>);
 
 /// What is known about a backend's lists.
 #[derive(Default)]
 pub(crate) struct ListKnowledge {
     /// Those whose lists cannot be had for now, and since when.
     failed: HashMap<Viewer, Instant>,
-    /// The principals that are shown nothing before they have signed in, with the fault that says where, and since when.
-    sign_ins: HashMap<Principal, (Fault, Instant)>,
+    /// The users that are shown nothing before they have signed in, with the fault that says where, and since when.
+    sign_ins: HashMap<BackendUser, (Fault, Instant)>,
     /// The views read since the home connection was opened; what was known before may be out of date.
     read: HashSet<ViewKey>,
     /// How long lists are good that the backend never tells changes of.
@@ -52,7 +52,7 @@ impl ListKnowledge {
     }
 
     /// Notes that the lists for this capability set, of this principal if each has its own, cannot be had for now.
-    pub fn failed(&mut self, caps: CapSet, whose: Option<Principal>, fault: &Fault, now: Instant) {
+    pub fn failed(&mut self, caps: CapSet, whose: Option<BackendUser>, fault: &Fault, now: Instant) {
         if let Some(whose) = whose.as_ref().filter(|_| fault.kind == FaultKind::SignInNeeded) {
             if self.sign_ins.len() >= MAX_SIGN_INS {
                 self.sign_ins.clear();
@@ -67,7 +67,7 @@ impl ListKnowledge {
 
     /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the first
     /// connection declares nothing.
-    pub fn has_failed(&self, view: &ViewKey, whose: Option<&Principal>, now: Instant) -> bool {
+    pub fn has_failed(&self, view: &ViewKey, whose: Option<&BackendUser>, now: Instant) -> bool {
         let since = |caps: &CapSet| self.failed.get(&(caps.clone(), whose.cloned()));
         let lately = |since: &Instant| now.saturating_duration_since(*since) < PRIVATE_RETRY;
         match whose {
@@ -77,14 +77,14 @@ impl ListKnowledge {
     }
 
     /// Why this principal is shown nothing: it has to sign in first.
-    pub fn sign_in(&self, whose: &Principal, now: Instant) -> Option<&Fault> {
+    pub fn sign_in(&self, whose: &BackendUser, now: Instant) -> Option<&Fault> {
         let (fault, since) = self.sign_ins.get(whose)?;
         (now.saturating_duration_since(*since) < SIGN_IN_TIME).then_some(fault)
     }
 
     /// Forgets who has to sign in, since somebody has, and returns them.
-    pub fn take_sign_ins(&mut self) -> Vec<Principal> {
-        let waiting: Vec<Principal> = self.sign_ins.drain().map(|(whose, _)| whose).collect();
+    pub fn take_sign_ins(&mut self) -> Vec<BackendUser> {
+        let waiting: Vec<BackendUser> = self.sign_ins.drain().map(|(whose, _)| whose).collect();
         self.failed.retain(|(_, whose), _| whose.as_ref().is_none_or(|whose| !waiting.contains(whose)));
         waiting
     }
@@ -190,6 +190,7 @@ fn most(view: &ViewKey) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::Principal;
     use signalbox_wire::Era;
 
     fn fault() -> Fault {
@@ -214,7 +215,8 @@ mod tests {
     #[test]
     fn who_has_to_sign_in_is_asked_for_lists_again_soon_and_nobody_else_is_concerned() {
         let (mut lists, now) = (ListKnowledge::default(), Instant::now());
-        let (ada, eve) = (Principal::named("corp:ada"), Principal::named("corp:eve"));
+        let (ada, eve) =
+            (BackendUser::from(Principal::named("corp:ada")), BackendUser::from(Principal::named("corp:eve")));
         lists.failed(CapSet::bare(), Some(ada.clone()), &fault(), now);
         assert!(lists.has_failed(&view(), Some(&ada), now) && !lists.has_failed(&view(), Some(&eve), now));
         let declares = ViewKey { caps: CapSet::read(br#"{"sampling":{}}"#), ..view() };
@@ -260,7 +262,7 @@ mod tests {
             lists.failed(caps.clone(), None, &fault(), Instant::now());
             lists.store(ViewKey::shared(Era::Legacy, caps), Some(Instant::now()));
             let roots = CapSet::read(format!(r#"{{"roots":{{"n":{number}}}}}"#).as_bytes());
-            lists.failed(roots, Some(Principal::named(&number.to_string())), &fault(), Instant::now());
+            lists.failed(roots, Some(Principal::named(&number.to_string()).into()), &fault(), Instant::now());
         }
         assert!(lists.failed.len() <= MAX_FAILED && lists.sign_ins.len() <= MAX_SIGN_INS);
         assert!(lists.read.len() <= MAX_VIEWS && lists.good_until.len() <= MAX_VIEWS);

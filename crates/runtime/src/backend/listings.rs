@@ -6,7 +6,7 @@ use super::state::Home;
 use crate::lists;
 use crate::peer::Peer;
 use signalbox_engine::catalog::{Changed, ListKind, Selector, Snapshot, View, ViewKey};
-use signalbox_engine::{Event, Fault, FaultKind, Principal, ServerProfile};
+use signalbox_engine::{BackendUser, Event, Fault, FaultKind, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,10 @@ impl Backend {
         if self.is_asleep() && !self.is_per_user() {
             return true;
         }
+        // A caller without a token is shown nothing of a backend that tokens are exchanged for.
+        if self.lacks_token(selector.whose.as_ref()) {
+            return true;
+        }
         let effective = self.effective(selector);
         if self.is_stale(&effective) {
             return false;
@@ -46,6 +50,16 @@ impl Backend {
         // Of a backend that awaits a caller with a credential, even the era may be unknown.
         let failed = failed && (known || per_user);
         down || failed || known && (catalog.knows(&self.name, &effective) || self.cannot_show(&effective))
+    }
+
+    /// True if the gateway's own connection has read its lists since it was opened, where all users are shown the same.
+    pub(crate) fn has_read_lists(&self) -> bool {
+        if self.is_per_user() {
+            return false;
+        }
+        let state = self.lock();
+        let home = state.connections.home().filter(|_| matches!(state.home, Home::Up(_)));
+        home.and_then(|home| home.view_key()).is_some_and(|key| state.lists.was_read(&key))
     }
 
     /// True if these lists are too old, for a backend that does not report changes.
@@ -70,7 +84,7 @@ impl Backend {
         let whose = selector.whose.as_ref().filter(|_| self.is_per_user());
         let fits = |peer: &Arc<Peer>| {
             peer.caps == selector.caps
-                && whose.is_none_or(|whose| peer.principal == *whose)
+                && whose.is_none_or(|whose| peer.user == *whose)
                 && peer.view_key().is_none_or(|key| key.era == selector.era)
         };
         !peers.iter().any(fits)
@@ -259,11 +273,11 @@ impl Backend {
         changed.any()
     }
 
-    /// Why this principal is shown nothing of the backend, if that is because it has to sign in first.
-    pub(crate) fn wanted_sign_in(&self, whose: &Principal) -> Option<Fault> {
+    /// Why this user is shown nothing of the backend, if that is because it has to sign in first.
+    pub(crate) fn wanted_sign_in(&self, whose: &BackendUser) -> Option<Fault> {
         let state = self.lock();
         let down = state.home.fault().filter(|fault| fault.kind == FaultKind::SignInNeeded);
-        down.or_else(|| state.lists.sign_in(whose, crate::clock::now())).cloned()
+        down.or_else(|| state.lists.sign_in(&self.known_as(whose), crate::clock::now())).cloned()
     }
 
     fn reading_failed(&self, peer: &Peer, fault: &Fault) {
@@ -283,7 +297,7 @@ impl Backend {
             // The known lists stay in use and are read again after a while.
             state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
         } else if !state.others_reading(peer, self.is_per_user()) {
-            state.lists.failed(peer.caps.clone(), self.lists_of(&peer.principal), fault, crate::clock::now());
+            state.lists.failed(peer.caps.clone(), self.lists_of(&peer.user), fault, crate::clock::now());
         }
         if !closed {
             state.condition.set_error(fault.message.clone());

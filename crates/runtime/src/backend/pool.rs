@@ -1,7 +1,8 @@
-//! Connections to old backends for clients of the new era that declare sampling, elicitation or roots.
+//! Connections to old backends for clients of the new era that declare sampling, elicitation, roots or extensions.
 //!
-//! They are kept by principal and capability set. An HTTP backend asks on the stream of the call that it is about, so one
-//! connection serves all calls with the same set. A pipe is given to one call at a time.
+//! They are kept by principal and capability set. An HTTP backend asks on the stream of the call that it is about, so
+//! one connection serves all calls with the same set. A pipe is given to one call at a time, unless the clients with
+//! the set cannot be asked anything; those share it, clients of the old era among them.
 
 use super::Backend;
 use super::connections::{Candidates, PoolKey};
@@ -55,10 +56,13 @@ impl Drop for ExclusiveUse {
 impl Backend {
     pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: ConnectionRequest<'_>) -> Pick {
         let caps = caller.caps();
-        let info = caller.client.and_then(|client| client.info.clone()).filter(|info| info.len() <= MAX_INFO);
+        let askable = caps.may_be_asked();
+        // A server remembers nothing of clients that it cannot ask, so those need not be told apart.
+        let client = caller.client.filter(|_| askable);
+        let info = client.and_then(|client| client.info.clone()).filter(|info| info.len() <= MAX_INFO);
         let info = info.map(|info| Bytes::copy_from_slice(&info));
-        let key = PoolKey { principal: caller.session.principal.clone(), caps, info };
-        let exclusive = !self.connector.carries_headers();
+        let key = PoolKey { user: caller.user.clone(), caps, info };
+        let exclusive = askable && !self.connector.carries_headers();
         for peer in state.connections.pool(&key) {
             if !exclusive {
                 return Pick::Peer(Arc::clone(peer), None);
@@ -73,9 +77,9 @@ impl Backend {
         if let Some(fault) = self.down(state) {
             return Pick::Refuse(fault);
         }
-        let crowded = state.connections.pooled_of(&key.principal).count() >= MAX_POOLED_EACH;
+        let crowded = state.connections.pooled_of(&key.user).count() >= MAX_POOLED_EACH;
         if crowded || self.is_full(state) {
-            let among = if crowded { Candidates::PooledOf(&key.principal) } else { Candidates::OwnedThenPooled };
+            let among = if crowded { Candidates::PooledOf(&key.user) } else { Candidates::OwnedThenPooled };
             return match self.make_room(state, among) {
                 Room::Free => self.pick_pooled(state, caller),
                 Room::Soon => Pick::Wait,

@@ -52,7 +52,9 @@ impl Backend {
         let waiting = self.lock().lists.take_sign_ins();
         let Some(gateway) = self.gateway() else { return };
         let changed = Changed { tools: true, prompts: true, resources: true };
-        for session in gateway.sessions.all().into_iter().filter(|session| waiting.contains(&session.principal)) {
+        for session in
+            gateway.sessions.all().into_iter().filter(|session| waiting.iter().any(|user| session.is_user(user)))
+        {
             session.handle(Event::ListsChanged { changed });
         }
     }

@@ -5,10 +5,11 @@ use super::Backend;
 use super::connections::ConnectionRole;
 use super::follows::AGAIN;
 use super::routes::{ConnectionRequest, Pick};
+use super::subscriptions::Follow;
 use super::supervisor::BACKOFF_MAX;
 use crate::peer::Peer;
 use crate::session::Session;
-use signalbox_engine::{Principal, SessionKey};
+use signalbox_engine::{BackendUser, SessionKey};
 use signalbox_wire::Era;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ const SOON: Duration = Duration::from_millis(500);
 /// A client that listens without a connection to listen on.
 struct Missing {
     session: Arc<Session>,
+    user: BackendUser,
     era: Era,
 }
 
@@ -30,26 +32,26 @@ impl Backend {
         match &peer.role {
             ConnectionRole::Owned(_) | ConnectionRole::Shared(_) => self.reopen(peer.role.clone(), after),
             // Another home connection has taken its place already.
-            ConnectionRole::Home => self.reopen(ConnectionRole::Shared(peer.principal.clone()), after),
+            ConnectionRole::Home => self.reopen(ConnectionRole::Shared(peer.user.clone()), after),
             ConnectionRole::Pooled(_) => {}
         }
     }
 
-    /// Opens the shared connection of a principal that listens, and keeps trying until it is open.
-    pub(super) fn keep_open(self: &Arc<Self>, principal: Principal) {
-        self.reopen(ConnectionRole::Shared(principal), AGAIN);
+    /// Opens the shared connection of a user that listens, and keeps trying until it is open.
+    pub(super) fn keep_open(self: &Arc<Self>, user: BackendUser) {
+        self.reopen(ConnectionRole::Shared(user), AGAIN);
     }
 
     /// Opens every connection that the subscriptions taken over from a predecessor need.
     pub(super) fn reopen_all(self: &Arc<Self>) {
-        let (principals, watching): (HashSet<Principal>, HashSet<SessionKey>) = {
+        let (users, watching): (HashSet<BackendUser>, HashSet<SessionKey>) = {
             let state = self.lock();
-            let principals = state.subscriptions.watchers().map(|(_, principal)| principal.clone());
-            let followers = state.subscriptions.follows().map(|follow| follow.session.principal.clone());
-            (principals.chain(followers).collect(), state.subscriptions.watchers().map(|(key, _)| key).collect())
+            let watchers = state.subscriptions.watchers().map(|(_, user)| user.clone());
+            let followers = state.subscriptions.follows().map(|follow| follow.user.clone());
+            (watchers.chain(followers).collect(), state.subscriptions.watchers().map(|(key, _)| key).collect())
         };
-        for principal in principals {
-            self.reopen(ConnectionRole::Shared(principal), SOON);
+        for user in users {
+            self.reopen(ConnectionRole::Shared(user), SOON);
         }
         for key in watching {
             self.reopen(ConnectionRole::Owned(key), SOON);
@@ -83,6 +85,7 @@ impl Backend {
             let client = one.session.client().filter(|_| one.era == Era::Legacy);
             let caller = ConnectionRequest {
                 session: &one.session,
+                user: &one.user,
                 client: client.as_deref(),
                 era: one.era,
                 asks: client.is_some(),
@@ -100,9 +103,8 @@ impl Backend {
     fn missing(&self, role: &ConnectionRole) -> Vec<Missing> {
         let (mut missing, keys) = {
             let state = self.lock();
-            let there = |principal: &Principal, era: Era| {
-                state.connections.shared(principal, state.support.target(era)).is_some()
-            };
+            let there =
+                |user: &BackendUser, era: Era| state.connections.shared(user, state.support.target(era)).is_some();
             match role {
                 ConnectionRole::Home | ConnectionRole::Pooled(_) => (Vec::new(), Vec::new()),
                 ConnectionRole::Owned(key) => {
@@ -112,22 +114,27 @@ impl Backend {
                     let lost = hears && !state.connections.owns(*key);
                     (Vec::new(), Vec::from_iter(lost.then_some((*key, Era::Legacy))))
                 }
-                ConnectionRole::Shared(principal) => {
-                    let follows = state.subscriptions.follows_of(principal).next();
-                    let follows = follows.filter(|_| !there(principal, Era::Modern));
-                    let follows = follows.map(|one| Missing { session: Arc::clone(&one.session), era: Era::Modern });
+                ConnectionRole::Shared(user) => {
+                    let follows = state.subscriptions.follows_of(user).next();
+                    let follows = follows.filter(|_| !there(user, Era::Modern));
+                    let missing = |one: &Follow| Missing {
+                        session: Arc::clone(&one.session),
+                        user: user.clone(),
+                        era: Era::Modern,
+                    };
+                    let follows = follows.map(missing);
                     // A backend of the new era serves old sessions on the connection of that era.
                     let era = state.support.target(Era::Legacy);
-                    let watchers = state.subscriptions.watchers().filter(|(_, of)| *of == principal);
+                    let watchers = state.subscriptions.watchers().filter(|(_, of)| *of == user);
                     let mut watchers = watchers.filter(|(key, _)| !state.connections.owns(*key));
-                    let watcher = watchers.next().map(|(key, _)| (key, era)).filter(|_| !there(principal, era));
+                    let watcher = watchers.next().map(|(key, _)| (key, era)).filter(|_| !there(user, era));
                     (Vec::from_iter(follows), Vec::from_iter(watcher))
                 }
             }
         };
         if let Some(gateway) = self.gateway() {
             let known = keys.into_iter().filter_map(|(key, era)| Some((gateway.sessions.by_key(key)?, era)));
-            missing.extend(known.map(|(session, era)| Missing { session, era }));
+            missing.extend(known.map(|(session, era)| Missing { user: self.user(&session), session, era }));
         }
         missing
     }

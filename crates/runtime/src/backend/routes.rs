@@ -10,7 +10,7 @@ use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Authorized, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, Principal, bridge};
+use signalbox_engine::{Authorized, BackendUser, Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ pub(super) enum Pick {
 #[derive(Copy, Clone)]
 pub(super) struct ConnectionRequest<'a> {
     pub session: &'a Arc<Session>,
+    /// The user that the backend takes the caller for.
+    pub user: &'a BackendUser,
     pub client: Option<&'a ClientProfile>,
     pub era: Era,
     /// The backend may ask the client something because of the call.
@@ -38,8 +40,8 @@ pub(super) struct ConnectionRequest<'a> {
 }
 
 impl<'a> ConnectionRequest<'a> {
-    fn of_call(session: &'a Arc<Session>, call: &'a Call) -> Self {
-        Self { session, client: Some(&call.client), era: call.era, asks: bridge::may_ask(&call.method) }
+    fn of_call(session: &'a Arc<Session>, user: &'a BackendUser, call: &'a Call) -> Self {
+        Self { session, user, client: Some(&call.client), era: call.era, asks: bridge::may_ask(&call.method) }
     }
 
     pub fn caps(&self) -> CapSet {
@@ -91,7 +93,7 @@ impl Backend {
                 false => gateway.come_back(self, session, exchange, call),
             };
         }
-        let mut call = call;
+        let (mut call, user) = (call, self.user_of(session, exchange));
         // A connection that is lost is not found a second time, so a few tries reach a live one if there is any.
         for _ in 0..TRIES {
             let mut state = self.lock();
@@ -103,7 +105,7 @@ impl Backend {
             let picked = if self.is_throttled(&state) {
                 Pick::Wait
             } else {
-                self.pick(&mut state, ConnectionRequest::of_call(session, &call))
+                self.pick(&mut state, ConnectionRequest::of_call(session, &user, &call))
             };
             let fault = match picked {
                 Pick::Peer(peer, exclusive_use) => {
@@ -155,18 +157,19 @@ impl Backend {
         None
     }
 
-    /// Sends a request whose answer nobody waits for on the connection that the principal shares, if that is open.
+    /// Sends a request whose answer nobody waits for on the connection that its user shares, if that is open.
     pub(crate) fn errand(&self, session: &Session, call: Authorized) {
+        let user = self.user(session);
         let shared = {
             let state = self.lock();
-            state.connections.shared(&session.principal, state.support.target(call.era)).cloned()
+            state.connections.shared(&user, state.support.target(call.era)).cloned()
         };
         if let Some(peer) = shared {
             peer.errand(call, self.spec().timeout);
         }
     }
 
-    /// Sends a copy of a request on the connection that the principal shares, or on the home connection. False if neither is
+    /// Sends a copy of a request on the connection that its user shares, or on the home connection. False if neither is
     /// ready. A backend that is asleep is started and gets the copy once it is up.
     pub(crate) fn fork(
         self: &Arc<Self>,
@@ -178,7 +181,8 @@ impl Backend {
         if !self.is_asleep() {
             return self.fork_now(session, exchange, call);
         }
-        self.wake(&mut self.lock(), Some(&session.principal));
+        let user = self.user_of(session, exchange);
+        self.wake(&mut self.lock(), Some(&user));
         let (backend, session) = (Arc::clone(self), Arc::clone(session));
         tokio::spawn(async move {
             let _ = tokio::time::timeout(backend.spec().timeout, backend.attempted()).await;
@@ -190,9 +194,10 @@ impl Backend {
     }
 
     fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) -> bool {
+        let user = self.user_of(session, exchange);
         let peer = {
             let state = self.lock();
-            let shared = state.connections.shared(&session.principal, state.support.target(call.era));
+            let shared = state.connections.shared(&user, state.support.target(call.era));
             // Where principals have credentials of their own, the home connection has that of another.
             shared.or_else(|| state.connections.home().filter(|_| !self.is_per_user())).cloned()
         };
@@ -200,17 +205,24 @@ impl Backend {
     }
 
     /// Opens the connection that reads the lists for this kind of client, if it is missing.
-    pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
-        let caller = ConnectionRequest { session, client, era, asks: true };
+    pub(crate) fn prepare(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        client: Option<&ClientProfile>,
+        selector: &Selector,
+    ) {
+        let (user, era) = (selector.whose.as_ref().map(|whose| self.known_as(whose)), selector.era);
+        let user = user.unwrap_or_else(|| self.user(session));
+        let caller = ConnectionRequest { session, user: &user, client, era, asks: true };
         let picked = {
             let mut state = self.lock();
             let target = state.support.target(era);
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
-            let whose = self.lists_of(&session.principal);
+            let whose = self.lists_of(&user);
             if !state.support.known() {
                 // Only where the caller's own credential opens the connection: lists start no process.
                 if whose.is_some() {
-                    self.wake(&mut state, Some(&session.principal));
+                    self.wake(&mut state, Some(&user));
                 }
                 return;
             }
@@ -228,26 +240,31 @@ impl Backend {
         }
     }
 
-    /// The connection that the sessions of this principal share, opened if necessary. `None` if the backend is not known to
+    /// The connection that the sessions of this user share, opened if necessary. `None` if the backend is not known to
     /// speak this era; it is started if it is asleep.
-    pub(crate) fn shared_peer(self: &Arc<Self>, session: &Arc<Session>, target: Era) -> Option<Arc<Peer>> {
+    pub(crate) fn shared_peer(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        user: &BackendUser,
+        target: Era,
+    ) -> Option<Arc<Peer>> {
         let mut state = self.lock();
         let speaks = match target {
             Era::Legacy => state.support.legacy,
             Era::Modern => state.support.modern,
         };
         if speaks != Some(true) {
-            self.wake(&mut state, Some(&session.principal));
+            self.wake(&mut state, Some(user));
             return None;
         }
-        match self.pick(&mut state, ConnectionRequest { session, client: None, era: Era::Modern, asks: false }) {
+        match self.pick(&mut state, ConnectionRequest { session, user, client: None, era: Era::Modern, asks: false }) {
             Pick::Peer(peer, _) => Some(peer),
             Pick::Wait | Pick::Refuse(_) => None,
         }
     }
 
     pub(super) fn pick(self: &Arc<Self>, state: &mut BackendState, caller: ConnectionRequest<'_>) -> Pick {
-        let session = caller.session;
+        let ConnectionRequest { session, user, .. } = caller;
         if state.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
@@ -257,26 +274,32 @@ impl Backend {
         if session.is_ended() {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
+        if self.lacks_token(Some(user)) {
+            return Pick::Refuse(self.no_token());
+        }
         if !state.support.known() {
-            self.wake(state, Some(&session.principal));
+            self.wake(state, Some(user));
             return self.down(state).map_or(Pick::Wait, Pick::Refuse);
         }
         let target = state.support.target(caller.era);
         let way = self.way(caller, target);
         match way {
             Way::Own => {
-                if let Some(peer) = state.connections.owned(session.key) {
+                if let Some(peer) = state.connections.owned(session.key, user) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
             }
             Way::Pool => return self.pick_pooled(state, caller),
             Way::Shared => {
-                if let Some(peer) = state.connections.shared(&session.principal, target) {
+                if let Some(peer) = state.connections.shared(user, target) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
-                self.wake(state, Some(&session.principal));
-                if matches!(state.home, Home::Starting | Home::Restarting) {
-                    return Pick::Wait;
+                // The token of one caller decides nothing for another, so that none waits for the other's connection.
+                if !self.is_per_caller() {
+                    self.wake(state, Some(user));
+                    if matches!(state.home, Home::Starting | Home::Restarting) {
+                        return Pick::Wait;
+                    }
                 }
             }
         }
@@ -302,9 +325,10 @@ impl Backend {
                 offer.info = Arc::from(info);
             }
         }
+        self.limit_tokens(state, user);
         let peer = match way {
-            Way::Own => Peer::owned(self, session, wish, offer),
-            Way::Pool | Way::Shared => Peer::shared(self, session.principal.clone(), wish, offer),
+            Way::Own => Peer::owned(self, session, user.clone(), wish, offer),
+            Way::Pool | Way::Shared => Peer::shared(self, user.clone(), wish, offer),
         };
         state.connections.insert(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
@@ -313,11 +337,13 @@ impl Backend {
 
     /// An old HTTP backend keeps state per session, and a question on an old pipe does not say which call it is about.
     fn way(&self, caller: ConnectionRequest<'_>, target: Era) -> Way {
-        let askable = || caller.client.is_some_and(|client| !client.caps().is_bare());
+        let askable = || caller.client.is_some_and(|client| client.caps().may_be_asked());
+        let declares = || caller.client.is_some_and(|client| !client.caps().is_bare());
         let streams = self.connector.carries_headers();
         match (caller.era, target) {
             (Era::Legacy, Era::Legacy) if streams || askable() => Way::Own,
-            (Era::Modern, Era::Legacy) if (streams || caller.asks) && askable() => Way::Pool,
+            (Era::Legacy, Era::Legacy) if declares() => Way::Pool,
+            (Era::Modern, Era::Legacy) if (streams || caller.asks) && declares() => Way::Pool,
             _ => Way::Shared,
         }
     }
@@ -370,7 +396,7 @@ impl Backend {
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
-        let whose = selector.whose.as_ref().map(|whose| self.lists_of(whose).unwrap_or_else(|| whose.clone()));
+        let whose = selector.whose.as_ref().map(|whose| self.lists_of(whose).unwrap_or_else(|| self.known_as(whose)));
         Selector { era, caps, whose }
     }
 
@@ -380,17 +406,16 @@ impl Backend {
         state.support.known() && state.support.target(era) == Era::Legacy
     }
 
-    /// True if a connection of this era and capability set, and of this principal if each has its own lists, is being opened or reads
-    /// its lists.
-    fn is_coming(&self, state: &BackendState, era: Era, caps: &CapSet, whose: Option<&Principal>) -> bool {
+    /// True if a connection of this era and capability set, and of this user if each has its own lists, is being
+    /// opened or reads its lists.
+    fn is_coming(&self, state: &BackendState, era: Era, caps: &CapSet, whose: Option<&BackendUser>) -> bool {
         let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
             (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
             (None, Wish::Auto) => true,
             (None, Wish::Legacy) => era == Era::Legacy,
             (None, Wish::Modern) => era == Era::Modern,
         };
-        let same =
-            |peer: &Peer| peer.caps == *caps && (whose.is_none() || self.lists_of(&peer.principal).as_ref() == whose);
+        let same = |peer: &Peer| peer.caps == *caps && (whose.is_none() || self.lists_of(&peer.user).as_ref() == whose);
         state.connections.all().iter().any(|peer| same(peer) && !peer.is_lost() && fits(peer))
     }
 

@@ -7,7 +7,7 @@ use super::list_knowledge::ListKnowledge;
 use super::subscriptions::{Follow, Subscriptions};
 use crate::peer::{Peer, Queued};
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Fault, Principal};
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_wire::Era;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -128,7 +128,7 @@ pub(crate) struct BackendState {
     pub support: Support,
     pub home: Home,
     /// On whose behalf the home connection is opened, if that is not the gateway itself.
-    pub home_for: Option<Principal>,
+    pub home_for: Option<BackendUser>,
     pub connections: Connections,
     /// Calls that wait for a connection.
     pub waiting: VecDeque<Queued>,
@@ -174,34 +174,34 @@ impl BackendState {
             ConnectionRole::Home | ConnectionRole::Shared(_) => self.support.target(Era::Modern) == Era::Legacy,
             ConnectionRole::Pooled(_) => follow.caps == peer.caps,
         };
-        fits && follow.session.principal == peer.principal
+        fits && follow.user == peer.user
     }
 
     /// True if somebody follows this resource on this connection to an old backend.
     pub fn wants(&self, peer: &Peer, uri: &str) -> bool {
         match &peer.role {
             ConnectionRole::Owned(owner) => self.subscriptions.is_watched_by(uri, *owner),
-            ConnectionRole::Home | ConnectionRole::Shared(_) => self.shared_wants(&peer.principal, uri),
+            ConnectionRole::Home | ConnectionRole::Shared(_) => self.shared_wants(&peer.user, uri),
             ConnectionRole::Pooled(_) => {
-                let mut follows = self.subscriptions.follows_of(&peer.principal);
+                let mut follows = self.subscriptions.follows_of(&peer.user);
                 follows.any(|one| self.carries(peer, one) && one.names(uri))
             }
         }
     }
 
-    /// True if somebody follows this resource on the connection to an old backend that a principal shares.
-    pub fn shared_wants(&self, principal: &Principal, uri: &str) -> bool {
+    /// True if somebody follows this resource on the connection to an old backend that a user shares.
+    pub fn shared_wants(&self, user: &BackendUser, uri: &str) -> bool {
         let mut watchers = self.subscriptions.watchers_of(uri);
-        watchers.any(|(key, of)| of == principal && !self.connections.owns(key))
+        watchers.any(|(key, of)| of == user && !self.connections.owns(key))
             || self.support.target(Era::Modern) == Era::Legacy
-                && self.subscriptions.follows_of(principal).any(|one| one.names(uri))
+                && self.subscriptions.follows_of(user).any(|one| one.names(uri))
     }
 
     /// True if another connection with the same capabilities is about to read the lists. If each principal has its own, it must
     /// be the same principal's.
     pub fn others_reading(&self, but: &Peer, per_user: bool) -> bool {
         let all = self.connections.all();
-        let same = |peer: &Peer| peer.caps == but.caps && (!per_user || peer.principal == but.principal);
+        let same = |peer: &Peer| peer.caps == but.caps && (!per_user || peer.user == but.user);
         let mut others = all.iter().filter(|peer| peer.id != but.id && same(peer) && !peer.is_lost());
         others.any(|peer| self.lists.is_reading(peer.id) || !peer.is_ready())
     }

@@ -12,7 +12,7 @@ use super::connections::ConnectionRole;
 use crate::bridged_call_driver::Waiter;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{CapSet, ExchangeId, PeerId, Principal, SessionKey};
+use signalbox_engine::{BackendUser, CapSet, ExchangeId, PeerId, SessionKey};
 use signalbox_wire::{Envelope, json};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -64,6 +64,8 @@ impl Followed {
 pub(crate) struct Follow {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
+    /// The user that the backend takes the client for.
+    pub user: BackendUser,
     pub wanted: Followed,
     /// The capabilities of the client.
     pub caps: CapSet,
@@ -116,14 +118,14 @@ pub(crate) enum TooManyWatches {
     OfSession(usize),
 }
 
-/// A resource whose change waits to be told to the sessions of a principal.
-pub(crate) type ChangeKey = (Principal, Box<str>);
+/// A resource whose change waits to be told to the sessions of a user.
+pub(crate) type ChangeKey = (BackendUser, Box<str>);
 
 /// What clients follow on a backend.
 #[derive(Default)]
 pub(crate) struct Subscriptions {
     /// Which sessions follow which resources by `resources/subscribe`.
-    watches: HashMap<Box<str>, HashMap<SessionKey, Principal>>,
+    watches: HashMap<Box<str>, HashMap<SessionKey, BackendUser>>,
     /// What listen requests of clients follow.
     follows: BTreeMap<(SessionKey, ExchangeId), Follow>,
     /// The log level that each session wants.
@@ -139,7 +141,7 @@ impl Subscriptions {
     ///
     /// # Errors
     /// If too many are watched already.
-    pub fn watch(&mut self, session: SessionKey, principal: &Principal, uri: &str) -> Result<(), TooManyWatches> {
+    pub fn watch(&mut self, session: SessionKey, user: &BackendUser, uri: &str) -> Result<(), TooManyWatches> {
         if self.watches.len() >= MAX_WATCHES && !self.watches.contains_key(uri) {
             return Err(TooManyWatches::OfBackend);
         }
@@ -147,8 +149,15 @@ impl Subscriptions {
         if own >= MAX_WATCHES_EACH && !self.is_watched_by(uri, session) {
             return Err(TooManyWatches::OfSession(own));
         }
-        self.watches.entry(uri.into()).or_default().insert(session, principal.clone());
+        self.watches.entry(uri.into()).or_default().insert(session, user.clone());
         Ok(())
+    }
+
+    /// Notes that a session has another token, with which it watches what it watched before.
+    pub fn set_user(&mut self, session: SessionKey, user: &BackendUser) {
+        for one in self.watches.values_mut().filter_map(|sessions| sessions.get_mut(&session)) {
+            one.clone_from(user);
+        }
     }
 
     /// Notes that a session does not watch a resource any more.
@@ -180,17 +189,17 @@ impl Subscriptions {
     }
 
     /// The sessions that watch a resource.
-    pub fn watchers_of(&self, uri: &str) -> impl Iterator<Item = (SessionKey, &Principal)> {
-        self.watches.get(uri).into_iter().flatten().map(|(key, principal)| (*key, principal))
+    pub fn watchers_of(&self, uri: &str) -> impl Iterator<Item = (SessionKey, &BackendUser)> {
+        self.watches.get(uri).into_iter().flatten().map(|(key, user)| (*key, user))
     }
 
     /// The sessions that watch any resource, once for each.
-    pub fn watchers(&self) -> impl Iterator<Item = (SessionKey, &Principal)> {
-        self.watches.values().flatten().map(|(key, principal)| (*key, principal))
+    pub fn watchers(&self) -> impl Iterator<Item = (SessionKey, &BackendUser)> {
+        self.watches.values().flatten().map(|(key, user)| (*key, user))
     }
 
     /// The resources that are watched by a session for which this holds.
-    pub fn watched_where(&self, holds: impl Fn(SessionKey, &Principal) -> bool) -> impl Iterator<Item = String> {
+    pub fn watched_where(&self, holds: impl Fn(SessionKey, &BackendUser) -> bool) -> impl Iterator<Item = String> {
         let watched = self.watches.iter().filter(move |(_, sessions)| sessions.iter().any(|(key, of)| holds(*key, of)));
         watched.map(|(uri, _)| String::from(&**uri))
     }
@@ -222,9 +231,9 @@ impl Subscriptions {
         self.follows.values()
     }
 
-    /// What the listen requests of a principal follow.
-    pub fn follows_of(&self, principal: &Principal) -> impl Iterator<Item = &Follow> {
-        self.follows.values().filter(move |one| one.session.principal == *principal)
+    /// What the listen requests of a user follow.
+    pub fn follows_of(&self, user: &BackendUser) -> impl Iterator<Item = &Follow> {
+        self.follows.values().filter(move |one| one.user == *user)
     }
 
     /// True if a client follows a resource or a task.
@@ -232,9 +241,9 @@ impl Subscriptions {
         !self.follows.is_empty() || !self.watches.is_empty()
     }
 
-    /// True if a client of this principal follows a resource or a task.
-    pub fn any_of(&self, principal: &Principal) -> bool {
-        self.follows_of(principal).next().is_some() || self.watchers().any(|(_, of)| of == principal)
+    /// True if a client of this user follows a resource or a task.
+    pub fn any_of(&self, user: &BackendUser) -> bool {
+        self.follows_of(user).next().is_some() || self.watchers().any(|(_, of)| of == user)
     }
 
     /// Notes which log level a session wants.
@@ -323,6 +332,7 @@ impl Subscriptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::Principal;
 
     fn key(number: u64) -> SessionKey {
         SessionKey(number)
@@ -330,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_resource_is_watched_until_its_last_session_leaves() {
-        let (mut subscriptions, principal) = (Subscriptions::default(), Principal::anonymous());
+        let (mut subscriptions, principal) = (Subscriptions::default(), BackendUser::from(Principal::anonymous()));
         subscriptions.watch(key(1), &principal, "x://a").unwrap();
         subscriptions.watch(key(2), &principal, "x://a").unwrap();
         subscriptions.unwatch(key(1), "x://a");
@@ -342,7 +352,7 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_for_a_session_that_is_forgotten() {
-        let (mut subscriptions, principal) = (Subscriptions::default(), Principal::anonymous());
+        let (mut subscriptions, principal) = (Subscriptions::default(), BackendUser::from(Principal::anonymous()));
         subscriptions.watch(key(1), &principal, "x://a").unwrap();
         subscriptions.watch(key(1), &principal, "x://b").unwrap();
         subscriptions.watch(key(2), &principal, "x://b").unwrap();
@@ -356,7 +366,7 @@ mod tests {
 
     #[test]
     fn one_session_cannot_watch_more_than_its_share_but_may_repeat_itself() {
-        let (mut subscriptions, principal) = (Subscriptions::default(), Principal::anonymous());
+        let (mut subscriptions, principal) = (Subscriptions::default(), BackendUser::from(Principal::anonymous()));
         for number in 0..MAX_WATCHES_EACH {
             subscriptions.watch(key(1), &principal, &format!("x://{number}")).unwrap();
         }
@@ -369,7 +379,7 @@ mod tests {
     #[test]
     fn a_successor_takes_everything_over() {
         let (mut old, mut new, principal) =
-            (Subscriptions::default(), Subscriptions::default(), Principal::anonymous());
+            (Subscriptions::default(), Subscriptions::default(), BackendUser::from(Principal::anonymous()));
         old.watch(key(1), &principal, "x://a").unwrap();
         old.set_level(key(1), LogLevel::Error);
         new.take_over(&mut old);
@@ -380,7 +390,7 @@ mod tests {
     #[test]
     fn of_several_changes_the_newest_is_told_once() {
         let mut subscriptions = Subscriptions::default();
-        let change: ChangeKey = (Principal::anonymous(), "x://a".into());
+        let change: ChangeKey = (Principal::anonymous().into(), "x://a".into());
         let told = |number: u8| {
             Envelope::parse(format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"n":{number}}}}}"#).into()).unwrap()
         };

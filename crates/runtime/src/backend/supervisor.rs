@@ -38,8 +38,8 @@ impl Backend {
                     return;
                 }
                 let Some(gateway) = self.gateway() else { return };
-                let principal = state.home_for.clone().unwrap_or_else(|| gateway.principal.clone());
-                let peer = Peer::home(&self, principal, wish, self.offer());
+                let user = state.home_for.clone().unwrap_or_else(|| gateway.principal.clone().into());
+                let peer = Peer::home(&self, user, wish, self.offer());
                 state.connections.insert(Arc::clone(&peer));
                 peer
             };
@@ -115,11 +115,14 @@ impl Backend {
         let waiting = {
             let mut state = self.lock();
             let why = state.condition.last_error().unwrap_or_default().to_owned();
-            let text = format!(
-                "it was started again {restarts} times and never lived for {} s ({why}); correct what is wrong and \
-                 reload the configuration",
-                HEALTHY.as_secs()
-            );
+            let text = match self.spec().failing.max_restarts {
+                Some(0) => format!("it has ended ({why}) and is not started again (`restart = false`) until a reload"),
+                _ => format!(
+                    "it was started again {restarts} times and never lived for {} s ({why}); correct what is wrong \
+                     and reload the configuration",
+                    HEALTHY.as_secs()
+                ),
+            };
             tracing::error!(backend = %self.name, "the backend has failed: {text}");
             state.condition.set_error(text.clone());
             state.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));

@@ -7,7 +7,7 @@ use super::subscriptions::{MAX_WATCHES, TooManyWatches};
 use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
+use signalbox_engine::{BackendUser, Event, ExchangeId, Fault, FaultKind, ServerProfile, SessionKey};
 use signalbox_wire::{Envelope, Era};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ impl Backend {
     /// # Errors
     /// A fault if too many resources are watched already, or the session has ended.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
+        let user = self.user(session);
         let mut state = match self.lock_or_successor() {
             Ok(state) => state,
             Err(successor) => return successor.watch(session, uri, on),
@@ -31,12 +32,12 @@ impl Backend {
             return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
         if on {
-            let noted = state.subscriptions.watch(session.key, &session.principal, uri);
+            let noted = state.subscriptions.watch(session.key, &user, uri);
             return noted.map(|()| true).map_err(|why| self.too_many_watches(why));
         }
         state.subscriptions.unwatch(session.key, uri);
         // Other sessions on a shared connection may still watch the resource.
-        Ok(state.connections.owns(session.key) || !state.shared_wants(&session.principal, uri))
+        Ok(state.connections.owns(session.key) || !state.shared_wants(&user, uri))
     }
 
     fn too_many_watches(&self, why: TooManyWatches) -> Fault {
@@ -56,34 +57,34 @@ impl Backend {
         self.lock().subscriptions.is_followed_by(uri, session)
     }
 
-    /// The sessions of a principal that share a connection and follow this resource.
-    pub(crate) fn watchers(&self, uri: &str, principal: &Principal) -> Vec<Arc<Session>> {
+    /// The sessions of a user that share a connection and follow this resource.
+    pub(crate) fn watchers(&self, uri: &str, user: &BackendUser) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
             let state = self.lock();
             let watchers = state.subscriptions.watchers_of(uri).map(|(key, _)| key);
             watchers.filter(|key| !state.connections.owns(*key)).collect()
         };
-        self.sessions(&keys, principal)
+        self.sessions(&keys, user)
     }
 
-    /// The sessions of a principal that share a connection and have set a log level.
-    pub(crate) fn log_readers(&self, principal: &Principal) -> Vec<Arc<Session>> {
+    /// The sessions of a user that share a connection and have set a log level.
+    pub(crate) fn log_readers(&self, user: &BackendUser) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
             let state = self.lock();
             state.subscriptions.log_readers().filter(|key| !state.connections.owns(*key)).collect()
         };
-        self.sessions(&keys, principal)
+        self.sessions(&keys, user)
     }
 
-    fn sessions(&self, keys: &[SessionKey], principal: &Principal) -> Vec<Arc<Session>> {
+    fn sessions(&self, keys: &[SessionKey], user: &BackendUser) -> Vec<Arc<Session>> {
         let Some(gateway) = self.gateway() else { return Vec::new() };
         let known = keys.iter().filter_map(|key| gateway.sessions.by_key(*key));
-        known.filter(|session| session.principal == *principal).collect()
+        known.filter(|session| session.is_user(user)).collect()
     }
 
     /// Notes which log level a session wants, and tells the connection it uses.
     pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
-        let peer = {
+        let peers: Vec<Arc<Peer>> = {
             let mut state = match self.lock_or_successor() {
                 Ok(state) => state,
                 Err(successor) => return successor.set_level(session, level),
@@ -92,10 +93,16 @@ impl Backend {
                 return;
             }
             state.subscriptions.set_level(session.key, level);
-            let owned = state.connections.owned(session.key);
-            owned.or_else(|| state.connections.shared(&session.principal, Era::Legacy)).cloned()
+            let user = self.user(session);
+            match state.connections.owned(session.key, &user) {
+                Some(owned) => vec![Arc::clone(owned)],
+                None => {
+                    let shared = state.connections.shared(&user, Era::Legacy);
+                    shared.into_iter().chain(state.connections.pooled_of(&user)).cloned().collect()
+                }
+            }
         };
-        if let Some(peer) = peer {
+        for peer in peers {
             self.apply_level(&peer);
         }
     }
@@ -104,12 +111,13 @@ impl Backend {
     fn apply_level(&self, peer: &Peer) {
         let wanted = match &peer.role {
             ConnectionRole::Owned(owner) => self.lock().subscriptions.level_of(*owner),
-            ConnectionRole::Home | ConnectionRole::Shared(_) => {
-                let readers = self.log_readers(&peer.principal);
+            // Calls of the new era say themselves which messages they want.
+            ConnectionRole::Pooled(key) if key.caps.may_be_asked() => None,
+            ConnectionRole::Home | ConnectionRole::Shared(_) | ConnectionRole::Pooled(_) => {
+                let readers = self.log_readers(&peer.user);
                 let state = self.lock();
                 readers.iter().filter_map(|session| state.subscriptions.level_of(session.key)).min()
             }
-            ConnectionRole::Pooled(_) => None,
         };
         if let Some(level) = wanted {
             peer.send_level(level);
@@ -126,11 +134,9 @@ impl Backend {
         let (mut uris, mut waiters) = (BTreeSet::new(), Vec::new());
         {
             let state = self.lock();
-            uris.extend(state.subscriptions.watched_where(|key, principal| match &peer.role {
+            uris.extend(state.subscriptions.watched_where(|key, user| match &peer.role {
                 ConnectionRole::Owned(owner) => key == *owner,
-                ConnectionRole::Home | ConnectionRole::Shared(_) => {
-                    *principal == peer.principal && !state.connections.owns(key)
-                }
+                ConnectionRole::Home | ConnectionRole::Shared(_) => *user == peer.user && !state.connections.owns(key),
                 ConnectionRole::Pooled(_) => false,
             }));
             for follow in state.subscriptions.follows().filter(|one| state.carries(peer, one)) {
@@ -143,21 +149,22 @@ impl Backend {
         self.subscribe(vec![Arc::clone(peer)], uris.into_iter().collect(), waiters);
     }
 
-    /// The resources that old sessions of a principal watch at a backend of the new era, for its listen request. Empty for an old
-    /// backend.
-    pub(crate) fn watched(&self, principal: &Principal) -> Vec<String> {
+    /// The resources that old sessions of a user watch at a backend of the new era, for its listen request. Empty for
+    /// an old backend.
+    pub(crate) fn watched(&self, user: &BackendUser) -> Vec<String> {
         let state = self.lock();
         if state.support.target(Era::Legacy) != Era::Modern {
             return Vec::new();
         }
-        let mut uris: Vec<String> = state.subscriptions.watched_where(|_, of| of == principal).collect();
+        let mut uris: Vec<String> = state.subscriptions.watched_where(|_, of| of == user).collect();
         uris.sort();
         uris
     }
 
     /// Answers an old session's subscription at a backend of the new era with a new listen request for all watched resources.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
-        match (self.shared_peer(session, Era::Modern), self.successor()) {
+        let user = self.user_of(session, exchange);
+        match (self.shared_peer(session, &user, Era::Modern), self.successor()) {
             (_, Some(successor)) => successor.watch_by_listening(session, exchange),
             (Some(peer), None) => peer.watch_anew(Some((Arc::clone(session), exchange))),
             (None, None) => {
@@ -170,7 +177,8 @@ impl Backend {
     /// Does the same once a backend that is being started is up.
     async fn watch_once_up(self: Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
-        if let Some(peer) = self.shared_peer(session, Era::Modern) {
+        let user = self.user_of(session, exchange);
+        if let Some(peer) = self.shared_peer(session, &user, Era::Modern) {
             return peer.watch_anew(Some((Arc::clone(session), exchange)));
         }
         let text = format!("backend `{}` is not connected", self.name);
@@ -178,13 +186,13 @@ impl Backend {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Unsubscribes from those of these resources that nobody watches any more, on the connection that a principal shares.
-    pub(super) fn unwatch(&self, principal: &Principal, uris: &[String]) {
+    /// Unsubscribes from those of these resources that nobody watches any more, on the connection that a user shares.
+    pub(super) fn unwatch(&self, user: &BackendUser, uris: &[String]) {
         if uris.is_empty() {
             return;
         }
         let era = self.target(Era::Legacy);
-        let shared = self.lock().connections.shared(principal, era).cloned();
+        let shared = self.lock().connections.shared(user, era).cloned();
         match shared.filter(|peer| peer.is_ready()) {
             Some(peer) if era == Era::Modern => peer.watch_anew(None),
             Some(peer) => self.unsubscribe(&peer, uris),
@@ -192,8 +200,8 @@ impl Backend {
         }
     }
 
-    /// Holds a change of a resource back for a moment if other connections of the principal may report it too. False if it is to
-    /// be passed on at once.
+    /// Holds a change of a resource back for a moment if other connections of the user may report it too. False if it
+    /// is to be passed on at once.
     ///
     /// A backend with several processes reports each change several times. Clients are told once, after the last report:
     /// passing on the first and dropping the others would lose a change that came after a client had read the resource again.
@@ -201,14 +209,14 @@ impl Backend {
         if !peer.is_legacy() || peer.owner().is_some() {
             return false;
         }
-        let key = (peer.principal.clone(), Box::from(uri));
+        let key = (peer.user.clone(), Box::from(uri));
         {
             let mut state = self.lock();
             if state.subscriptions.renew_change(&key, message) {
                 return true;
             }
             let alone = !state.connections.has_other(peer);
-            if alone || !state.shared_wants(&peer.principal, uri) {
+            if alone || !state.shared_wants(&peer.user, uri) {
                 return false;
             }
             if !state.subscriptions.hold_change(key.clone(), message) {
@@ -219,9 +227,9 @@ impl Backend {
         tokio::spawn(async move {
             tokio::time::sleep(SAME_CHANGE).await;
             let Some(message) = backend.lock().subscriptions.take_change(&key) else { return };
-            let (principal, uri) = key;
-            let followers = backend.followers(&uri, &principal).into_iter().map(|(session, id)| (session, Some(id)));
-            let watchers = backend.watchers(&uri, &principal).into_iter().map(|session| (session, None));
+            let (user, uri) = key;
+            let followers = backend.followers(&uri, &user).into_iter().map(|(session, id)| (session, Some(id)));
+            let watchers = backend.watchers(&uri, &user).into_iter().map(|session| (session, None));
             for (session, about) in followers.chain(watchers) {
                 let name = Arc::clone(&backend.name);
                 session.handle(Event::Notified { backend: name, peer, message: message.clone(), about });

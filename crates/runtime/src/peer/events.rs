@@ -8,7 +8,7 @@ use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::Share;
-use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_engine::{BackendUser, Fault, FaultKind};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -107,8 +107,8 @@ impl LinkEvents for PeerEvents {
         self.0.upgrade()?.backend.upgrade()?.gateway()?.room()
     }
 
-    fn principal(&self) -> Option<Principal> {
-        Some(self.0.upgrade()?.principal.clone())
+    fn user(&self) -> Option<BackendUser> {
+        Some(self.0.upgrade()?.user.clone())
     }
 
     fn asker(&self, key: u64) -> Asker {

@@ -91,7 +91,11 @@ impl Peer {
             return self.question_withdrawn(&message);
         }
         if let Some(owner) = self.owner() {
-            return owner.handle(self.notice(&backend.name, message, None));
+            // The session may have gone on with another token, which is told of nothing that this one was.
+            return match owner.is_user(&self.user) {
+                true => owner.handle(self.notice(&backend.name, message, None)),
+                false => backend.count_stray("notification"),
+            };
         }
         if let Some(call) = self.only_bridged_call().filter(|_| name == method::MESSAGE) {
             return call.notified(message);
@@ -129,9 +133,9 @@ impl Peer {
         let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
                 let Some(uri) = uri_of(message) else { return Vec::new() };
-                let followers = backend.followers(&uri, &self.principal);
+                let followers = backend.followers(&uri, &self.user);
                 let mut all: Vec<_> = followers.into_iter().map(|(session, id)| (session, Some(id))).collect();
-                all.extend(backend.watchers(&uri, &self.principal).into_iter().map(|session| (session, None)));
+                all.extend(backend.watchers(&uri, &self.user).into_iter().map(|session| (session, None)));
                 return all;
             }
             method::MESSAGE => {
@@ -139,7 +143,7 @@ impl Peer {
                 if let [(session, exchange)] = &callers[..] {
                     return vec![(Arc::clone(session), Some(*exchange))];
                 }
-                backend.log_readers(&self.principal)
+                backend.log_readers(&self.user)
             }
             _ => Vec::new(),
         };

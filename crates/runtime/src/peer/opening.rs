@@ -11,7 +11,7 @@ use crate::session::Session;
 use signalbox_engine::back::{BackMachine, ClientOffer, Wish};
 use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::operation_metrics::OperationTimer;
-use signalbox_engine::{CapSet, Fault, FaultKind, Principal};
+use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind};
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,29 +19,35 @@ use std::time::Instant;
 
 impl Peer {
     /// The gateway's own connection, about to be opened.
-    pub(crate) fn home(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, principal, (ConnectionRole::Home, None), wish, offer)
+    pub(crate) fn home(backend: &Arc<Backend>, user: BackendUser, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        Self::new(backend, user, (ConnectionRole::Home, None), wish, offer)
     }
 
-    /// A connection that the sessions of a principal share, about to be opened.
-    pub(crate) fn shared(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, principal.clone(), (ConnectionRole::Shared(principal), None), wish, offer)
+    /// A connection that the sessions of a user share, about to be opened.
+    pub(crate) fn shared(backend: &Arc<Backend>, user: BackendUser, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        Self::new(backend, user.clone(), (ConnectionRole::Shared(user), None), wish, offer)
     }
 
-    /// A connection of one session, about to be opened.
-    pub(crate) fn owned(backend: &Arc<Backend>, session: &Arc<Session>, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+    /// A connection of one session for its requests as this user, about to be opened.
+    pub(crate) fn owned(
+        backend: &Arc<Backend>,
+        session: &Arc<Session>,
+        user: BackendUser,
+        wish: Wish,
+        offer: ClientOffer,
+    ) -> Arc<Self> {
         let role = (ConnectionRole::Owned(session.key), Some(Arc::clone(session)));
-        Self::new(backend, session.principal.clone(), role, wish, offer)
+        Self::new(backend, user, role, wish, offer)
     }
 
     /// A pooled connection, about to be opened.
     pub(crate) fn pooled(backend: &Arc<Backend>, key: PoolKey, offer: ClientOffer) -> Arc<Self> {
-        Self::new(backend, key.principal.clone(), (ConnectionRole::Pooled(key), None), Wish::Legacy, offer)
+        Self::new(backend, key.user.clone(), (ConnectionRole::Pooled(key), None), Wish::Legacy, offer)
     }
 
     fn new(
         backend: &Arc<Backend>,
-        principal: Principal,
+        user: BackendUser,
         (role, owner): (ConnectionRole, Option<Arc<Session>>),
         wish: Wish,
         offer: ClientOffer,
@@ -54,7 +60,7 @@ impl Peer {
             .timed(OperationTimer::new(timed));
         Arc::new(Self {
             id: backend.next_peer(),
-            principal,
+            user,
             role,
             owner,
             caps,

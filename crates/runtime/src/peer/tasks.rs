@@ -89,11 +89,11 @@ impl Peer {
         let params = message.params().unwrap_or_default();
         let id = json::member(params, "taskId").and_then(|span| json::string(span.of(params)));
         let (Some(gateway), Some(id)) = (backend.gateway(), id) else { return backend.count_stray("notification") };
-        if let Some(task) = gateway.tasks.at(self.id, &self.principal, &id) {
+        if let Some(task) = gateway.tasks.at(self.id, self.user.principal(), &id) {
             return self.tell_followers(&task);
         }
         let mut owners = gateway.sessions.all();
-        owners.retain(|session| session.principal == self.principal && session.owns_task(&backend.name, &id));
+        owners.retain(|session| session.is_user(&self.user) && session.owns_task(&backend.name, &id));
         if owners.is_empty() {
             backend.count_stray("notification");
         }
@@ -105,7 +105,7 @@ impl Peer {
     /// Tells the listen requests that follow a task about its state.
     pub(super) fn tell_followers(&self, task: &Arc<HostedTask>) {
         let Some(backend) = self.backend.upgrade() else { return };
-        let followers = backend.task_followers(&task.name(), &self.principal);
+        let followers = backend.task_followers(&task.name(), &self.user);
         if !followers.is_empty() {
             task.tell(&backend.name, followers);
         }
@@ -117,7 +117,7 @@ impl Peer {
             return Some(Arc::clone(task));
         }
         let gateway = self.backend.upgrade()?.gateway()?;
-        gateway.tasks.at(self.id, &self.principal, &related_task(message)?)
+        gateway.tasks.at(self.id, self.user.principal(), &related_task(message)?)
     }
 
     /// True if a question belongs to a task that the backend gave this session and still works on.

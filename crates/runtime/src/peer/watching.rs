@@ -59,7 +59,7 @@ impl Peer {
         }
         let Some(number) = number.filter(|_| !lost) else { return };
         // Read after the number was taken, so that the newest request names everything that earlier ones name.
-        let uris = backend.watched(&self.principal);
+        let uris = backend.watched(&self.user);
         if uris.is_empty() {
             return self.watch_acknowledged(number);
         }

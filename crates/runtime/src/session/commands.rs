@@ -10,7 +10,7 @@ use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::Awaited;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::read_cache::Terms;
-use signalbox_engine::{Authorized, ClientProfile, Command, Event, ExchangeId};
+use signalbox_engine::{Authorized, Carrier, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
@@ -146,7 +146,7 @@ impl Session {
         }
         let session = Arc::clone(self);
         tokio::spawn(async move {
-            backend.learn_era(&session.principal).await;
+            backend.learn_era(&backend.user_of(&session, watch.exchange)).await;
             session.carry_watch(&backend, watch, tell);
         });
     }
@@ -163,10 +163,11 @@ impl Session {
     }
 
     fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
-        let (client, selector) = {
+        let (client, caller, selector) = {
             let inner = self.lock();
             let Some(waiting) = inner.machine.exchange(exchange) else { return };
-            (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
+            let client = waiting.client.clone().or_else(|| self.client());
+            (client, waiting.caller.clone(), inner.machine.selector(exchange))
         };
         if self.lock().machine.awaited(exchange) == Some(Awaited::Listen) {
             // The client will hear of changes, so lists that it asks for meanwhile need not wait for slow backends.
@@ -176,7 +177,9 @@ impl Session {
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
             gateway.wait_for_lists(&session, exchange, client.as_deref(), &selector).await;
-            session.handle(Event::ListsReady { exchange });
+            // Its sender may be shown less than the opener of the session.
+            let carrier = Carrier { caller: Some(&caller), ..Carrier::default() };
+            session.handle_at(Event::ListsReady { exchange }, carrier, crate::clock::now());
         });
     }
 

@@ -8,7 +8,7 @@ use crate::outbox::{Out, Pushed};
 use signalbox_engine::catalog::{Selector, Sight};
 use signalbox_engine::fact::MessageFact;
 use signalbox_engine::front::{Mode, ToClient};
-use signalbox_engine::{Carrier, Command, Context, Event, Fact, StreamId};
+use signalbox_engine::{BackendUser, Carrier, Command, Context, Event, Fact, StreamId};
 use signalbox_wire::Envelope;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -46,7 +46,13 @@ impl Session {
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
         let dialect = self.dialect(self.gateway.audit_run());
-        let caller = carrier.caller.unwrap_or(&self.caller);
+        let successor = self.successor.load();
+        let caller = carrier.caller.or(successor.as_deref()).unwrap_or(&self.caller);
+        let user = match (&event, carrier.caller) {
+            (Event::Received { .. }, _) => self.used_by(caller),
+            (_, Some(caller)) => Arc::new(BackendUser::of(self.principal.clone(), caller)),
+            (_, None) => self.user.load_full(),
+        };
         let visibility = self.gateway.visibility();
         let sight = visibility.map(|visibility| Sight::of(visibility, caller));
         let ctx = Context {
@@ -54,7 +60,7 @@ impl Session {
             unix_ms: &unix_ms,
             catalog: &catalog,
             caller: carrier.caller,
-            principal: &self.principal,
+            user: &user,
             refusal: carrier.refusal,
             operations: &self.gateway.operations,
             task_calls: &self.gateway.task_calls,
@@ -76,7 +82,7 @@ impl Session {
             clock: &crate::clock::now,
             sight: sight.as_ref(),
             lists_ready: &ready,
-            sign_ins: &|| self.gateway.sign_ins(&self.principal),
+            sign_ins: &|| self.gateway.sign_ins(&user),
         };
         self.run(event, &ctx);
     }

@@ -68,7 +68,7 @@ impl Session {
                 backend: Arc::clone(backend),
                 is_copy,
                 message: call.envelope.bytes().clone(),
-                definition: tool.and_then(|tool| ctx.catalog.own_definition(tool, backend, ctx.principal)).cloned(),
+                definition: tool.and_then(|tool| ctx.catalog.own_definition(tool, backend, ctx.user)).cloned(),
                 decisions,
             }
         };

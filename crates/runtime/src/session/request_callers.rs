@@ -2,10 +2,12 @@
 //! is good for less than that of the opener.
 
 use super::Session;
+use crate::outbox::Outbox;
 use signalbox_engine::front::Mode;
 use signalbox_engine::standing::Standing;
-use signalbox_engine::{Caller, ExchangeId, Identity, Proof};
+use signalbox_engine::{BackendUser, Caller, Event, ExchangeId, Fault, FaultKind, Identity, Proof, StreamId};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Session {
     /// The caller of a request of this session, if its credential is good for something else than that of the opener.
@@ -18,6 +20,96 @@ impl Session {
         Some(caller()).filter(|caller| !is_alike(caller.identity(), opener))
     }
 
+    /// The caller whose rights count for what belongs to no request: the opener, for as long as its credential is good.
+    pub(crate) fn holder(&self) -> Caller {
+        self.successor.load().as_deref().unwrap_or(&self.caller).clone()
+    }
+
+    /// Has the next caller that comes take the place of this one, whose credential has ended.
+    pub(crate) fn outlive(&self) {
+        self.outlived.store(true, Ordering::Relaxed);
+    }
+
+    /// True while the next caller is awaited.
+    pub(crate) fn is_outlived(&self) -> bool {
+        self.outlived.load(Ordering::Relaxed)
+    }
+
+    /// The user that backends take the sender of the last request for.
+    pub(crate) fn user(&self) -> BackendUser {
+        BackendUser::clone(&self.user.load())
+    }
+
+    /// The user that backends take the sender of this request for.
+    pub(crate) fn user_of(&self, exchange: ExchangeId) -> BackendUser {
+        match self.caller_of(Some(exchange)) {
+            Some(caller) => BackendUser::of(self.principal.clone(), &caller),
+            None => self.user(),
+        }
+    }
+
+    /// True if what a backend tells this user is for this session.
+    pub(crate) fn is_user(&self, user: &BackendUser) -> bool {
+        *user.principal() == self.principal && (!user.has_token() || **self.user.load() == *user)
+    }
+
+    /// Notes the sender of a GET. False if its token is another than that of the request before.
+    pub fn is_used_by(&self, caller: &Caller) -> bool {
+        let before = self.user.load_full();
+        Arc::ptr_eq(&before, &self.used_by(caller))
+    }
+
+    /// Notes the sender of a request. If its token is another than that of the request before, the stream for messages
+    /// that belong to no call is closed, since it was opened with the other one; the client opens it again. A
+    /// connection that is the session stays with its opener for as long as that one's token is good.
+    pub(super) fn used_by(&self, caller: &Caller) -> Arc<BackendUser> {
+        if self.outlived.load(Ordering::Relaxed) && caller.credential_fault(crate::clock::unix_millis()).is_none() {
+            self.successor.store(Some(Arc::new(caller.clone())));
+            self.outlived.store(false, Ordering::Relaxed);
+        }
+        let before = self.user.load_full();
+        if before.is_shown_by(caller) {
+            return before;
+        }
+        let user = Arc::new(BackendUser::of(self.principal.clone(), caller));
+        if self.mode == Mode::Pipe && before.has_token() && !before.has_lapsed(crate::clock::unix_millis()) {
+            return user;
+        }
+        self.user.store(Arc::clone(&user));
+        for backend in self.gateway.backends().iter() {
+            backend.user_changed(self, &user);
+        }
+        if self.mode == Mode::Session {
+            let mut inner = self.lock();
+            let general = inner.general.take().and_then(|id| inner.streams.remove(&id));
+            drop(inner);
+            if let Some(general) = general {
+                general.close();
+            }
+        }
+        user
+    }
+
+    /// Ends the calls and streams of a client whose credential is no longer good, for the reason in this `word`. Its
+    /// session stays, so that the client can come back with another credential; a pipe and a single request end as a
+    /// whole. False if there was nothing to end.
+    pub(crate) fn end_streams(self: &Arc<Self>, word: &str) -> bool {
+        let fault = Fault::new(FaultKind::Unauthenticated, format!("the caller's credential is {word}"));
+        let calls = self.calls();
+        for call in &calls {
+            self.handle(Event::Failed { exchange: call.exchange, fault: fault.clone() });
+        }
+        let streams: Vec<(StreamId, Arc<Outbox>)> =
+            self.lock().streams.iter().map(|(id, outbox)| (*id, Arc::clone(outbox))).collect();
+        for (_, outbox) in &streams {
+            outbox.close();
+        }
+        if self.mode != Mode::Session {
+            self.close();
+        }
+        !calls.is_empty() || !streams.is_empty()
+    }
+
     /// The caller of an exchange. `None` if that is over, unless the whole session is one request.
     pub(crate) fn caller_of(&self, exchange: Option<ExchangeId>) -> Option<Caller> {
         let inner = self.lock();
@@ -27,23 +119,29 @@ impl Session {
     }
 }
 
-/// True if two callers of one principal may do the same. Requests with one credential share its standing.
+/// True if two callers of one principal may do the same and are the same to backends. Requests with one credential
+/// share its standing.
 fn is_alike(one: &Identity, other: &Identity) -> bool {
-    one.proof == other.proof
-        && match (&one.standing, &other.standing) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || is_equal(one, other),
-            (one, other) => one.is_none() && other.is_none(),
-        }
+    let token = |identity: &Identity| {
+        let credential = identity.standing.as_ref().and_then(|standing| standing.credential.as_ref());
+        credential.and_then(|credential| credential.token.clone())
+    };
+    has_same_rights(one, other) && token(one) == token(other)
 }
 
-/// Compares all but the lifetime of the credential: a token that was refreshed is as good as the one before it, unless
-/// the token itself is exchanged for another.
-fn is_equal(one: &Standing, other: &Standing) -> bool {
-    let token = |standing: &Standing| standing.credential.as_ref().and_then(|credential| credential.token.clone());
-    one.trust == other.trust
-        && one.roles == other.roles
-        && one.groups == other.groups
-        && one.scopes == other.scopes
-        && one.resources == other.resources
-        && token(one) == token(other)
+/// True if two callers of one principal may do the same at this gateway, whatever the lifetime of their credentials: a
+/// token that was refreshed is as good as the one before it.
+pub(crate) fn has_same_rights(one: &Identity, other: &Identity) -> bool {
+    let equal = |one: &Standing, other: &Standing| {
+        one.trust == other.trust
+            && one.roles == other.roles
+            && one.groups == other.groups
+            && one.scopes == other.scopes
+            && one.resources == other.resources
+    };
+    one.proof == other.proof
+        && match (&one.standing, &other.standing) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || equal(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        }
 }

@@ -3,9 +3,14 @@
 use super::{ISSUER, RESOURCE, VERSION, bearer, gateway_with, key, now, token, token_for};
 use bytes::Bytes;
 use http::Method;
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer, SeenRequest};
 use signalbox_testkit::scene::{eventually, text};
+use std::time::Duration;
 
 /// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token itself never
 /// goes there.
@@ -147,4 +152,149 @@ async fn a_caller_without_a_token_to_exchange_leaves_the_backend_to_others() {
     }
     let answer = session.request(3, "tools/call", work("strong")).await.unwrap();
     assert_eq!(text(&answer).as_deref(), Some("done"), "{answer}");
+}
+
+/// The parts of an exchange that name whom the server took the caller for.
+const GRADES: [&str; 2] = ["strong", "weak"];
+
+/// Everything that a caller asks of the server, by method and params.
+fn questions() -> Vec<(&'static str, Value)> {
+    let template =
+        json!({"ref": {"type": "ref/resource", "uri": "acct://{x}"}, "argument": {"name": "x", "value": ""}});
+    vec![
+        ("tools/list", json!({})),
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("prompts/list", json!({})),
+        ("tools/call", json!({"name": "safe__common", "arguments": {}})),
+        ("tools/call", json!({"name": "safe__common", "arguments": {"kept": true}})),
+        ("tools/call", json!({"name": "safe__of_strong", "arguments": {}})),
+        ("resources/read", json!({"uri": "acct://x"})),
+        ("prompts/get", json!({"name": "safe__ask"})),
+        ("completion/complete", template),
+    ]
+}
+
+/// Checks that an answer shows nothing of another token, and something of its own if it has to.
+fn is_own(answer: &Value, grade: &str, about: &str) {
+    let said = answer["result"].to_string();
+    for other in GRADES.into_iter().filter(|other| *other != grade) {
+        assert!(!said.contains(other), "{about} for {grade} shows what is for {other}: {answer}");
+    }
+}
+
+/// The answers to all questions, by one way.
+async fn answers(gateway: &GatewayProcess, credential: &str, way: &str) -> Vec<Value> {
+    let client = bearer(gateway, credential);
+    let mut answers = Vec::new();
+    match way {
+        "modern" => {
+            for (id, (method, params)) in (10..).zip(questions()) {
+                answers.push(client.modern(id, method, params).await.unwrap().message().unwrap());
+            }
+        }
+        "session" => {
+            let session = client.initialize(VERSION, json!({})).await.unwrap();
+            for (id, (method, params)) in (10..).zip(questions()) {
+                answers.push(session.request(id, method, params).await.unwrap());
+            }
+            session.send(Method::DELETE, "/mcp", Bytes::new()).await.unwrap();
+        }
+        _ => {
+            let header = format!("Bearer {credential}");
+            let mut socket = PipeClient::websocket(gateway.address(), &[("authorization", &header)]).await.unwrap();
+            socket.initialize(VERSION, json!({})).await.unwrap();
+            for (id, (method, params)) in (10..).zip(questions()) {
+                answers.push(socket.request(id, method, params).await.unwrap());
+            }
+        }
+    }
+    answers
+}
+
+/// Issue 31: what a server shows for one token is for no other credential of the principal, whoever asks first.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
+    let cached = "[[rules]]\nwhen = { tool = 'common', params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
+                  [[rules]]\nwhen = { method = 'resources/read' }\nthen = { cache = { ttl = '1h' } }\n";
+    for order in [
+        ["strong", "weak", "refused", "key"],
+        ["key", "refused", "weak", "strong"],
+        ["refused", "strong", "key", "weak"],
+    ] {
+        let server = ProtectedServer::start(Demands::TokenOwnAll, None).await.unwrap();
+        let gateway = gateway_with(&format!("{}{cached}", exchanging(&server))).await;
+        let key = key(&gateway, &["robot", "--subject", "corp:ada"]).await;
+        let callers = order.map(|grade| (grade, if grade == "key" { key.clone() } else { graded(grade) }));
+        for (round, way) in ["modern", "session", "socket", "modern"].into_iter().enumerate() {
+            for (grade, credential) in &callers {
+                for (answer, (method, params)) in answers(&gateway, credential, way).await.iter().zip(questions()) {
+                    let about = format!("{order:?}, round {round}, {way}: {method} {params}");
+                    is_own(answer, grade, &about);
+                    let is_good = GRADES.contains(grade) && params["name"] != "safe__of_strong" || *grade == "strong";
+                    let shown = answer["result"].to_string().contains(grade);
+                    assert_eq!(shown, is_good, "{about} for {grade}: {answer}");
+                }
+            }
+        }
+        for seen in server.seen().into_iter().filter(|seen| seen.headers.contains_key("mcp-session-id")) {
+            let token = &seen.headers["authorization"];
+            let session = seen.headers["mcp-session-id"].replace("session-of", "Bearer made-up-for-ada");
+            assert_eq!(*token, session, "{} in a session of another token", seen.what);
+        }
+    }
+}
+
+/// What a session's stream for messages of no call brings within a while.
+async fn told(session: &HttpClient, patience: Duration) -> String {
+    let stream = session.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
+    let (mut body, mut told) = (stream.into_body(), String::new());
+    let _ = tokio::time::timeout(patience, async {
+        while let Some(Ok(frame)) = body.frame().await {
+            told.push_str(&String::from_utf8_lossy(frame.data_ref().map_or(&[], |data| data)));
+        }
+    })
+    .await;
+    told
+}
+
+/// Issue 31: what a server tells the owner of a token reaches no other credential of the principal.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_tells_for_one_token_reaches_no_other_credential() {
+    let server = ProtectedServer::start(Demands::TokenOwnAll, None).await.unwrap();
+    let gateway = gateway_with(&exchanging(&server)).await;
+    let key = key(&gateway, &["robot", "--subject", "corp:ada"]).await;
+    for (grade, credential) in
+        [("strong", graded("strong")), ("weak", graded("weak")), ("refused", graded("refused")), ("key", key)]
+    {
+        for capabilities in [json!({}), json!({"sampling": {}})] {
+            let session = bearer(&gateway, &credential).initialize("2025-11-25", capabilities).await.unwrap();
+            session.request(2, "logging/setLevel", json!({"level": "debug"})).await.unwrap();
+            session.request(3, "tools/list", json!({})).await.unwrap();
+            session.request(4, "tools/call", json!({"name": "safe__common", "arguments": {}})).await.unwrap();
+            let told = told(&session, Duration::from_secs(2)).await;
+            for other in GRADES.into_iter().filter(|other| *other != grade) {
+                assert!(!told.contains(&format!("inbox of {other}")), "{grade} is told: {told}");
+            }
+            session.send(Method::DELETE, "/mcp", Bytes::new()).await.unwrap();
+        }
+    }
+}
+
+/// Issue 31: a session goes on with the next token of its client, and its stream belongs to the token that opened it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_goes_on_with_another_token_as_another_user() {
+    let server = ProtectedServer::start(Demands::TokenOwnAll, None).await.unwrap();
+    let gateway = gateway_with(&exchanging(&server)).await;
+    let (strong, weak) = (graded("strong"), graded("weak"));
+    let session = bearer(&gateway, &strong).initialize("2025-11-25", json!({})).await.unwrap();
+    let stream = session.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
+    let list = session.request(2, "tools/list", json!({})).await.unwrap();
+    assert!(list.to_string().contains("of_strong"), "{list}");
+    let other = bearer(&gateway, &weak).with("mcp-session-id", session.session_id().unwrap());
+    let other = other.with("mcp-protocol-version", "2025-11-25");
+    let list = other.request(3, "tools/list", json!({})).await.unwrap();
+    assert!(list.to_string().contains("of_weak") && !list.to_string().contains("of_strong"), "{list}");
+    let ended = tokio::time::timeout(Duration::from_secs(20), stream.into_body().collect()).await;
+    assert!(ended.is_ok(), "the stream of the first token is open to the second");
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicUsize;
 struct Nobody;
 
 impl LinkEvents for Nobody {
-    fn principal(&self) -> Option<signalbox_engine::Principal> {
+    fn user(&self) -> Option<signalbox_engine::BackendUser> {
         None
     }
 

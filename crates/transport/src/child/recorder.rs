@@ -29,7 +29,7 @@ pub(crate) fn recorder() -> (Arc<Recorder>, Recorded) {
 }
 
 impl LinkEvents for Recorder {
-    fn principal(&self) -> Option<signalbox_engine::Principal> {
+    fn user(&self) -> Option<signalbox_engine::BackendUser> {
         None
     }
 

@@ -49,7 +49,7 @@ pub(crate) struct Backend {
 /// On whose behalf a request of a link goes. The caller is looked up only where the credential depends on it.
 fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents, key: Option<u64>) -> Behalf {
     let asker = key.filter(|_| credentials.is_per_caller()).map_or(Asker::Gateway, |key| events.asker(key));
-    Behalf { principal: events.principal(), asker }
+    Behalf { user: events.user(), asker }
 }
 
 impl Backend {
@@ -140,6 +140,18 @@ impl Backend {
     /// A fault of this backend. `text` goes on after its name.
     pub(crate) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
         fault(&self.name, kind, text)
+    }
+
+    /// Says how to sign in at a backend that refuses us.
+    pub(crate) fn sign_in_hint(&self) -> String {
+        let name = &self.name;
+        match self.credentials.is_some() {
+            true => format!("; `signalbox login {name}` signs in there"),
+            false => format!(
+                "; set `auth = {{ type = \"oauth\" }}` in `[backends.{name}]` and run `signalbox login {name}`, or give \
+                 it a credential under `headers`"
+            ),
+        }
     }
 
     fn unreachable(&self, error: &ConnectError) -> Fault {

@@ -28,8 +28,12 @@ pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontA
         Err(answer) => return *answer,
     };
     let resumable = resumable(front, &session);
+    let goes_on = session.is_used_by(&connection.caller());
     match (headers.get("last-event-id"), resumable) {
-        (Some(id), Some(resumable)) => resume(connection, &session, id.to_str().unwrap_or_default(), resumable),
+        (Some(id), Some(resumable)) => {
+            let id = id.to_str().unwrap_or_default();
+            resume(connection, &session, (id, goes_on), resumable)
+        }
         (_, resumable) => begin(connection, &session, resumable),
     }
 }
@@ -45,14 +49,21 @@ fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: 
     }
 }
 
-/// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of would
-/// be worse. What is refused is then forgotten, so that a general stream begins anew at the next try.
-fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str, resumable: Resumable) -> FrontAnswer {
+/// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of
+/// would be worse. What is refused is then forgotten, so that a general stream begins anew at the next try. One that
+/// was opened with another token that is exchanged does not go on.
+fn resume(
+    connection: &Arc<ClientConnection>,
+    session: &Arc<Session>,
+    (text, goes_on): (&str, bool),
+    resumable: Resumable,
+) -> FrontAnswer {
     let front = &connection.front;
     let Some(id) = EventId::parse(text) else {
         return lost(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
     };
     let track = front.resume.find(&session.external, id.stream).filter(|track| track.general == id.general);
+    let track = track.filter(|track| goes_on || !track.general);
     match track {
         Some(track) => match SseBody::resumed(Arc::clone(&track), id.number, resumable) {
             Ok(body) => answer::events(connection, body),

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
-use signalbox_engine::{Fault, Principal};
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_runtime::{Asker, BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
@@ -69,8 +69,8 @@ impl LinkEvents for Relay {
         self.shared.upgrade()?.events.room()
     }
 
-    fn principal(&self) -> Option<Principal> {
-        self.shared.upgrade()?.events.principal()
+    fn user(&self) -> Option<BackendUser> {
+        self.shared.upgrade()?.events.user()
     }
 
     fn asker(&self, key: u64) -> Asker {

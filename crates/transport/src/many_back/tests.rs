@@ -104,7 +104,7 @@ enum Event {
 struct Recorder(mpsc::Sender<Event>);
 
 impl LinkEvents for Recorder {
-    fn principal(&self) -> Option<signalbox_engine::Principal> {
+    fn user(&self) -> Option<signalbox_engine::BackendUser> {
         None
     }
 

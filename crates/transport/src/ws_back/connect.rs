@@ -44,7 +44,7 @@ impl From<Fault> for Unshaken {
 /// caller.
 fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> Behalf {
     let asker = if credentials.is_per_caller() { Asker::Gone } else { Asker::Gateway };
-    Behalf { principal: events.principal(), asker }
+    Behalf { user: events.user(), asker }
 }
 
 /// Connects and shakes hands. What the backend sends is charged to its share. A refused credential is replaced, if there is another.

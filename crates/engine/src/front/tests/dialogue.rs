@@ -91,7 +91,7 @@ impl Dialogue {
             task_home: &|_| None,
             catalog: &snapshot,
             caller: None,
-            principal: &crate::Principal::anonymous(),
+            user: &crate::Principal::anonymous().into(),
             refusal: None,
             operations: &self.operations,
             task_calls: &self.task_calls,

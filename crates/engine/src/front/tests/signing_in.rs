@@ -90,7 +90,7 @@ fn t10_what_only_another_principal_is_shown_cannot_be_called() {
     let mut dialogue = client("2025-06-18", "{}");
     dialogue.catalog = Catalog::new(["a"].map(Arc::from));
     dialogue.catalog.set_private("a", true);
-    let of = |whose: &str| ViewKey { whose: Some(crate::Principal::named(whose)), ..bare(Era::Legacy) };
+    let of = |whose: &str| ViewKey { whose: Some(crate::Principal::named(whose).into()), ..bare(Era::Legacy) };
     dialogue.catalog.set_view("a", of("anonymous"), view(ListKind::Tools, &[r#"{"name":"mine"}"#]));
     dialogue.catalog.set_view("a", of("corp:eve"), view(ListKind::Tools, &[r#"{"name":"hers"}"#]));
     let list = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);

@@ -5,6 +5,7 @@ use crate::backend::Backend;
 use crate::gateway::{Gateway, GatewayParts};
 use crate::link::nowhere::backend;
 use crate::settings::Settings;
+use signalbox_engine::Principal;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain};
 use std::time::Duration;
@@ -37,15 +38,15 @@ impl Setup {
     }
 
     fn home(&self) -> Arc<Peer> {
-        Peer::home(&self.backend, Principal::anonymous(), Wish::Auto, self.backend.offer())
+        Peer::home(&self.backend, Principal::anonymous().into(), Wish::Auto, self.backend.offer())
     }
 
-    fn shared(&self, principal: &Principal, wish: Wish) -> Arc<Peer> {
-        Peer::shared(&self.backend, principal.clone(), wish, self.backend.offer())
+    fn shared(&self, user: &BackendUser, wish: Wish) -> Arc<Peer> {
+        Peer::shared(&self.backend, user.clone(), wish, self.backend.offer())
     }
 
     fn owned(&self, session: &Arc<Session>) -> Arc<Peer> {
-        Peer::owned(&self.backend, session, Wish::Legacy, self.backend.offer())
+        Peer::owned(&self.backend, session, session.user(), Wish::Legacy, self.backend.offer())
     }
 
     fn pooled(&self, key: &PoolKey) -> Arc<Peer> {
@@ -53,8 +54,8 @@ impl Setup {
     }
 }
 
-fn pool_key(principal: &Principal) -> PoolKey {
-    PoolKey { principal: principal.clone(), caps: CapSet::bare(), info: None }
+fn pool_key(user: &BackendUser) -> PoolKey {
+    PoolKey { user: user.clone(), caps: CapSet::bare(), info: None }
 }
 
 fn ids(peers: impl IntoIterator<Item = Arc<Peer>>) -> Vec<u64> {
@@ -63,7 +64,8 @@ fn ids(peers: impl IntoIterator<Item = Arc<Peer>>) -> Vec<u64> {
 
 #[test]
 fn each_connection_is_found_under_its_role_and_nowhere_after_its_removal() {
-    let (setup, mut connections, principal) = (Setup::new(), Connections::default(), Principal::anonymous());
+    let (setup, mut connections, principal) =
+        (Setup::new(), Connections::default(), BackendUser::from(Principal::anonymous()));
     let (session, key) = (setup.session("s"), pool_key(&principal));
     let peers = [
         setup.shared(&principal, Wish::Legacy),
@@ -77,11 +79,11 @@ fn each_connection_is_found_under_its_role_and_nowhere_after_its_removal() {
     }
     assert_eq!(connections.shared(&principal, Era::Legacy).map(|peer| peer.id), Some(peers[0].id));
     assert_eq!(connections.shared(&principal, Era::Modern).map(|peer| peer.id), Some(peers[1].id));
-    assert_eq!(connections.owned(session.key).map(|peer| peer.id), Some(peers[2].id));
+    assert_eq!(connections.owned(session.key, &principal).map(|peer| peer.id), Some(peers[2].id));
     assert_eq!(ids(connections.pool(&key).to_vec()), ids(peers[3..].to_vec()));
     assert_eq!(connections.pooled_count(), 2);
     assert_eq!(ids(connections.all()), ids(peers.clone()));
-    assert_eq!(connections.serving(&session).len(), peers.len());
+    assert_eq!(connections.serving(&session, &principal).len(), peers.len());
     for peer in &peers {
         connections.remove(peer);
         assert!(!connections.all().iter().any(|one| one.id == peer.id));
@@ -91,7 +93,8 @@ fn each_connection_is_found_under_its_role_and_nowhere_after_its_removal() {
 
 #[test]
 fn the_removal_of_a_connection_spares_the_one_that_took_its_place() {
-    let (setup, mut connections, principal) = (Setup::new(), Connections::default(), Principal::anonymous());
+    let (setup, mut connections, principal) =
+        (Setup::new(), Connections::default(), BackendUser::from(Principal::anonymous()));
     let session = setup.session("s");
     for (old, new) in [
         (setup.shared(&principal, Wish::Legacy), setup.shared(&principal, Wish::Legacy)),
@@ -106,7 +109,8 @@ fn the_removal_of_a_connection_spares_the_one_that_took_its_place() {
 
 #[test]
 fn the_home_connection_is_shared_once_it_is_ready_and_counts_once() {
-    let (setup, mut connections, principal) = (Setup::new(), Connections::default(), Principal::anonymous());
+    let (setup, mut connections, principal) =
+        (Setup::new(), Connections::default(), BackendUser::from(Principal::anonymous()));
     let (home, before) = (setup.home(), setup.shared(&principal, Wish::Legacy));
     connections.insert(Arc::clone(&home));
     connections.insert(Arc::clone(&before));
@@ -123,7 +127,8 @@ fn the_home_connection_is_shared_once_it_is_ready_and_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_session_that_was_away_longest_gives_way_first_and_then_a_pooled_connection() {
-    let (setup, mut connections, principal) = (Setup::new(), Connections::default(), Principal::anonymous());
+    let (setup, mut connections, principal) =
+        (Setup::new(), Connections::default(), BackendUser::from(Principal::anonymous()));
     let earlier = setup.session("earlier");
     tokio::time::advance(Duration::from_secs(1)).await;
     let later = setup.session("later");
@@ -141,12 +146,13 @@ async fn the_session_that_was_away_longest_gives_way_first_and_then_a_pooled_con
 
 #[test]
 fn nothing_gives_way_that_is_needed_in_use_or_of_another_principal() {
-    let (setup, mut connections, principal) = (Setup::new(), Connections::default(), Principal::anonymous());
+    let (setup, mut connections, principal) =
+        (Setup::new(), Connections::default(), BackendUser::from(Principal::anonymous()));
     let (owned, pooled) = (setup.owned(&setup.session("s")), setup.pooled(&pool_key(&principal)));
     connections.insert(Arc::clone(&owned));
     connections.insert(Arc::clone(&pooled));
     assert!(connections.give_way(Candidates::OwnedThenPooled, |_| true).is_none());
-    let other = Principal::local("else");
+    let other = BackendUser::from(Principal::local("else"));
     assert!(connections.give_way(Candidates::PooledOf(&other), |_| false).is_none());
     let in_use = pooled.exclusive_use();
     assert!(in_use.is_some() && connections.give_way(Candidates::Pooled, |_| false).is_none());

@@ -51,7 +51,7 @@ async fn one_call_after_the_other_needs_one_connection() {
 struct Deaf;
 
 impl LinkEvents for Deaf {
-    fn principal(&self) -> Option<signalbox_engine::Principal> {
+    fn user(&self) -> Option<signalbox_engine::BackendUser> {
         None
     }
 

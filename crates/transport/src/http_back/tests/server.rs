@@ -252,7 +252,7 @@ impl Event {
 struct Recorder(mpsc::Sender<Event>);
 
 impl LinkEvents for Recorder {
-    fn principal(&self) -> Option<signalbox_engine::Principal> {
+    fn user(&self) -> Option<signalbox_engine::BackendUser> {
         None
     }
 
