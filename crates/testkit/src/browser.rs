@@ -33,6 +33,7 @@ impl Browser {
             Ok(_) => Ok(Some(Self { process, last_id: 0 })),
             Err(_) if process.error_lines().iter().any(|line| line.starts_with("not installed")) => {
                 anyhow::ensure!(std::env::var("CI").as_deref() != Ok("true"), "Chromium is not installed");
+                eprintln!("SKIP Chromium: run script/install-test-deps");
                 Ok(None)
             }
             Err(error) => Err(error),

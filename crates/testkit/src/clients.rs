@@ -50,6 +50,7 @@ pub async fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow:
     let output = tokio::time::timeout(patience(), command.output()).await.context("the client takes too long")??;
     if output.status.code() == Some(NOT_INSTALLED) {
         anyhow::ensure!(std::env::var("CI").as_deref() != Ok("true"), "{arguments:?} is not installed");
+        eprintln!("SKIP {arguments:?}: run script/install-test-deps");
         return Ok(None);
     }
     let errors = || String::from_utf8_lossy(&output.stderr).into_owned();
