@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! keys.json, users.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
-//! reload ──► Directory, issuers, order: put in place at once; tokens of issuers that are gone are revoked
+//! reload ──► Directory: put in place at once; tokens of issuers that are gone are revoked, all else needs a restart
 //! ```
 
 mod key_source;
@@ -164,9 +164,10 @@ impl Authentication {
         self.required
     }
 
-    /// Takes over what can change while the process runs: users, groups and their roles. What callers hold open ends
-    /// where their rights have changed.
+    /// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted no more.
+    /// What callers hold open ends where their rights have changed.
     pub fn follow(&self, auth: &Auth, gateway: &Gateway) {
+        self.remove_issuers(auth, gateway);
         let (before, next) = (self.directory.load_full(), Arc::new(directory(auth)));
         if before == next {
             return;
@@ -182,6 +183,18 @@ impl Authentication {
                 sessions = ended,
                 "ended what callers held open whose roles, groups, trust or resources have changed"
             );
+        }
+    }
+
+    /// Revokes the tokens of issuers that the configuration has no more.
+    fn remove_issuers(&self, auth: &Auth, gateway: &Gateway) {
+        let Some(tokens) = &self.tokens else { return };
+        let is_gone = |source: &&KeySource| !auth.issuers.iter().any(|issuer| issuer.name == source.issuer.rules.name);
+        for source in self.issuers.iter().filter(is_gone).filter(|source| source.remove()) {
+            let ended = tokens.withdraw_keys(&source.issuer);
+            let sessions = gateway.end_lapsed(unix_millis());
+            let issuer = &source.issuer.rules.name;
+            tracing::info!(issuer, ended, sessions, "an issuer of tokens is trusted no more");
         }
     }
 
@@ -218,6 +231,9 @@ impl Authentication {
         self.refresh_issuers();
         if let Some(server) = &self.server {
             server.refresh_users();
+            for account in server.take_gone() {
+                gateway.forget_account(&account);
+            }
             server.renew_key();
             // A failure is logged, and tried again at the next look.
             server.save().await;

@@ -17,6 +17,7 @@ use signalbox_authorization::{
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
+use signalbox_engine::Principal;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::standing::Standing;
 use signalbox_govern::directory::{Directory, Said};
@@ -31,7 +32,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
 
 /// How many passwords are checked at a time. Each takes 19 MiB and a core.
@@ -105,6 +106,8 @@ pub struct Authorization {
     hashing: Semaphore,
     users: UserFile,
     stamp: Mutex<Option<FileStamp>>,
+    /// Local users whose accounts have gone, until the gateway has forgotten them.
+    gone: Mutex<Vec<Principal>>,
     store: PathBuf,
     /// Held while the file is written, so that what is newer is written last.
     writing: tokio::sync::Mutex<()>,
@@ -156,6 +159,7 @@ impl Authorization {
             hashing: Semaphore::new(HASHES),
             users,
             stamp,
+            gone: Mutex::default(),
             store,
             writing: tokio::sync::Mutex::new(()),
             _lock: held,
@@ -328,6 +332,19 @@ impl Authorization {
         self.settled(reply).await
     }
 
+    /// The local users whose accounts have gone since the last time.
+    pub(crate) fn take_gone(&self) -> Vec<Principal> {
+        std::mem::take(&mut *self.gone.lock().unpoisoned())
+    }
+
+    /// True if this principal is a local user whose account began after this time.
+    #[must_use]
+    pub fn is_newer(&self, principal: &str, than: SystemTime) -> bool {
+        let created = principal.strip_prefix("user:").and_then(|name| self.server.user_created(name));
+        let than = than.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+        created.is_some_and(|created| u128::from(created) > than)
+    }
+
     /// Reads the users again if their file has changed. One that cannot be read changes nothing.
     pub(crate) fn refresh_users(&self) {
         let mut stamp = self.stamp.lock().unpoisoned();
@@ -338,7 +355,9 @@ impl Authorization {
         *stamp = now;
         match self.users.load() {
             Ok(users) => {
-                let ended = self.server.replace_users(users);
+                let (ended, gone) = self.server.replace_users(users);
+                let gone = gone.iter().map(|name| Principal::named(&format!("user:{name}")));
+                self.gone.lock().unpoisoned().extend(gone);
                 if ended > 0 {
                     tracing::info!(ended, "ended the grants of users who are gone");
                     self.withdraw();

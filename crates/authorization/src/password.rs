@@ -85,6 +85,12 @@ impl LocalUsers {
         self.users.contains_key(name)
     }
 
+    /// When the account that has this name now began, in milliseconds since 1970.
+    #[must_use]
+    pub fn created(&self, name: &str) -> Option<u64> {
+        self.users.get(name).map(|user| user.created)
+    }
+
     /// Identifies the account that has this name now. Another password, or another user of the same name, is another account:
     /// the salt of the hash is drawn anew for each.
     #[must_use]

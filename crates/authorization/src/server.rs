@@ -142,13 +142,21 @@ impl AuthorizationServer {
         self.inner().users.knows(name)
     }
 
-    /// Takes over the users. Grants of accounts that are gone end; returns how many.
-    pub fn replace_users(&self, users: LocalUsers) -> usize {
+    /// Takes over the users. Grants of accounts that are gone end. Returns how many, and the names of these accounts.
+    pub fn replace_users(&self, users: LocalUsers) -> (usize, Vec<String>) {
         let mut inner = self.inner();
         let ended = inner.kept.end_gone(&users);
         inner.unsaved |= ended > 0;
-        inner.users = users;
-        ended
+        let before = std::mem::replace(&mut inner.users, users);
+        let names = before.iter().map(|(name, _)| name);
+        let gone = names.filter(|name| before.account(name) != inner.users.account(name));
+        (ended, gone.map(str::to_owned).collect())
+    }
+
+    /// When the account of a local user began, in milliseconds since 1970.
+    #[must_use]
+    pub fn user_created(&self, name: &str) -> Option<u64> {
+        self.inner().users.created(name)
     }
 
     /// A browser comes with the request of a client.

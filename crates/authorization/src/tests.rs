@@ -342,7 +342,7 @@ fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browse
     let code = query_of(&reply, "code").unwrap();
     let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
     assert_eq!((&claims(&access)["sub"], &claims(&access)["groups"]), (&json!("openid:42"), &json!(["ops"])));
-    assert_eq!(scene.server.replace_users(LocalUsers::default()), 0, "a person of the provider is no local user");
+    assert_eq!(scene.server.replace_users(LocalUsers::default()).0, 0, "a person of the provider is no local user");
     assert_eq!(scene.refresh(&client, &refresh).status, 200);
     assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "a ticket is good once");
     let ticket = scene.begin(&client);
@@ -383,7 +383,7 @@ fn clients_grants_and_revoked_tokens_outlive_the_process_and_secrets_are_not_in_
     next.seed.set(100);
     assert_eq!(next.asked(&client, &[]).status, 200);
     assert_eq!(next.refresh(&client, &refresh).status, 200);
-    assert_eq!(next.server.replace_users(LocalUsers::default()), 1);
+    assert_eq!(next.server.replace_users(LocalUsers::default()), (1, vec!["ada".to_owned()]));
     assert_eq!(next.server.revoked().len(), 2, "a user who is gone takes the tokens along");
     assert!(AuthorizationServer::new(settings(), TokenSigner::new(&[7; 32]).unwrap(), "{", users()).is_err());
     assert!(TokenSigner::new(&[1]).is_err());
@@ -438,7 +438,7 @@ fn another_account_of_the_same_name_inherits_nothing() {
     let code = scene.code(&client);
     let ticket = scene.begin(&client);
     assert_eq!(scene.sign_in(&ticket, "ada", PASSWORD).status, 200);
-    assert_eq!(scene.server.replace_users(users_with_another_ada()), 1);
+    assert_eq!(scene.server.replace_users(users_with_another_ada()), (1, vec!["ada".to_owned()]));
     assert!(scene.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id));
     assert_eq!(error_of(&scene.refresh(&client, &refresh)), "invalid_grant");
     assert_eq!(error_of(&scene.redeem(&client, &code, &[])), "invalid_grant", "a code of before");

@@ -90,6 +90,8 @@ struct Inner {
     holders: HashMap<Bytes, usize>,
     states: usize,
     bytes: usize,
+    /// Number of accounts that were forgotten.
+    gone: u64,
 }
 
 /// The rounds that clients may continue.
@@ -134,6 +136,17 @@ impl Operations {
             return taken.map_or(StateOrigin::Spent, |taken| StateOrigin::Fresh(taken.round));
         }
         if inner.holders.contains_key(state) { StateOrigin::Foreign } else { StateOrigin::Unknown }
+    }
+
+    /// Has the states of a principal be those of no caller, since its account is gone: a later one of the same name
+    /// gets none.
+    pub fn forget(&self, principal: &Principal) {
+        let mut inner = self.lock();
+        if let Some(own) = inner.callers.remove(principal) {
+            inner.gone += 1;
+            let gone = Principal::gone(inner.gone);
+            inner.callers.insert(gone, own);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -199,6 +212,19 @@ mod tests {
 
     fn place(operation: u64) -> OperationRound {
         OperationRound { operation: ExchangeId(operation), round: 1, consulted: false }
+    }
+
+    /// Issue 31: a user who is added again under a name inherits nothing.
+    #[test]
+    fn states_of_an_account_that_is_gone_are_foreign_to_its_successor() {
+        let (operations, ann, bob) = (Operations::default(), Principal::named("ann"), Principal::named("bob"));
+        operations.note(&ann, b"\"s\"", TOOL, place(7));
+        operations.note(&bob, b"\"t\"", TOOL, place(8));
+        operations.forget(&ann);
+        assert_eq!(operations.take(&ann, b"\"s\"", TOOL), StateOrigin::Foreign);
+        assert_eq!(operations.take(&bob, b"\"t\"", TOOL), StateOrigin::Fresh(place(8)));
+        operations.note(&ann, b"\"u\"", TOOL, place(9));
+        assert_eq!(operations.take(&ann, b"\"u\"", TOOL), StateOrigin::Fresh(place(9)));
     }
 
     /// Issue 31, point 8.

@@ -146,6 +146,11 @@ impl ReadCache {
         self.retain(|key, _| &*key.backend != backend);
     }
 
+    /// Forgets what is kept for a principal alone.
+    pub fn forget_principal(&mut self, principal: &Principal) {
+        self.retain(|key, _| key.owner.as_ref() != Some(principal));
+    }
+
     /// True if nothing is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {

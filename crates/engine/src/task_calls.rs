@@ -86,6 +86,21 @@ impl TaskCalls {
         self.lock().makers.get(&place).is_some_and(|maker| *maker != key.principal)
     }
 
+    /// Has the tasks of a principal be those of no caller, since its account is gone: a later one of the same name
+    /// gets none.
+    pub fn forget(&self, principal: &Principal) {
+        let mut inner = self.lock();
+        inner.calls.retain(|key, _| key.principal != *principal);
+        inner.order.retain(|key| key.principal != *principal);
+        for maker in inner.makers.values_mut().filter(|maker| *maker == principal) {
+            *maker = Principal::gone(0);
+        }
+        // Nothing else removes these, so they are bounded like the calls.
+        if inner.makers.len() > 2 * MAX_TASK_CALLS {
+            inner.makers.retain(|_, maker| *maker != Principal::gone(0));
+        }
+    }
+
     /// The call that made this task, if it is remembered.
     #[must_use]
     pub fn find(&self, key: &TaskKey) -> Option<Arc<TaskCall>> {

@@ -1,9 +1,11 @@
-//! Which credentials of each principal are good, so that what a principal holds open ends with the last of them.
+//! Which credentials of each principal are good, so that what was opened with one ends with it.
 //!
-//! A client that refreshes its token shows the new one before or after the old one expires. Its sessions belong to the principal
-//! and not to a token, so they go on as long as any of its credentials is good. A revoked credential ends what was opened with it.
+//! A client that refreshes its token shows the new one before or after the old one expires. Its sessions belong to the
+//! principal and not to a token. What one credential holds open goes on after its end only while another is good that
+//! gives the same rights. A revoked credential ends what was opened with it.
 
 use crate::gateway::Gateway;
+use crate::session::request_callers::has_same_rights;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::standing::Credential;
 use signalbox_engine::{Caller, Principal};
@@ -14,10 +16,10 @@ use tokio::sync::Notify;
 /// The most credentials that are remembered of one principal: the oldest is forgotten first.
 const MAX_EACH: usize = 64;
 
-/// The credentials of all principals that can expire or be revoked.
+/// The callers of all principals by credentials that can expire or be revoked, each credential once.
 #[derive(Default)]
 pub struct Presence {
-    credentials: Mutex<HashMap<Principal, Vec<Credential>>>,
+    callers: Mutex<HashMap<Principal, Vec<Caller>>>,
     noted: Notify,
 }
 
@@ -25,15 +27,16 @@ impl Presence {
     /// Notes the credential by which a caller was identified.
     pub fn note(&self, caller: &Caller) {
         let Some(credential) = credential_of(caller) else { return };
-        let mut all = self.credentials.lock().unpoisoned();
+        let mut all = self.callers.lock().unpoisoned();
         let known = all.entry(caller.principal().clone()).or_default();
-        if known.contains(credential) {
-            return;
+        if let Some(one) = known.iter_mut().find(|one| credential_of(one) == Some(credential)) {
+            // The rights that it gives may be others by now.
+            return one.clone_from(caller);
         }
         if known.len() >= MAX_EACH {
             known.remove(0);
         }
-        known.push(credential.clone());
+        known.push(caller.clone());
         drop(all);
         self.noted.notify_one();
     }
@@ -46,14 +49,14 @@ impl Presence {
     /// True if no principal has a credential that can end.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.credentials.lock().unpoisoned().is_empty()
+        self.callers.lock().unpoisoned().is_empty()
     }
 
     /// Forgets credentials that are not good at this time, and returns the principals that have none left.
     pub fn sweep(&self, now: u64) -> Vec<Principal> {
         let mut lapsed = Vec::new();
-        self.credentials.lock().unpoisoned().retain(|principal, known| {
-            known.retain(|credential| credential.fault(now).is_none());
+        self.callers.lock().unpoisoned().retain(|principal, known| {
+            known.retain(|caller| caller.credential_fault(now).is_none());
             if known.is_empty() {
                 lapsed.push(principal.clone());
             }
@@ -65,7 +68,15 @@ impl Presence {
     /// True if a principal has a credential that is good, as far as is known.
     #[must_use]
     pub fn is_there(&self, principal: &Principal) -> bool {
-        self.credentials.lock().unpoisoned().contains_key(principal)
+        self.callers.lock().unpoisoned().contains_key(principal)
+    }
+
+    /// True if a credential that gives the same rights as this caller's is good, as far as is known.
+    #[must_use]
+    pub fn has_equal(&self, caller: &Caller) -> bool {
+        let all = self.callers.lock().unpoisoned();
+        let known = all.get(caller.principal());
+        known.is_some_and(|known| known.iter().any(|one| has_same_rights(one.identity(), caller.identity())))
     }
 }
 
@@ -75,38 +86,54 @@ impl Gateway {
         self.presence.note(caller);
     }
 
-    /// Ends the streams and calls of principals whose credentials have expired or were revoked, and the sessions of those whose last
-    /// one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
+    /// Ends the streams and calls of callers whose credentials have expired or were revoked, and the sessions of those
+    /// whose last one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
     pub fn end_lapsed(&self, now: u64) -> usize {
         let lapsed = self.presence.sweep(now);
         let mut ended = 0;
         for session in self.sessions.all().into_iter().chain(self.ending.all()) {
-            let Some(credential) = credential_of(&session.caller) else { continue };
-            let is_there = self.presence.is_there(session.caller.principal());
-            let fault = match credential.fault(now) {
+            let holder = session.holder();
+            let fault = match holder.credential_fault(now) {
                 Some("revoked") => Some("revoked"),
-                Some(word) if !is_there => Some(word),
+                Some(word) if !session.is_outlived() && !self.presence.has_equal(&holder) => Some(word),
                 _ => None,
             };
             let Some(word) = fault else { continue };
             let had_streams = session.end_streams(word);
-            let is_over = word == "revoked" && !is_there;
+            session.outlive();
+            let is_over = word == "revoked" && !self.presence.is_there(holder.principal());
             if is_over {
                 session.close();
             }
             ended += usize::from(had_streams || is_over);
         }
         self.parks.end(|principal| lapsed.contains(principal));
+        for backend in self.backends().iter() {
+            backend.end_lapsed(now);
+        }
         ended
     }
 }
 
 impl Gateway {
+    /// Has a later account of this principal's name inherit nothing: tasks, calls that wait for input, kept reads, and
+    /// servers' memory of it.
+    pub fn forget_account(&self, principal: &Principal) {
+        self.tasks.forget(principal);
+        self.task_calls.forget(principal);
+        self.operations.forget(principal);
+        self.reads.forget_principal(principal);
+        self.parks.end(|of| of == principal);
+        for backend in self.backends().iter() {
+            backend.close_connections_of(principal);
+        }
+    }
+
     /// Ends the streams, calls and connections of callers whose rights have changed; they are identified anew when they
     /// come back. Returns how many sessions that were.
     pub fn end_changed(&self, has_changed: impl Fn(&Caller) -> bool) -> usize {
         let sessions = self.sessions.all().into_iter().chain(self.ending.all());
-        let changed: Vec<_> = sessions.filter(|session| has_changed(&session.caller)).collect();
+        let changed: Vec<_> = sessions.filter(|session| has_changed(&session.holder())).collect();
         self.parks.end(|principal| changed.iter().any(|session| session.caller.principal() == principal));
         changed.iter().filter(|session| session.end_streams("outdated")).count()
     }
@@ -149,6 +176,26 @@ mod tests {
         revocation.revoke();
         assert_eq!(presence.sweep(11), [Principal::named("corp:ada")]);
         assert!(presence.sweep(12).is_empty(), "told once");
+    }
+
+    #[test]
+    fn only_a_credential_with_the_same_rights_stands_for_another() {
+        let presence = Presence::default();
+        let ((first, _), (weak, _), (next, _)) = (caller("a", 10), caller("b", 20), caller("c", 30));
+        let strong = |caller: &Caller| {
+            let mut identity = caller.identity().clone();
+            let mut standing = identity.standing.as_deref().cloned().unwrap_or_default();
+            standing.roles.push("admin".into());
+            identity.standing = Some(Arc::new(standing));
+            Caller::new(identity)
+        };
+        let first = strong(&first);
+        presence.note(&first);
+        presence.note(&weak);
+        presence.sweep(10);
+        assert!(presence.is_there(first.principal()) && !presence.has_equal(&first) && presence.has_equal(&weak));
+        presence.note(&strong(&next));
+        assert!(presence.has_equal(&first));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::read_cache::{Generation, ReadCache, Terms};
-use signalbox_engine::{Call, Event, ExchangeId, bridge};
+use signalbox_engine::{Call, Event, ExchangeId, Principal, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -40,6 +40,11 @@ impl Reads {
     /// Forgets a resource that changed.
     pub fn forget(&self, backend: &str, uri: &str) {
         self.lock().forget(backend, uri);
+    }
+
+    /// Forgets what is kept for a principal alone.
+    pub fn forget_principal(&self, principal: &Principal) {
+        self.lock().forget_principal(principal);
     }
 
     /// Forgets everything of a backend.

@@ -111,6 +111,16 @@ impl Gateway {
         Ok(())
     }
 
+    /// Forgets the sessions of an earlier process for which this holds, by the name of their principal and when they
+    /// were used last.
+    pub fn forget_sessions(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
+        let Some(store) = self.session_store.get() else { return };
+        let mut dormant = store.dormant.lock().unpoisoned();
+        for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {
+            store.change(Change::Remove(name));
+        }
+    }
+
     /// How many sessions of an earlier process wait for their owners: all, and those of this principal.
     pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
         self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))

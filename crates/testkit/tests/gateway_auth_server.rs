@@ -608,6 +608,8 @@ async fn an_idle_gateway_honours_no_unused_token_of_a_user_who_is_gone() {
     replace(&before);
     assert_eq!(visitor.greet(&unused).await.status, 401, "what has ended does not begin again");
     let (access, refresh) = visitor.tokens().await;
+    let bearer = |token: &str| visitor.http.clone().with("authorization", &format!("Bearer {token}"));
+    let session = bearer(&access).initialize("2025-06-18", json!({})).await.unwrap();
     let address = gateway.address();
     let folder = gateway.stop().await.unwrap();
     replace(b"{\"users\":{}}");
@@ -615,6 +617,48 @@ async fn an_idle_gateway_honours_no_unused_token_of_a_user_who_is_gone() {
     let again = GatewayProcess::serve_at(address, folder, &config("")).await.unwrap();
     again.ready().await.unwrap();
     assert_eq!((visitor.greet(&access).await.status, visitor.refresh(&refresh).await.status), (401, 400));
+    let (access, _) = visitor.tokens().await;
+    let old = bearer(&access).with("mcp-session-id", session.session_id().unwrap());
+    let used = old.post(r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#).await.unwrap();
+    assert_eq!(used.status, 404, "the session of before: {used:?}");
+}
+
+/// Issue 31: a user who is added again under a name inherits no task.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_a_removed_user_are_not_for_the_next_one_of_that_name() {
+    let program = json!(built("revision-server").unwrap().to_str().unwrap());
+    let args = json!(["--stdio", "--revision", "2025-11-25"]);
+    let gateway = gateway(&format!("[backends.two]\ncommand = {program}\nargs = {args}")).await;
+    let data_dir = gateway.data_dir();
+    let visitor = Visitor::new(&gateway).await;
+    let session = async || {
+        let (access, _) = visitor.tokens().await;
+        let http = visitor.http.clone().with("authorization", &format!("Bearer {access}"));
+        http.initialize("2025-11-25", json!({})).await.unwrap()
+    };
+    let first = session().await;
+    let wish = json!({"name": "task", "arguments": {"ms": 10}, "task": {"ttl": 60_000}});
+    let made = async || {
+        let made = first.request(2, "tools/call", wish.clone()).await.ok()?;
+        made["result"]["task"]["taskId"].as_str().map(str::to_owned)
+    };
+    let task = eventually("the task is made", made).await.unwrap();
+    let result = json!({"taskId": task});
+    assert!(first.request(3, "tasks/result", result.clone()).await.unwrap()["result"].is_object());
+    assert!(first.request(4, "tasks/list", json!({})).await.unwrap().to_string().contains(&task));
+    let own = session().await;
+    assert!(
+        own.request(3, "tasks/result", result.clone()).await.unwrap()["result"].is_object(),
+        "another session of hers"
+    );
+
+    signalbox(&data_dir, &["users", "remove", "ada"]).await.unwrap();
+    add_user(&data_dir, "ada").await;
+    let next = session().await;
+    let list = next.request(5, "tasks/list", json!({})).await.unwrap();
+    assert!(!list.to_string().contains(&task), "{list}");
+    let stolen = next.request(6, "tasks/result", result).await.unwrap();
+    assert!(stolen["error"].is_object(), "{stolen}");
 }
 
 /// Issue 31, point 1.

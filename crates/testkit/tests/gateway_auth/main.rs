@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod exchanged_tokens;
+mod expiry;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -328,6 +329,18 @@ async fn the_live_feed_of_a_revoked_key_tells_nothing_more() {
     let told = tokio::time::timeout(Duration::from_secs(20), feed.into_body().collect()).await;
     let told = told.expect("the feed goes on").unwrap().to_bytes();
     assert!(!String::from_utf8_lossy(&told).contains("Canary"));
+}
+
+/// The feed of all messages ends when its caller is switched off, within moments and though nothing happens.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_live_feed_of_a_caller_that_is_switched_off_ends() {
+    let gateway = gateway().await;
+    let admin = key(&gateway, &["ops", "--role", "admin"]).await;
+    let feed = bearer(&gateway, &admin).open(Method::GET, "/api/v1/live", Bytes::new()).await.unwrap();
+    assert_eq!(feed.status(), 200);
+    signalbox(&gateway.data_dir(), &["switch", "kill", "--principal", "*ops"]).await.unwrap();
+    let told = tokio::time::timeout(Duration::from_secs(20), feed.into_body().collect()).await;
+    assert!(told.expect("the feed goes on").is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread")]
