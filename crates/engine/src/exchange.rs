@@ -67,8 +67,8 @@ pub struct Exchange {
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
     /// The backend's URI of a plain read and its generation, if the result may be cached.
     pub read: Option<(Box<str>, Generation)>,
-    /// The progress that the client was told last.
-    pub progress: f64,
+    /// The progress that the client was told last while the call was held, in seconds.
+    pub held_progress: u64,
     /// True if the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
     /// When it arrived.

@@ -14,10 +14,6 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, builder, method};
 use std::sync::Arc;
 
-/// The progress added each time a client is told that its call waits. It is small, so that the backend's own progress
-/// is still greater.
-const STEP: f64 = 0.001;
-
 /// What to do with a message once the interceptors pass it.
 #[derive(Clone, Debug)]
 pub(super) enum Continuation {
@@ -178,10 +174,12 @@ impl FrontMachine {
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(token) = exchange.progress_token.as_ref().filter(|_| exchange.stream_open) else { return };
-        exchange.progress += STEP;
+        // Whole seconds, and more than the last time: progress may only grow.
+        let seconds = ctx.now.saturating_duration_since(exchange.started).as_secs();
+        exchange.held_progress = seconds.max(exchange.held_progress + 1);
         let bytes = builder::Notification::new(method::PROGRESS)
             .param_raw("progressToken", token.token())
-            .param_raw("progress", exchange.progress.to_string())
+            .param_raw("progress", exchange.held_progress.to_string())
             .param_str("message", text)
             .build();
         let way = Delivery::droppable(exchange.stream);

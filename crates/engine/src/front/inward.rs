@@ -108,14 +108,20 @@ impl FrontMachine {
         if !exchange.stream_open {
             return out.push(Command::Dropped("client_gone"));
         }
-        if exchange.progress > 0.0 {
-            let number = in_params(message, &["progress"]).and_then(|span| number(span.of(message.bytes())));
-            if number.is_some_and(|number| number <= exchange.progress) {
-                // The client was told a greater value while its call was held, and progress may only grow.
-                return out.push(Command::Dropped("stale_progress"));
+        edits.replace(span, token.token());
+        if exchange.held_progress > 0 {
+            // The client was told the seconds of the hold, and progress may only grow: the backend's own is added to
+            // them.
+            for member in ["progress", "total"] {
+                let place = in_params(message, &[member]);
+                let Some((span, own)) = place.and_then(|span| Some((span, number(span.of(message.bytes()))?))) else {
+                    continue;
+                };
+                #[allow(clippy::cast_precision_loss, reason = "no call is held for so many seconds")]
+                let sum = own + exchange.held_progress as f64;
+                edits.replace(span, sum.to_string().as_bytes());
             }
         }
-        edits.replace(span, token.token());
         self.send(about, Delivery::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
     }
 

@@ -175,11 +175,16 @@ fn progress_grows_while_a_call_is_held_and_stops_when_it_is_not() {
     let exchange = dialogue.machine.exchanges()[0].id;
     let tell = |dialogue: &mut Dialogue| dialogue.event(Event::StillHeld { exchange, text: "held: test".into() });
     let first = tell(&mut dialogue);
-    assert!(first[0].starts_with("~ ") && first[0].contains(r#""progressToken":"p","progress":0.001"#), "{first:?}");
+    assert!(first[0].starts_with("~ ") && first[0].contains(r#""progressToken":"p","progress":1,"#), "{first:?}");
     assert!(first[0].contains(r#""message":"held: test""#), "{first:?}");
-    assert!(tell(&mut dialogue)[0].contains(r#""progress":0.002"#));
+    assert!(tell(&mut dialogue)[0].contains(r#""progress":2,"#));
     says(&mut dialogue, HoldAnswer::GoOn { by: by() });
     assert_eq!(tell(&mut dialogue), [""; 0], "it waits for its backend, not for a person");
+    let message = envelope(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":9,"progress":0.5,"total":3}}"#,
+    );
+    let told = dialogue.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: Some(exchange) });
+    assert!(told[0].contains(r#""progressToken":"p","progress":2.5,"total":5}"#), "progress may only grow: {told:?}");
 }
 
 /// Says nothing, so long as nobody has set anything.
