@@ -34,7 +34,7 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
     key(
         "auth.max_sessions",
         count(100, 1, 1_000_000),
-        "How many sessions one caller may have open where callers prove who they are.",
+        "How many sessions one caller may have open where callers prove who they are. Beyond that its idlest session ends, if it was idle for a minute; otherwise the new one is refused.",
     ),
     key(
         "auth.metrics_secret_env",

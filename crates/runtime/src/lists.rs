@@ -103,7 +103,8 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
                 Ok(item) if kind != ListKind::Tools || (spec.allows)(&item.key) => items.push(item),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "leaving out an entry of a backend's list");
+                    let list = kind.member();
+                    tracing::warn!(backend = %peer.backend_name(), list, %error, "leaving out an entry of a backend's list");
                     peer.count_dropped("list_entry");
                 }
             }

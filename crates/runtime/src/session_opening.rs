@@ -8,6 +8,10 @@ use signalbox_engine::front::{Face, Mode};
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long a session must have been idle to give its place to another of its caller.
+const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
     /// Shows itself like this to callers whose transport has this name. The first face given stays.
@@ -52,22 +56,37 @@ impl Gateway {
         if mode != Mode::Stateless {
             self.may_open(&caller)?;
             let (waiting, own_waiting) = self.dormant_sessions(&principal);
-            let most = self.settings().max_sessions;
-            if self.sessions.len() + waiting >= most {
+            let each = self.settings().max_sessions_each;
+            if self.sessions.len_of(&principal) + own_waiting >= each && !self.end_idlest(&principal) {
                 Counters::add(&self.counters.sessions_refused);
-                let text = format!("{most} sessions are open, which is the limit");
+                let text = format!(
+                    "this caller has {each} sessions open, which is the limit, and none of them is idle; end one first"
+                );
                 return Err(Fault::new(FaultKind::Overloaded, text));
             }
-            let each = self.settings().max_sessions_each;
-            if self.sessions.len_of(&principal) + own_waiting >= each {
+            let most = self.settings().max_sessions;
+            if self.sessions.len() + waiting >= most && !self.end_idlest(&principal) {
                 Counters::add(&self.counters.sessions_refused);
-                let text = format!("this caller has {each} sessions open, which is the limit; end one first");
+                let text = format!("{most} sessions are open, which is the limit, and none of this caller is idle");
                 return Err(Fault::new(FaultKind::Overloaded, text));
             }
         } else if self.is_draining() {
             return Err(draining());
         }
         Ok(self.begin_session((caller, principal), mode, external, via))
+    }
+
+    /// Ends the session of this principal that has been idle longest, so that a client that never ends its sessions
+    /// can open another. A session with an open stream or a call in flight is not idle. Returns `false` if there
+    /// is none.
+    fn end_idlest(&self, principal: &Principal) -> bool {
+        let own = self.sessions.all().into_iter().filter(|session| session.principal == *principal);
+        let idle = own.filter(|session| session.mode == Mode::Session && !session.is_ended());
+        let longest = idle.map(|session| (session.idle(), session)).max_by_key(|(idle, _)| *idle);
+        let Some((_, session)) = longest.filter(|(idle, _)| *idle >= IDLE) else { return false };
+        tracing::info!(session = %session.key, "ended an idle session: its caller opened another at its limit");
+        session.close();
+        true
     }
 
     /// Refuses a session that is kept if this caller may not open any.

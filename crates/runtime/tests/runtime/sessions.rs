@@ -38,6 +38,29 @@ async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind()
     assert_eq!(fake.open_links(), [1]);
 }
 
+/// Issue 32, point 6: a client that never ends its sessions was refused for an hour.
+#[tokio::test(start_paused = true)]
+async fn at_the_limit_the_idlest_session_of_a_caller_gives_way() {
+    for each in [true, false] {
+        let mut settings = signalbox_runtime::Settings::default();
+        *if each { &mut settings.max_sessions_each } else { &mut settings.max_sessions } = 2;
+        let gateway = start(&Fake::new(Shape::Pipe, plain), Setup { settings, ..Setup::default() });
+        let open = |id: &str| gateway.open_session(Caller::anonymous("test"), Mode::Session, id, "test");
+        let first = Client::open(&gateway, json!({})).await;
+        pass(1_000).await;
+        let second = Client::open(&gateway, json!({})).await;
+        assert!(open("x").is_err(), "neither has been idle for a minute");
+        let listening = first.session.open_general().unwrap();
+        pass(59_500).await;
+        assert!(open("x").is_err(), "one has a stream open, the other was idle for less than a minute");
+        pass(1_000).await;
+        let third = open("x").unwrap();
+        assert!(second.session.is_ended() && !first.session.is_ended() && !third.is_ended());
+        assert!(open("y").is_err());
+        drop(listening);
+    }
+}
+
 /// M9: a pipe whose other end never reads is given up, so that whoever waits on it does not wait forever.
 #[tokio::test(start_paused = true)]
 async fn a_pipe_that_is_never_read_ends() {
@@ -172,7 +195,7 @@ async fn the_first_call_waits_until_the_server_knows_the_roots() {
         client.session.receive(&stream, envelope(&roots));
         assert_eq!(text(&answer(&call).await.unwrap()), "inside");
         assert_eq!(text(&client.call("t1").await), "inside");
-        assert_eq!(fake.heard_on(2, "ping").len(), 1);
+        assert_eq!(fake.heard_on(2, "ping").len(), 2, "before and after the roots");
     }
 }
 

@@ -262,7 +262,10 @@ impl<'a> Reply<'a> {
 
     fn refusal(&self, bytes: &[u8]) -> Fault {
         let mut text = match self.status {
-            401 | 403 => format!("wants authentication (HTTP {})", self.status),
+            401 | 403 => {
+                let way = self.backend().sign_in_hint();
+                format!("wants authentication (HTTP {}){way}", self.status)
+            }
             status => format!("answered HTTP {status}"),
         };
         self.backend().quote(&mut text, bytes, self.hidden);

@@ -150,7 +150,10 @@ pub(super) async fn refusal(
     let mut text = match status {
         200..=299 => format!("answered {what} with something else than an event stream"),
         300..=399 => format!("redirects {what} (HTTP {status}), and redirects are not followed"),
-        401 | 403 => format!("wants authentication for {what} (HTTP {status})"),
+        401 | 403 => {
+            let way = backend.sign_in_hint();
+            format!("wants authentication for {what} (HTTP {status}){way}")
+        }
         _ => format!("answered {what} with HTTP {status}"),
     };
     if status >= 400 && head.content != ContentKind::Events {

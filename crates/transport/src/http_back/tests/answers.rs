@@ -97,7 +97,8 @@ async fn any_other_refusal_fails_the_request() {
     let foreign = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no"}}"#;
     answered(response("400 Bad Request", "", foreign)).await.failed(7, refused);
     let text = answered(response("401 Unauthorized", "", "")).await.failed(7, refused);
-    assert_eq!(text, "backend `demo` wants authentication (HTTP 401)");
+    assert!(text.starts_with("backend `demo` wants authentication (HTTP 401); "), "{text}");
+    assert!(text.contains("`auth = { type = \"oauth\" }`") && text.contains("`signalbox login demo`"), "{text}");
     let text = answered(response("502 Bad Gateway", "", &"x".repeat(5000))).await.failed(7, garbage);
     assert!(text.ends_with(&format!("HTTP 502: {}", "x".repeat(200))), "{text}");
     let text = answered(response("307 T", "location: http://other.example/p?token=abc\r\n", "")).await;
