@@ -131,12 +131,17 @@ const OWN: &[ConfigKey] = &[
     key(
         "mcp.protocol.security.max_concurrent_sessions",
         count(10_000, 1, 1_000_000),
-        "How many sessions may be open; more are refused.",
+        "How many sessions may be open. A caller who opens one more loses the one that was idle longest, if that was a minute; otherwise it is refused.",
     ),
     key(
         "mcp.protocol.security.error_detail",
         one_of(&["by_trust", "full"], "by_trust"),
         "How much the gateway's own errors tell callers who have to prove who they are: the more the further a caller is trusted, or everything. See docs/dialect.md.",
+    ),
+    key(
+        "mcp.protocol.security.tool_error_detail",
+        one_of(&["full", "by_trust"], "full"),
+        "How much the errors of tools tell callers who have to prove who they are: everything, or the more the further a caller is trusted.",
     ),
     limit(
         "mcp.protocol.rate_limits.global_requests_per_second",
@@ -438,6 +443,11 @@ const OWN: &[ConfigKey] = &[
         "How many calls may wait for it to start; more are refused.",
     ),
     key("backends.NAME.slow_start", seconds(3.0, HOUR), "For how long after a restart it gets few calls at a time."),
+    key(
+        "backends.NAME.restart",
+        KeyKind::Flag(true),
+        "Whether its process is started again when it ends. Without, it counts as failed then and waits for a reload.",
+    ),
     key(
         "backends.NAME.max_restarts",
         count(5, 0, 1_000_000),
