@@ -1,10 +1,14 @@
-//! Takes out of answers what constraints say, just before callers get them. It is the redaction of tapes, on messages that leave.
+//! Takes out of answers, notifications and questions what constraints say, just before callers get them. It is the redaction
+//! of tapes, on messages that leave.
+
+mod tool_error;
 
 use arc_swap::ArcSwap;
 use signalbox_config::Config;
-use signalbox_engine::catalog::EntryRef;
+use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, SubjectPattern, Verdict};
 use signalbox_engine::dialect::validation::{AccessConstraint, ConstraintKind};
+use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_govern::Permissions;
 use signalbox_govern::constraints::{PathConstraint, Scope};
@@ -13,19 +17,23 @@ use signalbox_govern::permissions::entry_of;
 use signalbox_tape::redact::{Redacted, Redactor};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 type Rules = Vec<(Scope, Redactor)>;
 
 /// The interceptor.
 pub(crate) struct AnswerRedaction {
     rules: ArcSwap<Rules>,
+    /// True if errors of tools tell callers the more the further they are trusted.
+    errors_by_trust: AtomicBool,
     permissions: Arc<Permissions>,
 }
 
 impl AnswerRedaction {
     /// As this configuration says.
     pub(crate) fn new(config: &Config, permissions: &Arc<Permissions>) -> Self {
-        Self { rules: ArcSwap::from_pointee(rules(config)), permissions: Arc::clone(permissions) }
+        let errors_by_trust = AtomicBool::new(errors_by_trust(config));
+        Self { rules: ArcSwap::from_pointee(rules(config)), errors_by_trust, permissions: Arc::clone(permissions) }
     }
 
     /// The constraints on results of this tool.
@@ -43,6 +51,7 @@ impl AnswerRedaction {
     /// Follows another configuration.
     pub(crate) fn follow(&self, config: &Config) {
         self.rules.store(Arc::new(rules(config)));
+        self.errors_by_trust.store(errors_by_trust(config), Ordering::Relaxed);
     }
 }
 
@@ -67,6 +76,10 @@ fn scope(rule: &signalbox_config::ConstraintRule) -> Scope {
     }
 }
 
+fn errors_by_trust(config: &Config) -> bool {
+    config.auth.required && config.auth.tool_error_detail == ErrorDetail::ByTrust
+}
+
 fn rules(config: &Config) -> Rules {
     let all = config.permissions.constraints.iter().filter(|rule| !rule.redaction.is_none());
     // Nothing is hashed, so that the key means nothing.
@@ -79,11 +92,20 @@ impl Interceptor for AnswerRedaction {
     }
 
     fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
-        let entry = entry_of(case).filter(|_| case.phase == Phase::Response);
-        let Some(entry) = entry else { return Judgement::pass() };
+        let entry = entry_of(case);
+        // Servers need not say which call a log message or a question belongs to: it may be that of any of their tools.
+        let backend = case.backend.filter(|_| case.exchange.is_none() && case.phase != Phase::Response);
+        if entry.is_none() && backend.is_none() {
+            return Judgement::pass();
+        }
         let (mut message, mut names) = (case.message.bytes().clone(), Vec::new());
         for (scope, redactor) in self.rules.load().iter() {
-            if !scope.holds_for(&self.permissions, case.caller, &entry) {
+            let holds = match (&entry, backend) {
+                (Some(entry), _) => scope.holds_for(&self.permissions, case.caller, entry),
+                (None, Some(backend)) => scope.holds_at(&self.permissions, case.caller, backend),
+                (None, None) => false,
+            };
+            if !holds {
                 continue;
             }
             match redactor.message(&message, None) {
@@ -97,6 +119,15 @@ impl Interceptor for AnswerRedaction {
                 detail: "something was taken out of the answer".to_owned(),
                 ..Ruling::default()
             }));
+        }
+        let is_tool =
+            entry.as_ref().is_some_and(|entry| entry.kind == ListKind::Tools) && case.phase == Phase::Response;
+        if is_tool
+            && self.errors_by_trust.load(Ordering::Relaxed)
+            && let Some(less) = tool_error::told(&message, case.caller.identity().trust())
+        {
+            message = less;
+            names.push(Arc::new(Ruling::of("modify", "the caller is not trusted with the whole error".to_owned())));
         }
         if names.is_empty() {
             return Judgement::pass();
@@ -112,11 +143,11 @@ impl Interceptor for AnswerRedaction {
     }
 
     fn is_idle(&self) -> bool {
-        self.rules.load().is_empty()
+        self.rules.load().is_empty() && !self.errors_by_trust.load(Ordering::Relaxed)
     }
 
     fn looks_at(&self, phase: Phase) -> bool {
-        phase == Phase::Response && !self.is_idle()
+        matches!(phase, Phase::Response | Phase::FromBackend | Phase::ServerAsks) && !self.is_idle()
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Auth {
     pub timeout: Duration,
     /// What decides how much of an error callers are told.
     pub error_detail: ErrorDetail,
+    /// What decides how much of a tool's error callers are told.
+    pub tool_error_detail: ErrorDetail,
     /// The ways that are tried, in this order: words of [`WAYS`].
     pub order: Vec<String>,
     /// Whether the file names them.
@@ -157,6 +159,10 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
         error_detail: match security.choice("error_detail")?.as_str() {
             "full" => ErrorDetail::Full,
             _ => ErrorDetail::ByTrust,
+        },
+        tool_error_detail: match security.choice("tool_error_detail")?.as_str() {
+            "by_trust" => ErrorDetail::ByTrust,
+            _ => ErrorDetail::Full,
         },
         order,
         order_given: table.has("order"),

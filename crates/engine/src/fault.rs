@@ -5,6 +5,7 @@ mod detail;
 
 pub use category::FaultCategory;
 pub use detail::ErrorDetail;
+pub use detail::without_places;
 
 use crate::catalog::ListKind;
 use bytes::Bytes;

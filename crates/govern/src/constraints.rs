@@ -40,9 +40,17 @@ impl Scope {
     /// True if it is for this caller and this entry.
     #[must_use]
     pub fn holds_for(&self, permissions: &Permissions, caller: &Caller, entry: &EntryRef<'_>) -> bool {
-        entry.kind == ListKind::Tools
-            && self.tools.touches(&EntryNames::of(entry))
-            && (self.roles.is_empty() || self.roles.iter().any(|role| permissions.has_role(caller, role)))
+        entry.kind == ListKind::Tools && self.tools.touches(&EntryNames::of(entry)) && self.is_for(permissions, caller)
+    }
+
+    /// True if it is for this caller and some tool of this backend.
+    #[must_use]
+    pub fn holds_at(&self, permissions: &Permissions, caller: &Caller, backend: &str) -> bool {
+        self.tools.fits_backend(backend) && self.is_for(permissions, caller)
+    }
+
+    fn is_for(&self, permissions: &Permissions, caller: &Caller) -> bool {
+        self.roles.is_empty() || self.roles.iter().any(|role| permissions.has_role(caller, role))
     }
 }
 

@@ -470,3 +470,49 @@ async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constrai
         assert_eq!(refused(&client.ask(&validation("nothing", "src")).await).1, "tool_not_found");
     }
 }
+
+/// G-24: with `tool_error_detail = "by_trust"` the errors of tools tell as much as the caller is trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_24_errors_of_tools_are_filtered_where_the_operator_says_so() {
+    let folder = folder();
+    let users = "[auth.users.low]\ntrust = \"untrusted\"\n[auth.users.high]\ntrust = \"system\"\n";
+    let users = format!("{REQUIRED}tool_error_detail = \"by_trust\"\n{users}");
+    let gateway = GatewayProcess::serve(&config(&folder, &users)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let mut told = Vec::new();
+    for user in ["low", "high"] {
+        let key = signalbox(&gateway.data_dir(), &["keys", "new", user, "--subject", user]).await.unwrap();
+        let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()));
+        let begin = async || client.clone().initialize(VERSION, json!({})).await.ok();
+        let session = eventually("the key is known", begin).await.unwrap();
+        let failing = call(1, "directory_list", &json!({"path": "no/such/folder"}));
+        let result = session.post(&failing.to_string()).await.unwrap().message().unwrap()["result"].take();
+        assert_eq!(result["isError"], true, "{result}");
+        told.push(result["content"][0]["text"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(told[0], "The tool failed");
+    assert_ne!(told[1], "The tool failed", "the system is told everything");
+}
+
+/// Attack D12, G-24: a caller of little trust learns of constraints, and not which folders and policies they name.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_24_constraints_tell_as_much_as_the_caller_is_trusted() {
+    let folder = folder();
+    let users = format!("{REQUIRED}{GOVERNED}[auth.users.low]\ntrust = \"untrusted\"\n");
+    let gateway = GatewayProcess::serve(&config(&folder, &users)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let new = ["keys", "new", "low", "--subject", "low", "--scope", "read:filesystem"];
+    let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
+    let web = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let validation = json!({"jsonrpc": "2.0", "id": "v", "method": "tools/validate", "params": {
+        "tool_id": "directory_list", "parameters": {"path": "./src"}, "security_context": {"user_id": "low"}}});
+    let known = async || {
+        let answer = web.post(&validation.to_string()).await.ok()?.message().ok()?;
+        answer["result"].is_object().then_some(answer)
+    };
+    let granted = eventually("the key is known", known).await.unwrap()["result"].take();
+    let kinds: Vec<_> = granted["constraints"].as_array().unwrap().iter().map(|one| &one["type"]).collect();
+    assert_eq!(kinds, ["folders", "redaction"], "{granted}");
+    assert!(!granted["constraints"].to_string().contains("src"), "{granted}");
+    assert!(granted["constraints"].as_array().unwrap().iter().all(|one| one["policy"].is_null()), "{granted}");
+}

@@ -119,15 +119,17 @@ async fn no_2_roles_of_users_follow_the_file_while_the_gateway_runs() {
     std::fs::write(gateway.config_file(), config(ROLES)).unwrap();
     signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
     assert!(text(&greet(&bob).await).is_some());
-    // What is not taken over is said by the command that explains decisions.
-    std::fs::write(gateway.config_file(), config(&format!("{ROLES}[auth.scopes]\n'a' = ['one/greet']\n"))).unwrap();
+    // What is not taken over is said by the command that explains decisions, and holds nothing else back.
+    std::fs::write(gateway.config_file(), config(&format!("{more}[auth.scopes]\n'a' = ['one/greet']\n"))).unwrap();
     let file = gateway.config_file().to_str().unwrap().to_owned();
     let mut command = Command::new(built("signalbox").unwrap());
     command.args(["policy", "explain", "one/greet", "--as", "key:bob", "-c", &file, "--data-dir"]);
     assert!(!reload(&gateway).await);
     let told = command.arg(gateway.data_dir()).output().await.unwrap();
     let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    assert!(told.contains("runs an older configuration") && told.contains("auth"), "{told}");
+    assert!(told.contains("runs an older configuration") && told.contains("auth.scopes"), "{told}");
+    assert_eq!(greet(&bob).await["error"]["data"]["policy"], "role:reader");
+    assert!(!tools(&ada).await.contains(&"count".to_owned()));
 }
 
 /// Issue 31: an answer that a rule kept is cleaned like the one of the backend.
@@ -142,6 +144,22 @@ async fn g_13_a_cached_answer_is_cleaned_like_the_first_one() {
         let answer = text(&greet(&ada).await).unwrap();
         assert!(!answer.contains("Ada"), "round {round}: {answer}");
     }
+}
+
+/// Attack D13: log messages of a call are cleaned like its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_16_log_messages_of_a_call_are_cleaned_like_its_answer() {
+    let more = "[constraints.'one/emit_log']\nredact = ['SEKRIT[A-Z]*']\n";
+    let gateway = GatewayProcess::serve(&config(more)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = session(&gateway, "ada").await;
+    ada.post(r#"{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":"debug"}}"#).await.unwrap();
+    let call = json!({"jsonrpc": "2.0", "id": 6, "method": "tools/call",
+        "params": {"name": "emit_log", "arguments": {"level": "error", "message": "it is SEKRITWORD"}}});
+    let answer = ada.post(&call.to_string()).await.unwrap();
+    let told = String::from_utf8_lossy(&answer.body).into_owned();
+    assert!(told.contains("notifications/message") && told.contains("it is ["), "{told}");
+    assert!(!told.contains("SEKRITWORD"), "{told}");
 }
 
 /// `signalbox tools --url` asks as the holder of the key, whatever roles the configuration beside it has.

@@ -4,7 +4,8 @@ use super::error::write_optional;
 use super::listing;
 use crate::caller::Caller;
 use crate::catalog::EntryRef;
-use crate::fault::Fault;
+use crate::fault::{ErrorDetail, Fault, without_places};
+use crate::standing::TrustLevel;
 use signalbox_wire::json;
 use std::sync::Arc;
 
@@ -50,6 +51,14 @@ impl ConstraintKind {
             Self::Consent => "consent",
         }
     }
+
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Folders => "paths must lie within certain folders",
+            Self::Redaction => "parts are taken out of the result",
+            Self::Consent => "a person must agree first",
+        }
+    }
 }
 
 /// A constraint on a call that is allowed.
@@ -61,6 +70,22 @@ pub struct AccessConstraint {
     pub policy: Option<Arc<str>>,
     /// The constraint as a sentence.
     pub detail: String,
+}
+
+impl AccessConstraint {
+    /// The constraint as a caller of this trust is told it: no more than a fault would tell (G-24).
+    #[must_use]
+    pub fn told(self, detail: ErrorDetail, trust: TrustLevel) -> Self {
+        match (detail, trust) {
+            (ErrorDetail::Full, _) | (_, TrustLevel::System) => self,
+            (ErrorDetail::ByTrust, TrustLevel::Verified) => {
+                Self { detail: without_places(&self.detail).into_owned(), ..self }
+            }
+            (ErrorDetail::ByTrust, TrustLevel::Community | TrustLevel::Untrusted) => {
+                Self { policy: None, detail: self.kind.sentence().to_owned(), ..self }
+            }
+        }
+    }
 }
 
 /// Members of `audit_context`.

@@ -87,7 +87,8 @@ fn names_place(value: &[u8]) -> bool {
 
 /// The text with `[path]` and `[address]` in place of absolute paths, URLs, and hosts with ports. Words are taken apart at white space
 /// and at the quotes and brackets around them.
-fn without_places(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn without_places(text: &str) -> Cow<'_, str> {
     let is_edge = |letter: char| letter.is_whitespace() || "`'\"()<>,;".contains(letter);
     if !text.split(is_edge).any(|word| place(word).is_some()) {
         return Cow::Borrowed(text);
