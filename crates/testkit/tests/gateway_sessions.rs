@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::collections::HashSet;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,13 @@ use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{
     ask, backend_status, call, child, eventually, files_holding, pids, process_of, remote, signalbox, status, text,
     tool_names, web_fixture,
 };
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -289,4 +293,89 @@ async fn issue_17_a_call_in_flight_at_a_crash_ends_on_its_resumed_stream() {
     assert_eq!(stream.next().await.unwrap(), None, "and that is all");
     let general = back.with("last-event-id", &of_general).open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
     assert_eq!(general.status(), 200);
+}
+
+/// What `signalbox sessions list --json` shows.
+async fn shown(gateway: &GatewayProcess) -> Vec<Value> {
+    let text = signalbox(&gateway.data_dir(), &["sessions", "list", "--json"]).await.unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// G-34: a session that is idle for `session_timeout` ends, and one that is used goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_34_a_session_ends_when_it_was_idle_for_session_timeout() {
+    let gateway = GatewayProcess::serve("[mcp.protocol.security]\nsession_timeout = '6s'\n").await.unwrap();
+    gateway.ready().await.unwrap();
+    let open = async || HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let (idle, used) = (open().await, open().await);
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let one_left = async || {
+        assert_eq!(used.post(ping).await.unwrap().status, 200, "it is used");
+        (shown(&gateway).await.len() == 1).then_some(())
+    };
+    eventually("the idle session ends", one_left).await.unwrap();
+    assert_eq!(idle.post(ping).await.unwrap().status, 404);
+    assert_eq!(used.post(ping).await.unwrap().status, 200);
+}
+
+/// G-11, G-12: a session is shown with when it ends, what its caller may use, and what is left of its limits.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_11_sessions_show_expiry_permissions_and_limits() {
+    let config = "[mcp.protocol.security]\nrequire_authentication = true\nsession_timeout = '1h'\n[roles.reader]\nallow = ['*']\n\
+        [auth.users.\"user:ada\"]\ntrust = 'verified'\n[mcp.protocol.rate_limits]\nuser_requests_per_minute = 50\n";
+    let gateway = GatewayProcess::serve(config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let new =
+        ["keys", "new", "ada", "--subject", "user:ada", "--role", "reader", "--scope", "mail", "--expires", "10m"];
+    let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
+    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let begin = async || client.clone().initialize("2025-06-18", json!({})).await.ok();
+    let session = eventually("the key is known", begin).await.unwrap();
+    session.post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#).await.unwrap();
+    let all = shown(&gateway).await;
+    let one = &all[0];
+    assert_eq!(
+        (&one["permissions"]["trust_level"], &one["permissions"]["roles"]),
+        (&json!("verified"), &json!(["reader"]))
+    );
+    assert_eq!(one["permissions"]["scopes"], json!(["mail"]), "{one}");
+    let limit = one["rate_limits"].as_array().unwrap().iter().find(|limit| limit["per_seconds"] == 60).unwrap();
+    assert_eq!(limit["limit"], 50, "{one}");
+    assert!(limit["left"].as_u64().is_some_and(|left| left < 50), "{one}");
+    let (created, expires) = (one["created_at"].as_str().unwrap(), one["expires_at"].as_str().unwrap());
+    assert!(created < expires, "{one}");
+    let text = signalbox(&gateway.data_dir(), &["sessions", "show", &one["id"].to_string()]).await.unwrap();
+    assert!(text.contains(expires) && text.contains("of 50 in 60 s"), "{text}");
+}
+
+/// NO-1: a token proves the client of a pipe, read once; one that is not valid is answered with -32001.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_1_a_token_proves_the_client_of_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("signalbox.toml");
+    std::fs::write(&config, "").unwrap();
+    let key = signalbox(folder.path(), &["keys", "new", "ada", "--subject", "user:ada"]).await.unwrap();
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    for (token, good) in [(key.trim(), true), ("no-such-credential", false)] {
+        let mut command = Command::new(built("signalbox").unwrap());
+        command.args(["stdio", "-c"]).arg(&config).arg("--data-dir").arg(folder.path());
+        command.env("SIGNALBOX_STDIO_TOKEN", token).current_dir(folder.path()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let mut input = process.stdin.take().unwrap();
+        input.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let answer: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        if good {
+            assert!(answer["result"].is_object(), "{answer}");
+            let text = signalbox(folder.path(), &["sessions", "list", "--json"]).await.unwrap();
+            let all: Vec<Value> = serde_json::from_str(&text).unwrap();
+            assert_eq!(all[0]["principal"], "user:ada", "{text}");
+        } else {
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32001)), "{answer}");
+        }
+        drop(input);
+        process.wait().await.unwrap();
+    }
 }

@@ -5,18 +5,21 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_engine::SessionKey;
 use signalbox_engine::front::{Lifecycle, Mode};
+use signalbox_engine::rate::Rate;
+use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::{CallInFlight, Session};
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
+use signalbox_wire::timestamp::rfc3339_millis;
 use std::sync::Arc;
 use std::time::Instant;
 
 pub(super) async fn list(served: Arc<Served>, _: RoutedRequest) -> Answered {
-    let all: Vec<Value> = served.app().gateway.sessions.all().iter().map(|session| shown(session)).collect();
+    let all: Vec<Value> = served.app().gateway.sessions.all().iter().map(|session| shown(&served, session)).collect();
     Ok(ok(&all.into()))
 }
 
 pub(super) async fn show(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    Ok(ok(&whole(&*found(&served, &request)?)))
+    Ok(ok(&whole(&served, &*found(&served, &request)?)))
 }
 
 pub(super) async fn end(served: Arc<Served>, request: RoutedRequest) -> Answered {
@@ -37,7 +40,36 @@ fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Probl
     session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
 }
 
-fn shown(session: &Session) -> Value {
+/// A session ends with its caller's credential, or when it was idle for the configured time. In milliseconds since 1970.
+fn expiry(served: &Served, session: &Session) -> u64 {
+    let idle_end = served.app().gateway.settings().session_timeout.saturating_sub(session.idle());
+    let idle_end = unix_millis().saturating_add(millis(idle_end));
+    let standing = session.caller.identity().standing.as_ref();
+    let credential = standing.and_then(|standing| standing.credential.as_ref()?.expires);
+    credential.map_or(idle_end, |expires| expires.min(idle_end))
+}
+
+/// What the caller of a session is known to be and may use (G-11, G-12).
+fn permissions(session: &Session) -> Value {
+    let identity = session.caller.identity();
+    let standing = identity.standing.as_deref().cloned().unwrap_or_default();
+    json!({
+        "trust_level": identity.trust().word(),
+        "roles": standing.roles,
+        "groups": standing.groups,
+        "scopes": standing.scopes,
+        "resources": standing.resources,
+    })
+}
+
+/// What is left of the caller's own limits (G-11).
+fn rate_limits(served: &Served, session: &Session) -> Value {
+    let left = served.app().govern.limits_left(session.caller.principal().as_str());
+    let of = |(rate, left): (Rate, u64)| json!({"limit": rate.limit, "per_seconds": rate.per.as_secs(), "left": left});
+    left.into_iter().map(of).collect::<Vec<_>>().into()
+}
+
+fn shown(served: &Served, session: &Session) -> Value {
     let client = session.client();
     let info: Option<Value> =
         client.as_ref().and_then(|client| serde_json::from_slice(client.info.as_deref().unwrap_or(b"{}")).ok());
@@ -64,10 +96,14 @@ fn shown(session: &Session) -> Value {
         "age_ms": millis(session.started.elapsed()),
         "idle_ms": millis(session.idle()),
         "in_flight": session.in_flight(),
+        "created_at": rfc3339_millis(unix_millis().saturating_sub(millis(session.started.elapsed()))),
+        "expires_at": rfc3339_millis(expiry(served, session)),
+        "permissions": permissions(session),
+        "rate_limits": rate_limits(served, session),
     })
 }
 
-fn whole(session: &Session) -> Value {
+fn whole(served: &Served, session: &Session) -> Value {
     let now = Instant::now();
     let call = |call: CallInFlight| {
         json!({
@@ -78,7 +114,7 @@ fn whole(session: &Session) -> Value {
             "age_ms": millis(now.saturating_duration_since(call.since)),
         })
     };
-    let mut shown = shown(session);
+    let mut shown = shown(served, session);
     shown["calls"] = session.calls().into_iter().map(call).collect::<Vec<_>>().into();
     shown
 }

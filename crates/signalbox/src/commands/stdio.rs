@@ -1,5 +1,7 @@
 //! `signalbox stdio`: all backends as one server on standard input and output.
 
+mod token;
+
 use super::serve::FORCED;
 use crate::failure::Failure;
 use signalbox_assembly::assemble::{App, assemble};
@@ -49,8 +51,9 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     }
     log_warnings(&loaded.warnings);
     app.gateway.start();
+    let proved = token::prove(&config, &data_dir, &app, caller).await?;
     tokio::select! {
-        ended = until_done(&app, caller, &reloader, &mut signals) => ended,
+        ended = until_done(&app, proved.caller.clone(), &reloader, &mut signals) => ended,
         () = Arc::clone(&reloader).follow(hangups) => Ok(ExitCode::SUCCESS),
         () = Control::serve(control.as_ref()) => Ok(ExitCode::SUCCESS),
     }

@@ -1,0 +1,81 @@
+//! The credential by which the client of `signalbox stdio` proves who it is, in place of the owner of the pipe (NO-1).
+
+use crate::failure::Failure;
+use signalbox_assembly::assemble::App;
+use signalbox_assembly::authentication::Authentication;
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_config::Config;
+use signalbox_config::layers::STDIO_TOKEN;
+use signalbox_engine::authenticator::Arrival;
+use signalbox_engine::{Caller, Fault, FaultKind, Proof};
+use signalbox_runtime::clock::unix_millis;
+use signalbox_wire::{Envelope, Era};
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::task::JoinSet;
+
+/// Longest first line of a client that is refused, in bytes.
+const MAX_LINE: u64 = 64 * 1024;
+
+/// The caller of a pipe, and the tasks that end its session with its credential.
+pub(super) struct ProvedCaller {
+    pub caller: Caller,
+    _watch: JoinSet<()>,
+}
+
+/// Identifies the caller by the credential in [`STDIO_TOKEN`], which is read once; by the owner of the pipe where there is
+/// none. A credential that is not valid is told to the client.
+///
+/// # Errors
+/// If the credential is not valid, or keys cannot be read.
+pub(super) async fn prove(
+    config: &Config,
+    data_dir: &DataDir,
+    app: &App,
+    owner: Caller,
+) -> Result<ProvedCaller, Failure> {
+    let token = std::env::var(STDIO_TOKEN).unwrap_or_default();
+    if token.is_empty() {
+        return Ok(ProvedCaller { caller: owner, _watch: JoinSet::new() });
+    }
+    let callers = Arc::clone(&app.desk.callers);
+    let principal = owner.principal().clone();
+    let authentication = Authentication::load(config, data_dir.path(), "stdio:", principal, callers)?;
+    match identify(&authentication, &token) {
+        Ok(caller) => {
+            app.gateway.identified(&caller);
+            let watch = Arc::new(authentication).keep_up(&app.gateway);
+            Ok(ProvedCaller { caller, _watch: watch })
+        }
+        Err(fault) => {
+            refuse(&fault).await;
+            Err(Failure::Usage(format!("{STDIO_TOKEN}: {}", fault.message)))
+        }
+    }
+}
+
+fn identify(authentication: &Authentication, token: &str) -> Result<Caller, Fault> {
+    let authorization = format!("Bearer {token}");
+    let header = |name: &str| (name == "authorization").then_some(authorization.as_bytes());
+    let arrival = Arrival { transport: "stdio", address: None, shown: None, header: &header, now: unix_millis() };
+    let caller = authentication.authenticators().identify(&arrival)?;
+    match caller.identity().proof {
+        Proof::Unproved => Err(Fault::new(FaultKind::Unauthenticated, "no such credential is accepted here")),
+        _ => Ok(caller),
+    }
+}
+
+/// Answers the first message of the client with the error -32001.
+async fn refuse(fault: &Fault) {
+    let mut line = String::new();
+    let mut input = BufReader::new(tokio::io::stdin().take(MAX_LINE));
+    if !input.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+        return;
+    }
+    let id = Envelope::parse(line.trim().to_owned().into()).ok().and_then(|message| message.id());
+    let mut reply = fault.reply(id.as_ref(), Era::Legacy).to_vec();
+    reply.push(b'\n');
+    let mut output = tokio::io::stdout();
+    let _ = output.write_all(&reply).await;
+    let _ = output.flush().await;
+}
