@@ -77,24 +77,51 @@ pub(crate) struct Failing {
     pub seed: Option<u64>,
     /// How long a slow or lost call takes.
     pub after: Duration,
+    /// How the times of slow calls are spread.
+    pub spread: Spread,
 }
+
+/// How times are spread around their mean.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Spread {
+    /// All are the same.
+    #[default]
+    Fixed,
+    /// Each from nothing to twice the mean is as likely.
+    Uniform,
+    /// Most are short, and a few are many times the mean.
+    Exponential,
+}
+
+pub(crate) const SPREADS: [(&str, Spread); 3] =
+    [("fixed", Spread::Fixed), ("uniform", Spread::Uniform), ("exponential", Spread::Exponential)];
 
 /// What a made up failure looks like.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum FailKind {
     Timeout,
     Refused,
+    Unreachable,
+    Dns,
+    Tls,
     Reset,
+    Crash,
+    InvalidJson,
     Error,
     Slow,
     Truncate,
     Garble,
 }
 
-pub(crate) const FAIL_KINDS: [(&str, FailKind); 7] = [
+pub(crate) const FAIL_KINDS: [(&str, FailKind); 12] = [
     ("timeout", FailKind::Timeout),
     ("refused", FailKind::Refused),
+    ("unreachable", FailKind::Unreachable),
+    ("dns", FailKind::Dns),
+    ("tls", FailKind::Tls),
     ("reset", FailKind::Reset),
+    ("crash", FailKind::Crash),
+    ("invalid_json", FailKind::InvalidJson),
     ("error", FailKind::Error),
     ("slow", FailKind::Slow),
     ("truncate", FailKind::Truncate),

@@ -1,6 +1,6 @@
 //! Reading the `then` of a rule.
 
-use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, MessageTarget, RateLimit, Webhook};
+use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, MessageTarget, RateLimit, SPREADS, Spread, Webhook};
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::Root;
 use crate::limits;
@@ -240,7 +240,7 @@ pub(crate) fn seed(table: &RuleTable<'_>) -> Result<Option<u64>, RuleError> {
 }
 
 fn fault(node: &RuleNode<'_>) -> Result<Action, RuleError> {
-    let keys = ["kind", "probability", "seed", "after"];
+    let keys = ["kind", "probability", "seed", "after", "spread"];
     let table = node.table("a table such as { kind = \"timeout\", probability = 0.1 }", &keys)?;
     let kind_node = table.need("kind")?;
     let kind = word(&kind_node, &FAIL_KINDS)?;
@@ -261,7 +261,12 @@ fn fault(node: &RuleNode<'_>) -> Result<Action, RuleError> {
         (None, FailKind::Timeout) => Duration::from_secs(30),
         (None, _) => Duration::from_secs(2),
     };
-    Ok(Action::Fault(Failing { kind, probability, seed: seed(&table)?, after }))
+    let spread = match (table.get("spread"), kind) {
+        (Some(node), FailKind::Slow) => word(&node, &SPREADS)?,
+        (Some(node), _) => return Err(node.fail(Problem::Beside("`spread` applies only to the kind `slow`"))),
+        (None, _) => Spread::Fixed,
+    };
+    Ok(Action::Fault(Failing { kind, probability, seed: seed(&table)?, after, spread }))
 }
 
 fn rate_limit(node: &RuleNode<'_>) -> Result<Action, RuleError> {

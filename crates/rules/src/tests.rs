@@ -187,7 +187,7 @@ impl Dialogue {
             completes_resource: false,
             backend: self.backend.as_deref().map(Arc::from),
             progress_token: None,
-            progress: 0.0,
+            held_progress: 0,
             renamed_uri: None,
             read: None,
             wants_task: false,

@@ -178,7 +178,7 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
         progress_token: None,
         renamed_uri: None,
         read: None,
-        progress: 0.0,
+        held_progress: 0,
         wants_task: false,
         started: moment.now,
         bytes_in: 0,

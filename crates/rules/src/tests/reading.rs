@@ -107,7 +107,7 @@ fn wrong_actions_are_told_by_name() {
         ),
         (
             "{ fault = { kind = \"timeut\" } }",
-            "rules.toml:4:27: rules[0].then.fault.kind: expected one of timeout, refused, reset, error, slow, truncate, garble (did you mean `timeout`?), found \"timeut\"",
+            "rules.toml:4:27: rules[0].then.fault.kind: expected one of timeout, refused, unreachable, dns, tls, reset, crash, invalid_json, error, slow, truncate, garble (did you mean `timeout`?), found \"timeut\"",
         ),
         (
             "{ fault = { kind = \"reset\", probability = 2 } }",
