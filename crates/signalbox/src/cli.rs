@@ -38,7 +38,7 @@ pub use replay_args::{
     ReplayControlArgs, ReplayRunArgs, ReplayServeArgs, ReplayShrinkArgs, TrialArgs,
 };
 use rules_args::RULES_HELP;
-pub use rules_args::{RulesCommand, TestArgs, TestPhase};
+pub use rules_args::{EditRuleArgs, RulesCommand, TestArgs, TestPhase};
 use seal_args::SEAL_HELP;
 pub use seal_args::{
     ExportKeyArgs, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs, SealCommand, SealVerifyArgs, SignArgs,
@@ -51,8 +51,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
 pub use tape_args::{
-    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, SearchArgs, ShowArgs,
-    TapeCommand, VerifyArgs,
+    DiffArgs, EntryType, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, SearchArgs,
+    ShowArgs, TapeCommand, VerifyArgs,
 };
 use user_args::USERS_HELP;
 pub use user_args::UsersCommand;
@@ -314,6 +314,8 @@ Examples:
   signalbox -c ~/.cursor/mcp.json --log-level debug";
 
 const STDIO_HELP: &str = "\
+The client is the owner of the pipe, or the holder of the API key or token in SIGNALBOX_STDIO_TOKEN, which is read once.
+
 Example, an entry of a client's mcpServers file:
   \"signalbox\": {\"command\": \"signalbox\", \"args\": [\"stdio\", \"-c\", \"/home/me/signalbox.toml\"]}";
 

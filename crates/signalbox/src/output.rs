@@ -78,3 +78,8 @@ pub fn say(text: impl Display) {
 pub fn complain(why: impl Display) {
     say(format_args!("signalbox: {why}"));
 }
+
+/// A number of things in words: `1 call`, `2 calls`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

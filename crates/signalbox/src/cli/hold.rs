@@ -170,6 +170,18 @@ pub enum SessionsCommand {
         #[command(flatten)]
         which: Which,
     },
+    /// End all sessions that have been idle for a while and have no call in flight
+    Cleanup {
+        /// Idle for at least this long, such as 90s or 30m; a plain number means seconds
+        #[arg(long, value_name = "TIME", default_value = "10m", value_parser = super::seconds)]
+        idle: std::time::Duration,
+        /// Only show which would be ended
+        #[arg(long)]
+        dry_run: bool,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
     /// End a session: its calls are cancelled and its client has to connect again
     End {
         /// Number from `sessions list`, or the id that its client uses

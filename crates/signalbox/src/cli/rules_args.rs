@@ -10,6 +10,10 @@ Without FILE, the rules of the configuration are used.
 Examples:
   signalbox rules check rules.toml
   signalbox rules list
+  signalbox rules add rules.toml --rule 'id = \"no-deletes\"
+    when = { tool = \"delete_*\" }
+    then = \"block\"'
+  signalbox rules disable no-deletes
   signalbox rules test rules.toml --tool delete_file --args '{\"path\": \"/etc/passwd\"}'
   signalbox rules test --message request.json --backend files --principal anonymous";
 
@@ -28,6 +32,32 @@ pub enum RulesCommand {
     },
     /// Show what the rules would do with a message, and why
     Test(TestArgs),
+    /// Add a rule to a file
+    ///
+    /// The file is checked before it is written. A running gateway that names it reads it again.
+    Add {
+        /// The file; it is made if there is none
+        file: PathBuf,
+        /// The rule in TOML, @FILE, or - for standard input
+        #[arg(long, value_name = "TOML")]
+        rule: String,
+    },
+    /// Remove a rule from its file
+    Remove(EditRuleArgs),
+    /// Switch a rule on in its file
+    Enable(EditRuleArgs),
+    /// Switch a rule off in its file
+    Disable(EditRuleArgs),
+}
+
+/// The rule that is changed.
+#[derive(Debug, Clone, Args)]
+pub struct EditRuleArgs {
+    /// The rule
+    pub id: String,
+    /// Its file [default: the one that the configuration has it from]
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
 }
 
 /// Which way a message goes.

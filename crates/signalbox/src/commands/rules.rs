@@ -1,6 +1,6 @@
 //! `signalbox rules`: checks, lists and tries out rules.
 
-use super::load;
+use super::{load, rules_edit};
 use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
 use crate::failure::Failure;
 use crate::output;
@@ -29,6 +29,7 @@ pub(super) fn run(global: &Global, command: RulesCommand) -> Result<ExitCode, Fa
     let file = match &command {
         RulesCommand::Check { file } | RulesCommand::List { file } => file,
         RulesCommand::Test(args) => &args.file,
+        _ => return rules_edit::run(global, &command),
     };
     if let RulesCommand::Check { file: None } = &command {
         let config = load(global, Overrides::default())?.config;
@@ -43,6 +44,7 @@ pub(super) fn run(global: &Global, command: RulesCommand) -> Result<ExitCode, Fa
         }
         RulesCommand::List { .. } => list(global, &set),
         RulesCommand::Test(args) => test(global, &set, args),
+        _ => rules_edit::run(global, &command),
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use signalbox_control::api::routes::SESSIONS;
 use signalbox_control::table;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Does what was asked for.
 pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<ExitCode, Failure> {
@@ -21,6 +22,7 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
                 false => output::result(&whole(&session))?,
             }
         }
+        SessionsCommand::Cleanup { idle, dry_run, which } => cleanup(global, &which, idle, dry_run).await?,
         SessionsCommand::End { id, which } => {
             let (process, _) = processes::having(global, &which, &path(&id)?).await?;
             let done = process.send(Method::DELETE, &path(&id)?, None).await?;
@@ -31,6 +33,34 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends the sessions that have been idle for so long (SO-1).
+async fn cleanup(global: &Global, which: &Which, idle: Duration, dry_run: bool) -> Result<(), Failure> {
+    let mut ended = Vec::new();
+    for process in processes::all(global, which)? {
+        let sessions = process.send(Method::GET, SESSIONS, None).await?;
+        let all = sessions.as_array().cloned().unwrap_or_default();
+        for session in all.into_iter().filter(|session| is_idle(session, idle)) {
+            if !dry_run {
+                process.send(Method::DELETE, &path(&session["id"].to_string())?, None).await?;
+            }
+            ended.push(session);
+        }
+    }
+    if global.json {
+        return output::json(&Value::from(ended));
+    }
+    let mut text: String = ended.iter().map(|session| format!("{} {}\n", session["id"], client(session))).collect();
+    let what = if dry_run { "would be ended" } else { "ended" };
+    text.push_str(&format!("{} {what}\n", output::counted(ended.len() as u64, "session")));
+    output::result(&text)
+}
+
+/// True for a session without a call in flight that was not used for so long.
+fn is_idle(session: &Value, least: Duration) -> bool {
+    let idle = session["idle_ms"].as_u64().map(Duration::from_millis);
+    session["in_flight"].as_u64() == Some(0) && idle.is_some_and(|idle| idle >= least)
 }
 
 fn path(id: &str) -> Result<String, Failure> {
@@ -84,6 +114,12 @@ fn whole(session: &Value) -> String {
         ("state", word(session, "state")),
         ("open for", age(&session["age_ms"])),
         ("idle for", age(&session["idle_ms"])),
+        ("ends", word(session, "expires_at")),
+        ("trust", word(&session["permissions"], "trust_level")),
+        ("roles", list_of(&session["permissions"]["roles"])),
+        ("scopes", list_of(&session["permissions"]["scopes"])),
+        ("resources", list_of(&session["permissions"]["resources"])),
+        ("limits", limits(&session["rate_limits"])),
         ("process", session["pid"].to_string()),
     ];
     let mut text: String =
@@ -99,6 +135,18 @@ fn whole(session: &Value) -> String {
     text
 }
 
+fn list_of(value: &Value) -> String {
+    let all: Vec<&str> = value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
+/// How many requests are left of each limit.
+fn limits(value: &Value) -> String {
+    let one = |limit: &Value| format!("{} of {} in {} s", limit["left"], limit["limit"], limit["per_seconds"]);
+    let all: Vec<String> = value.as_array().into_iter().flatten().map(one).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
+}
+
 fn word(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or("-").to_owned()
 }
@@ -109,5 +157,23 @@ fn age(millis: &Value) -> String {
         seconds @ 0..60 => format!("{seconds} s"),
         seconds @ 60..3600 => format!("{} min", seconds / 60),
         seconds => format!("{} h", seconds / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// SO-1: `cleanup` ends sessions that were idle for long enough, and none that has a call in flight.
+    #[test]
+    fn only_idle_sessions_without_a_call_are_cleaned_up() {
+        let idle = |idle_ms: u64, in_flight: u64| {
+            is_idle(&json!({"idle_ms": idle_ms, "in_flight": in_flight}), Duration::from_secs(60))
+        };
+        assert!(idle(60_000, 0));
+        assert!(!idle(59_999, 0));
+        assert!(!idle(120_000, 1));
+        assert!(!is_idle(&json!({"in_flight": 0}), Duration::ZERO), "its age is not known");
     }
 }
