@@ -7,6 +7,9 @@ use signalbox_wire::uri_readings::has_control;
 use signalbox_wire::{Edits, Span, json};
 use std::sync::Arc;
 
+/// The members by which a tool links to its app page.
+const APP_LINKS: [&[&str]; 2] = [&["_meta", "ui", "resourceUri"], &["_meta", "ui/resourceUri"]];
+
 /// A tool, prompt, resource or template. Every field is kept, known or not.
 #[derive(Clone, Debug)]
 pub struct Item {
@@ -17,7 +20,8 @@ pub struct Item {
     /// Its rank in the order in which the backend's entries were first seen.
     pub(super) rank: u64,
     key_span: Span,
-    ui: Option<(Span, Box<str>)>,
+    /// Links to app pages: `_meta.ui.resourceUri`, and the older `_meta["ui/resourceUri"]`.
+    apps: Box<[(Span, Box<str>)]>,
     /// Arguments that a 2026-07-28 client mirrors into headers.
     pub params: Arc<[ParamHeader]>,
 }
@@ -50,17 +54,20 @@ impl Item {
             return Err(ItemError::ControlInUri(kind.key()));
         }
         let mut params: Arc<[ParamHeader]> = Arc::from([]);
-        let mut ui = None;
+        let mut apps: Box<[_]> = Box::default();
         if kind == ListKind::Tools {
             if let Some(schema) = json::member(&raw, "inputSchema") {
                 let found =
                     param_headers(schema.of(&raw)).map_err(|error| ItemError::BadHeaders(key.clone(), error))?;
                 params = found.into();
             }
-            ui = json::path(&raw, &["_meta", "ui", "resourceUri"])
-                .and_then(|span| Some((span, json::string(span.of(&raw))?.as_ref().into())));
+            apps = APP_LINKS
+                .iter()
+                .filter_map(|path| json::path(&raw, path))
+                .filter_map(|span| Some((span, json::string(span.of(&raw))?.as_ref().into())))
+                .collect();
         }
-        Ok(Self { key, raw, rank: 0, key_span, ui, params })
+        Ok(Self { key, raw, rank: 0, key_span, apps, params })
     }
 
     /// Bytes that the entry takes up, with an allowance for its fields.
@@ -68,23 +75,22 @@ impl Item {
         size_of::<Self>() + self.raw.len() + self.key.len()
     }
 
-    /// The URI of the app page that a tool links to.
-    #[must_use]
-    pub fn app(&self) -> Option<&str> {
-        self.ui.as_ref().map(|(_, uri)| &**uri)
+    /// The URIs of the app pages that a tool links to.
+    pub fn apps(&self) -> impl Iterator<Item = &str> {
+        self.apps.iter().map(|(_, uri)| &**uri)
     }
 
-    /// The entry under its exposed name, with its `ui://` link following a renamed resource.
+    /// The entry under its exposed name, with its `ui://` links following a renamed resource.
     #[must_use]
     pub fn render(&self, exposed: Option<&str>, renamed_uri: impl Fn(&str) -> Option<Box<str>>) -> Bytes {
         let mut edits = Edits::new();
         if let Some(exposed) = exposed {
             edits.replace(self.key_span, json::quote(exposed));
         }
-        if let Some((span, uri)) = &self.ui
-            && let Some(ours) = renamed_uri(uri)
-        {
-            edits.replace(*span, json::quote(&ours));
+        for (span, uri) in &self.apps {
+            if let Some(ours) = renamed_uri(uri) {
+                edits.replace(*span, json::quote(&ours));
+            }
         }
         edits.apply(&self.raw)
     }

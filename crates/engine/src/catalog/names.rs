@@ -118,12 +118,6 @@ impl Names {
         self.renamed.get(&index)?.get(name).map(|ours| &**ours)
     }
 
-    /// True if any entry of this backend is exposed under another name.
-    #[must_use]
-    pub fn renames(&self, index: usize) -> bool {
-        self.renamed.contains_key(&index)
-    }
-
     /// The entries that clients see under a qualified name, as (backend index, own name).
     pub fn all_renamed(&self) -> impl Iterator<Item = (usize, &str)> {
         self.renamed.iter().flat_map(|(index, names)| names.keys().map(|name| (*index, &**name)))
@@ -192,6 +186,5 @@ mod tests {
         assert_eq!(owner(&names, "ui://b+x"), Some((1, "ui://x".into())));
         assert_eq!(owner(&names, "b+file:///x"), Some((1, "file:///x".into())));
         assert_eq!(names.renamed(1, "ui://x"), Some("ui://b+x"));
-        assert!(names.renames(1) && !names.renames(0));
     }
 }

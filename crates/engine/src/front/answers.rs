@@ -3,7 +3,7 @@
 use super::exchanges::Stage;
 use super::holding::Continuation;
 use super::task_registry::{TaskEntry, TaskHost};
-use super::{Context, FrontMachine};
+use super::{Context, FrontMachine, resource_uris};
 use crate::bridge::tasks::TaskState;
 use crate::chain::Ruling;
 use crate::command::Command;
@@ -46,7 +46,7 @@ impl FrontMachine {
         if let Err(fault) = sign_questions(exchange, kind, message, &mut edits, ctx) {
             return self.fail(id, &fault, ctx, out);
         }
-        rename_uris(exchange, message, &mut edits, ctx);
+        resource_uris::rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
         // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
         // no kind of result.
@@ -203,33 +203,6 @@ pub(super) fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Opt
 pub(super) fn error_code(message: &Envelope) -> Option<&[u8]> {
     let error = message.error()?;
     json::member(error, "code").map(|span| span.of(error))
-}
-
-/// Replaces the backend's URIs in a result by the exposed ones, for resources that were renamed.
-pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
-    let (Some(backend), Some(whole)) = (&exchange.backend, message.result_span()) else { return };
-    if exchange.renamed_uri.is_none() && !ctx.catalog.renames_uris(backend) {
-        return;
-    }
-    let list = match &*exchange.method {
-        method::RESOURCES_READ => "contents",
-        method::TOOLS_CALL | method::TASKS_RESULT => "content",
-        _ => return,
-    };
-    let result = whole.of(message.bytes());
-    let Some(array) = json::member(result, list) else { return };
-    for element in json::elements(array.of(result)) {
-        let start = whole.start + array.start + element.start;
-        let object = element.of(array.of(result));
-        for path in [&["uri"][..], &["resource", "uri"]] {
-            let Some(span) = json::path(object, path) else { continue };
-            let Some(uri) = json::string(span.of(object)) else { continue };
-            let asked = exchange.renamed_uri.as_ref().filter(|(theirs, _)| **theirs == *uri).map(|(_, ours)| &**ours);
-            if let Some(ours) = asked.or_else(|| ctx.catalog.renamed_uri(backend, &uri)) {
-                edits.replace(span.shift(start), json::quote(ours));
-            }
-        }
-    }
 }
 
 #[cfg(test)]

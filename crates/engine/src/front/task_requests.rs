@@ -69,7 +69,7 @@ impl FrontMachine {
         if reach? != Reach::Whole || !exchange.wants_task {
             return Err(bridge::not_bridged("a result that is not complete", call.client.revision, backend));
         }
-        super::answers::rename_uris(exchange, message, &mut edits, ctx);
+        super::resource_uris::rename_uris(exchange, message, &mut edits, ctx);
         let name = exchange.backend.clone().unwrap_or_else(|| Arc::from(""));
         let fitted = Envelope::parse(edits.apply(message.bytes()))
             .map_err(|_| Fault::new(FaultKind::BackendGarbage, "the result of the call is not JSON"))?;

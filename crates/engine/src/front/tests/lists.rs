@@ -76,7 +76,7 @@ fn a_renamed_resource_is_spliced_both_ways() {
         dialogue.answers(
             r#"{"jsonrpc":"2.0","id":4,"result":{"contents":[{"uri":"x://1","text":"x://1"},{"uri":"x://2"}]}}"#
         ),
-        [r#"< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"b+x://1","text":"x://1"},{"uri":"x://2"}]}}"#]
+        [r#"< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"b+x://1","text":"x://1"},{"uri":"b+x://2"}]}}"#]
     );
     let update = envelope(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1"}}"#);
     let told = dialogue.event(Event::Notified { backend: "b".into(), peer: PeerId(1), message: update, about: None });

@@ -1,0 +1,67 @@
+//! URIs inside results and arguments where several backends have resources.
+
+use super::*;
+
+fn call(id: u32, tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+    )
+}
+
+fn result(text: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":4,"result":{text}}}"#)
+}
+
+/// Issue 32, point 15: a link that a client would read from the other of two alike servers.
+#[test]
+fn links_in_results_are_exposed_as_they_are_read() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.says(&call(1, "b__echo", "{}"));
+    let content = r#"{"content":[{"type":"resource_link","uri":"x://1","name":"n"},{"type":"resource","resource":{"uri":"x://unlisted","text":"t"}},{"type":"resource_link","uri":"https://example.org/","name":"web"},{"type":"text","text":"x://1"}]}"#;
+    let sent = dialogue.answers(&result(content));
+    let ours = content.replace(r#""uri":"x://1""#, r#""uri":"b+x://1""#).replace("x://unlisted", "b+x://unlisted");
+    assert_eq!(sent, [format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{ours}}}"#)]);
+
+    let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"b+x://unlisted"}}"#;
+    assert!(dialogue.says(read)[0].starts_with("b>"));
+
+    dialogue.says(&call(3, "echo", "{}"));
+    let listed = r#"{"content":[{"type":"resource_link","uri":"x://1","name":"n"}]}"#;
+    assert_eq!(dialogue.answers(&result(listed)), [format!(r#"< {{"jsonrpc":"2.0","id":3,"result":{listed}}}"#)]);
+}
+
+#[test]
+fn prompts_name_resources_as_they_are_read() {
+    let mut dialogue = Dialogue::operational();
+    let hello = view(ListKind::Prompts, &[r#"{"name":"hello"}"#]).prompts;
+    let mut second = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]);
+    second.prompts = hello;
+    dialogue.catalog.set_view("b", bare(Era::Legacy), second);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"b__hello"}}"#);
+    let sent = dialogue.answers(&result(
+        r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x://1","text":"t"}}}]}"#,
+    ));
+    assert!(sent[0].contains(r#""uri":"b+x://1""#), "{sent:?}");
+}
+
+/// The signature covers the URIs, and the client that checks it would find it broken.
+#[test]
+fn signed_results_keep_their_uris() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.says(&call(1, "b__echo", "{}"));
+    let content =
+        r#"{"content":[{"type":"resource_link","uri":"x://1","name":"n"}],"_meta":{"io.signalbox/signature":{}}}"#;
+    assert_eq!(dialogue.answers(&result(content)), [format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{content}}}"#)]);
+}
+
+#[test]
+fn arguments_have_the_uris_of_their_backend() {
+    let mut dialogue = Dialogue::operational();
+    let arguments =
+        r#"{"uri":"b+x:\/\/1","all":["b+x://unlisted","a+x://1","b+https://example.org/"],"text":"see b+x://1"}"#;
+    let sent = dialogue.says(&call(1, "b__echo", arguments));
+    let theirs = r#"{"uri":"x://1","all":["x://unlisted","a+x://1","b+https://example.org/"],"text":"see b+x://1"}"#;
+    assert_eq!(sent, [format!("b> {}", call(1, "echo", theirs))]);
+    let sent = dialogue.says(&call(2, "echo", r#"{"uri":"b+x://1"}"#));
+    assert_eq!(sent, [format!("a> {}", call(2, "echo", r#"{"uri":"b+x://1"}"#))]);
+}
