@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::Value;
+use signalbox_wire::json;
 use std::sync::{Arc, LazyLock};
 
 /// Maximum size of declared capabilities, so that a key cannot be used to store a client's data.
@@ -12,6 +13,9 @@ pub const MAX_CAPABILITIES: usize = 16 * 1024;
 
 /// The capabilities by which a server may send requests to the client.
 const CALLBACKS: [&str; 3] = ["sampling", "elicitation", "roots"];
+
+/// The member with the extensions, by which a server decides what it offers (MCP Apps, for example).
+const EXTENSIONS: &str = "extensions";
 
 /// A capability object with its keys sorted at every level, so that equal sets are equal bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,21 +31,23 @@ impl CapSet {
 
     /// Reads the `capabilities` object of an `initialize` request. Anything but an object counts as nothing declared.
     ///
-    /// A client that declares none of sampling, elicitation and roots is bare, whatever else it declares: bare
-    /// clients may share a connection, which is opened without any capability.
+    /// A client that declares none of sampling, elicitation and roots has its extensions as its set, whatever else it
+    /// declares, and is bare without any: such clients may share a connection.
     #[must_use]
     pub fn read(json: &[u8]) -> Self {
         if json.len() > MAX_CAPABILITIES {
             return Self::bare();
         }
-        match serde_json::from_slice::<Value>(json) {
-            Ok(Value::Object(map)) if CALLBACKS.iter().any(|name| map.contains_key(*name)) => {
-                let mut text = String::with_capacity(json.len());
-                write_sorted(&Value::Object(map), &mut text);
-                Self(Arc::from(text))
-            }
-            _ => Self::bare(),
+        let Ok(Value::Object(mut map)) = serde_json::from_slice::<Value>(json) else { return Self::bare() };
+        if !CALLBACKS.iter().any(|name| map.contains_key(*name)) {
+            map.retain(|name, value| name == EXTENSIONS && value.as_object().is_some_and(|all| !all.is_empty()));
         }
+        if map.is_empty() {
+            return Self::bare();
+        }
+        let mut text = String::with_capacity(json.len());
+        write_sorted(&Value::Object(map), &mut text);
+        Self(Arc::from(text))
     }
 
     /// Rebuilds a set from its text, as kept in the data folder.
@@ -50,10 +56,16 @@ impl CapSet {
         Self::read(text.as_bytes())
     }
 
-    /// True if the server has no way to call the client back, so that a connection may be shared.
+    /// True if nothing is declared that counts for lists or connections.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         &*self.0 == "{}"
+    }
+
+    /// True if the server may send requests to the client. Other clients with the same set may share a connection.
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        CALLBACKS.iter().any(|name| json::member(self.0.as_bytes(), name).is_some())
     }
 
     /// The JSON object.
@@ -116,5 +128,16 @@ mod tests {
         for json in [&b"{}"[..], br#"{"experimental":{"a":1}}"#, b"[]", b"7", b"{", br#"{"tasks":{}}"#] {
             assert!(CapSet::read(json).is_bare(), "{}", String::from_utf8_lossy(json));
         }
+    }
+
+    /// Servers show their apps to clients that declare them.
+    #[test]
+    fn extensions_are_a_set_of_clients_that_cannot_be_asked() {
+        let caps = CapSet::read(br#"{"tasks":{},"extensions":{"b/c":{},"a/ui":{"mimeTypes":["x"]}}}"#);
+        assert_eq!(caps.as_json(), r#"{"extensions":{"a/ui":{"mimeTypes":["x"]},"b/c":{}}}"#);
+        assert!(!caps.is_bare() && !caps.may_be_asked());
+        assert_eq!(CapSet::from_text(caps.as_json()), caps);
+        assert!(CapSet::read(br#"{"extensions":{}}"#).is_bare());
+        assert!(CapSet::read(br#"{"extensions":{"a/ui":{}},"roots":{}}"#).may_be_asked());
     }
 }

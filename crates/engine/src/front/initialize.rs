@@ -4,7 +4,7 @@ use super::holding::Continuation;
 use super::judging::Passed;
 use super::{Context, FrontMachine, supported_versions};
 use crate::bridge;
-use crate::catalog::Offer;
+use crate::catalog::{Offer, Selector};
 use crate::command::Command;
 use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
@@ -12,6 +12,8 @@ use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era, Revision, builder, json, method};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -32,7 +34,7 @@ impl FrontMachine {
         let mut result = format!(
             r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{}"#,
             revision.as_str(),
-            legacy_capabilities(&ctx.offer(&selector), revision),
+            legacy_capabilities(&ctx.offer(&selector), revision, ctx, &selector),
             ctx.server_info()
         );
         if let Some(text) = instructions(ctx, &selector) {
@@ -96,63 +98,51 @@ fn agreed(asked: &str) -> Revision {
     Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
 }
 
-fn legacy_capabilities(offer: &Offer, revision: Revision) -> String {
-    let mut parts = Vec::new();
-    if offer.tools {
-        parts.push(r#""tools":{"listChanged":true}"#);
-    }
-    if offer.prompts {
-        parts.push(r#""prompts":{"listChanged":true}"#);
-    }
-    if offer.resources {
-        parts.push(match offer.subscribe {
-            true => r#""resources":{"subscribe":true,"listChanged":true}"#,
-            false => r#""resources":{"listChanged":true}"#,
-        });
-    }
-    if offer.completions && revision.completions_capability() {
-        parts.push(r#""completions":{}"#);
-    }
-    if offer.logging {
-        parts.push(r#""logging":{}"#);
-    }
+fn legacy_capabilities(offer: &Offer, revision: Revision, ctx: &Context<'_>, selector: &Selector) -> String {
+    let mut parts = common_capabilities(offer, revision.completions_capability());
     if offer.tasks && revision.tasks_core() {
-        parts.push(r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#);
+        parts.push(r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#.into());
+    }
+    // Only the newest of the old revisions is spoken by software that reads extensions.
+    if revision == Revision::LATEST_LEGACY {
+        let mut extensions = extensions(ctx, selector);
+        extensions.remove(&json::quote(bridge::TASKS));
+        parts.extend(extensions_member(&extensions));
     }
     format!("{{{}}}", parts.join(","))
 }
 
-fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &crate::catalog::Selector) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    if offer.tools {
-        parts.push(r#""tools":{"listChanged":true}"#.into());
-    }
-    if offer.prompts {
-        parts.push(r#""prompts":{"listChanged":true}"#.into());
-    }
-    if offer.resources {
-        parts.push(match offer.subscribe {
-            true => r#""resources":{"subscribe":true,"listChanged":true}"#.into(),
-            false => r#""resources":{"listChanged":true}"#.into(),
-        });
-    }
-    if offer.completions {
-        parts.push(r#""completions":{}"#.into());
-    }
-    if offer.logging {
-        parts.push(r#""logging":{}"#.into());
-    }
-    let extensions = extensions(ctx, selector);
-    if !extensions.is_empty() {
-        parts.push(format!(r#""extensions":{{{}}}"#, extensions.join(",")));
-    }
+fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &Selector) -> String {
+    let mut parts = common_capabilities(offer, true);
+    parts.extend(extensions_member(&extensions(ctx, selector)));
     format!("{{{}}}", parts.join(","))
 }
 
-/// The extensions of all backends, each as the first backend that has it declares it.
-fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<String> {
-    let mut seen = std::collections::BTreeMap::new();
-    for (_, profile) in ctx.catalog.profiles(selector, ctx.sight) {
+/// The members that are alike in both eras.
+fn common_capabilities(offer: &Offer, completions: bool) -> Vec<Cow<'static, str>> {
+    let resources = match offer.subscribe {
+        true => r#""resources":{"subscribe":true,"listChanged":true}"#,
+        false => r#""resources":{"listChanged":true}"#,
+    };
+    let all = [
+        (offer.tools, r#""tools":{"listChanged":true}"#),
+        (offer.prompts, r#""prompts":{"listChanged":true}"#),
+        (offer.resources, resources),
+        (offer.completions && completions, r#""completions":{}"#),
+        (offer.logging, r#""logging":{}"#),
+    ];
+    all.into_iter().filter(|(offered, _)| *offered).map(|(_, member)| member.into()).collect()
+}
+
+fn extensions_member(extensions: &BTreeMap<String, String>) -> Option<Cow<'static, str>> {
+    let members: Vec<String> = extensions.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+    (!members.is_empty()).then(|| format!(r#""extensions":{{{}}}"#, members.join(",")).into())
+}
+
+/// The extensions of all backends, each as the first backend that has it declares it, as JSON by quoted name.
+fn extensions(ctx: &Context<'_>, selector: &Selector) -> BTreeMap<String, String> {
+    let mut seen = BTreeMap::new();
+    for (_, profile) in ctx.catalog.known_profiles(selector, ctx.sight) {
         if profile.era() == Era::Legacy && profile.hosts_tasks() {
             // Tasks of the old era are offered as those of the new one.
             seen.insert(json::quote(bridge::TASKS), "{}".to_owned());
@@ -166,11 +156,11 @@ fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<Str
             seen.entry(key).or_insert(whole);
         }
     }
-    seen.into_iter().map(|(key, value)| format!("{key}:{value}")).collect()
+    seen
 }
 
 /// The gateway's instructions followed by those of the backends, each under its backend's name if there are several.
-fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Option<String> {
+fn instructions(ctx: &Context<'_>, selector: &Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog
         .profiles(selector, ctx.sight)

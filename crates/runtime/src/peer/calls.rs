@@ -100,7 +100,7 @@ impl Peer {
         exclusive_use: Option<ExclusiveUse>,
     ) -> Origin {
         let revision = inner.machine.profile().map(|profile| profile.revision);
-        let asks = call.era == Era::Modern && !self.caps.is_bare() && bridge::may_ask(&call.method);
+        let asks = call.era == Era::Modern && self.caps.may_be_asked() && bridge::may_ask(&call.method);
         if let (true, Some(revision)) = (asks, revision.filter(|revision| revision.era() == Era::Legacy))
             && let Some((backend, gateway)) = self.backend.upgrade().and_then(|one| Some((one.clone(), one.gateway()?)))
         {
@@ -167,7 +167,7 @@ impl Peer {
         reason: Option<&[u8]>,
         thoroughly: bool,
     ) -> bool {
-        if thoroughly && self.caps.is_bare() {
+        if thoroughly && !self.caps.may_be_asked() {
             return false;
         }
         let mut inner = self.lock();

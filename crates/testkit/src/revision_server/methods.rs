@@ -83,6 +83,7 @@ fn capabilities(revision: Revision) -> Value {
     }
     if revision == Revision::R4 {
         capabilities["tasks"] = json!({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}});
+        capabilities["extensions"] = json!({"io.modelcontextprotocol/ui": {}});
     }
     if revision.modern() {
         capabilities["extensions"] = json!({TASKS: {}});

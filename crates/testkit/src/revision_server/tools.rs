@@ -85,7 +85,11 @@ async fn plain(call: &ServedCall, name: &str) -> Value {
             result["structuredContent"] = json!(42);
             result
         }
-        "counts" => text(&shared.counts().to_string()),
+        "counts" => {
+            let mut counts = shared.counts();
+            counts["declared"] = call.capabilities();
+            text(&counts.to_string())
+        }
         other => text(other),
     }
 }
