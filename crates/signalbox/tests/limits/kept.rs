@@ -8,7 +8,7 @@ use signalbox_engine::dialect::answer::MAX_ERROR_TEXT;
 use signalbox_engine::dialect::security_context::MAX_PERMISSIONS;
 use signalbox_govern::call_limits::MAX_BUCKETS;
 use signalbox_rules::limits;
-use signalbox_runtime::gateway::MAX_REFUSALS;
+use signalbox_runtime::gateway::{MAX_ADDRESS_REFUSALS, MAX_REFUSALS, MAX_REFUSED_SOURCES, MAX_UNPROVED_REFUSALS};
 use signalbox_runtime::{breakpoints, holds, webhooks};
 use signalbox_tape::file::MAX_SMALL_FILE;
 use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
@@ -143,12 +143,17 @@ pub(super) fn of_recording() -> Vec<Row> {
     vec![
         row(
             "requests refused before there is a session, told of in a second",
-            vec![Count(MAX_REFUSALS as usize, "refusals")],
+            vec![
+                Count(MAX_REFUSALS as usize, "of a proved caller"),
+                Count(MAX_ADDRESS_REFUSALS as usize, "of an address"),
+                Count(MAX_UNPROVED_REFUSALS as usize, "of all addresses, and one of each besides"),
+                Count(MAX_REFUSED_SOURCES, "callers and as many addresses are told apart"),
+            ],
             None,
         )
-        .answer("they are refused all the same, and not told of")
+        .answer("they are refused all the same, and only their number is told")
         .metric("signalbox_dropped_total")
-        .shown(&["so_many_in_a_second_and_as_many_in_the_next"]),
+        .shown(&["a_flood_from_one_address_does_not_hide_others", "many_addresses_together_are_bounded"]),
         row("what a backend offers, on a tape", vec![Bytes(seen::MAX_PART), Bytes(seen::MAX_PARTS)], None)
             .answer("a list that is larger is left out, and the tape says so")
             .metric("signalbox_tape_entries_total")
