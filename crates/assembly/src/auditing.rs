@@ -2,6 +2,7 @@
 
 use crate::recording::{RecordingError, redactor};
 use crate::seal_folder::{SealFolder, SealFolderError};
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
@@ -84,29 +85,32 @@ pub enum AuditReadError {
 /// An audit log being written.
 pub struct Auditing {
     log: Arc<AuditLog>,
-    /// Calls wait for their intents.
-    intends: bool,
+    terms: ArcSwap<Terms>,
+}
+
+/// What decides about records before they reach the log.
+struct Terms {
     /// Whether broken glass is written down.
     notes_glass: bool,
     /// Takes secrets out of the words of administrators.
     redactor: Redactor,
 }
 
-impl Auditing {
-    /// Opens the log that this configuration wants; nothing where it wants none.
-    ///
-    /// # Errors
-    /// If it cannot be opened. A sink that cannot be reached is none of these: it is tried again.
-    pub fn open(config: &Config) -> Result<Option<Self>, AuditingError> {
+/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have runtimes of their own.
+pub(crate) struct AuditParts {
+    settings: AuditSettings,
+    sinks: Vec<Box<dyn Sink>>,
+}
+
+impl AuditParts {
+    /// The parts that this configuration wants; nothing where it wants no log.
+    pub(crate) fn of(config: &Config) -> Result<Option<Self>, AuditingError> {
         let Some(audit) = &config.audit else { return Ok(None) };
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let seal = SealFolder::of(&config.data_dir);
-        let redactor = redactor(&config.record.redaction)?;
         let settings = AuditSettings {
             folder: journals(&config.data_dir),
             logged: audit.logged,
-            redactor: redactor.clone(),
+            redactor: redactor(&config.record.redaction)?,
             payloads: audit.payloads,
             slow: audit.slow_call,
             fsync: audit.fsync,
@@ -118,13 +122,42 @@ impl Auditing {
         };
         let keys = seal.key_set().map_err(SealFolderError::from)?;
         let pruner = Pruner::new(settings.key.clone(), keys, &settings.folder);
-        let log = AuditLog::open(settings, sinks(audit, &config.data_dir, &pruner)?, &hex(&random))?;
-        Ok(Some(Self {
-            log: Arc::new(log),
-            intends: audit.logged.tool_invocations,
-            notes_glass: audit.logged.security_events,
-            redactor,
-        }))
+        let sinks = sinks(audit, &config.data_dir, &pruner)?;
+        Ok(Some(Self { settings, sinks }))
+    }
+
+    fn terms(&self) -> Terms {
+        let AuditSettings { logged, redactor, .. } = &self.settings;
+        Terms { notes_glass: logged.security_events, redactor: redactor.clone() }
+    }
+}
+
+impl Auditing {
+    /// Opens the log that this configuration wants; nothing where it wants none.
+    ///
+    /// # Errors
+    /// If it cannot be opened. A sink that cannot be reached is none of these: it is tried again.
+    pub fn open(config: &Config) -> Result<Option<Self>, AuditingError> {
+        let Some(parts) = AuditParts::of(config)? else { return Ok(None) };
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+        let terms = ArcSwap::from_pointee(parts.terms());
+        let log = AuditLog::open(parts.settings, parts.sinks, &hex(&random))?;
+        Ok(Some(Self { log: Arc::new(log), terms }))
+    }
+
+    /// Goes on with other settings and sinks. The former sinks take what there is on a thread of their own.
+    pub(crate) fn follow(&self, parts: AuditParts) {
+        self.terms.store(Arc::new(parts.terms()));
+        let log = Arc::clone(&self.log);
+        let replace = move || {
+            if let Err(error) = log.replace(parts.settings, parts.sinks, STOP_WITHIN) {
+                tracing::error!(%error, "the sinks of the audit log could not be replaced; start the gateway again");
+            }
+        };
+        if let Err(error) = std::thread::Builder::new().name("audit-sinks".to_owned()).spawn(replace) {
+            tracing::error!(%error, "the sinks of the audit log could not be replaced; start the gateway again");
+        }
     }
 
     /// What facts go to.
@@ -139,22 +172,20 @@ impl Auditing {
     /// If there is no thread.
     pub fn attach(&self, gateway: &Gateway) -> Result<(), AuditingError> {
         self.log.begin(gateway.audit_run())?;
-        if self.intends {
-            gateway.write_intents_to(self.log.clone());
-        }
+        gateway.write_intents_to(self.log.clone());
         Ok(())
     }
 
     /// Writes down that somebody may use everything for a while, or no longer.
     pub(crate) fn note(&self, glass: &BrokenGlass<'_>) {
-        if self.notes_glass {
+        if self.terms.load().notes_glass {
             self.log.note(glass.note(unix_millis()));
         }
     }
 
     /// Writes down an act of administration.
     pub fn administer(&self, action: &AdminAction<'_>) {
-        self.log.note(action.note(unix_millis(), &self.redactor));
+        self.log.note(action.note(unix_millis(), &self.terms.load().redactor));
     }
 
     /// Writes down an act of administration of a command: in a chain of its own, which no running process has. Nothing happens

@@ -1,4 +1,4 @@
-//! Another configuration while the process runs: all of it, or nothing of it.
+//! Another configuration while the process runs: all of it that does not need a restart, or nothing of it.
 //!
 //! The file is read again as at the start, compared with what is in force, and everything that can fail is done before anything
 //! is changed. Then the backends are swapped ([`signalbox_runtime::Gateway::replace`]), and whatever else follows the
@@ -12,6 +12,7 @@ pub use report::{Report, Summary};
 
 use crate::admin_files::AdminFiles;
 use crate::assemble::{self, App, AssembleError};
+use crate::auditing::AuditParts;
 use crate::builtin_backend;
 use crate::logging;
 use crate::name_check;
@@ -39,9 +40,14 @@ pub enum ReloadError {
     /// A backend cannot be made of it.
     #[error("{0}")]
     Assemble(String),
-    /// It changes what is fixed at the start.
-    #[error("{}: cannot change while Signalbox runs; restart it, or put the value back", .0.join(", "))]
-    NeedsRestart(Vec<&'static str>),
+    /// It also changes what is fixed at the start. All else is in force.
+    #[error("{}: cannot change while Signalbox runs; restart it, or put the value back (all else is in force: {summary})", held_back.join(", "))]
+    Partly {
+        /// Keys that need a restart.
+        held_back: Vec<&'static str>,
+        /// Changes that are in force.
+        summary: Box<Summary>,
+    },
     /// The certificates that go with it cannot be used.
     #[error(transparent)]
     Certificates(#[from] TlsError),
@@ -142,7 +148,7 @@ impl Reloader {
     /// to read it is taken over only where it is not empty, as it is while an editor writes it.
     ///
     /// # Errors
-    /// Why it is not taken over; everything is then as it was.
+    /// Why it is not taken over; everything is then as it was, unless only some keys need a restart.
     pub async fn reload(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
         let _turn = self.turn.lock().await;
         if trigger == Trigger::File {
@@ -159,6 +165,9 @@ impl Reloader {
         self.tell_audit(trigger, &done);
         match &done {
             Ok(summary) => tracing::info!(why = trigger.as_str(), "configuration: {summary}"),
+            Err(error @ ReloadError::Partly { .. }) => {
+                tracing::error!(why = trigger.as_str(), "the gateway runs an older configuration in part: {error}");
+            }
             Err(error) => {
                 tracing::error!(why = trigger.as_str(), "keeping the previous configuration: {error}");
             }
@@ -230,13 +239,21 @@ impl Reloader {
             next.listen.clone_from(&before.listen);
         }
         let mut summary = self.record.unchanged();
-        summary.settings = plan::settings(&before, &next)?;
+        let plan::Plan { config: next, settings, held_back } = plan::settings(&before, &next);
+        summary.settings = settings;
         let prepared = self.prepare(&before, &next)?;
         let following: Vec<Apply> = self.followers.iter().map(|follower| follower(&next)).collect::<Result<_, _>>()?;
+        let audit = (before.audit != next.audit).then(|| AuditParts::of(&next).map_err(AssembleError::from));
+        let audit = audit.transpose()?.flatten();
         // From here on nothing can fail.
+        if let (Some(auditing), Some(parts)) = (&self.app.audit, audit) {
+            auditing.follow(parts);
+        }
         self.app.gateway.set_settings(assemble::settings(&next));
+        summary.warnings = loaded.warnings.iter().map(ToString::to_string).collect();
         for warning in name_check::warnings(&next, &self.app.gateway.catalog.snapshot()) {
             tracing::warn!("{warning}");
+            summary.warnings.push(warning);
         }
         if let Some(recording) = &self.app.recording {
             recording.withhold(builtin_backend::withheld(&next));
@@ -266,6 +283,9 @@ impl Reloader {
         self.current.store(Arc::new(next));
         if trigger != Trigger::File {
             self.try_again();
+        }
+        if !held_back.is_empty() {
+            return Err(ReloadError::Partly { held_back, summary: Box::new(summary) });
         }
         Ok(summary)
     }

@@ -10,6 +10,7 @@ pub use reader::{JournalReader, Line};
 use crate::chain::ChainPlace;
 use crate::record::Record;
 use signalbox_seal::keys::files::{FileError, try_lock};
+use signalbox_seal::{hex, sha256};
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -81,13 +82,18 @@ impl Journal {
             let own = folder.join(&chain);
             let Some(lock) = try_lock(&own.join(LOCK_FILE))? else { continue };
             let (segments, place) = recover(&own, &chain).map_err(io(&own))?;
-            let segment_max = (spool_max / 8).clamp(LEAST_SEGMENT, MOST_SEGMENT);
+            let segment_max = segment_max(spool_max);
             let last = segments.back().map_or(1, |(first, _)| *first);
             let file = segment(&own, last).map_err(io(&own))?;
             let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync };
             return Ok((journal, place, own));
         }
         Err(JournalError::TooMany(folder.to_owned()))
+    }
+
+    /// Keeps the journal by other settings from now on.
+    pub fn follow(&mut self, spool_max: u64, fsync: bool) {
+        (self.segment_max, self.fsync) = (segment_max(spool_max), fsync);
     }
 
     /// Appends records, all or none, of which this is the first.
@@ -147,6 +153,10 @@ impl Journal {
             .write_all(head.as_bytes())?;
         std::fs::rename(draft, path)
     }
+}
+
+fn segment_max(spool_max: u64) -> u64 {
+    (spool_max / 8).clamp(LEAST_SEGMENT, MOST_SEGMENT)
 }
 
 /// The chains of a folder, by name.
@@ -227,10 +237,14 @@ impl Cursor {
         (path, last.unwrap_or(0))
     }
 
-    /// Opens it, and says which record the sink got last; none if it is new.
-    pub fn open(folder: &Path, sink: &str) -> io::Result<(Self, Option<u64>)> {
+    /// Opens it, and says which record the sink got last; none if it is new, or writes to another place than before.
+    pub fn open(folder: &Path, sink: &str, place: &str) -> io::Result<(Self, Option<u64>)> {
         let (path, last) = Self::read(folder, sink);
-        let last = Some(last).filter(|_| path.exists());
+        // Addresses of databases hold passwords.
+        let (mark, known) = (hex(&sha256(place.as_bytes())), folder.join(format!("{sink}.place")));
+        let moved = std::fs::read_to_string(&known).is_ok_and(|before| before != mark);
+        std::fs::write(known, mark)?;
+        let last = Some(last).filter(|_| path.exists() && !moved);
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         Ok((Self(file), last))
     }

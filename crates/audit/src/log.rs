@@ -14,9 +14,10 @@ use signalbox_engine::audit::{Intended, Intent, IntentLog};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
+use signalbox_seal::SigningKey;
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -47,18 +48,25 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct AuditLog {
     door: Arc<Door>,
-    payloads: bool,
+    /// Arguments are written.
+    payloads: AtomicBool,
+    /// Calls wait for their intents.
+    intends: AtomicBool,
     folder: PathBuf,
+    chain: String,
     /// What the threads are made of, until they begin.
     parts: Mutex<Option<Parts>>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// One replacement of sinks at a time.
+    turn: Mutex<()>,
 }
 
 /// What calls and the thread of the log share.
 #[derive(Debug)]
 struct Door {
     intake: Intake,
-    progress: Arc<Progress>,
+    /// Changes only while `writing` is locked.
+    progress: Mutex<Arc<Progress>>,
     /// Set once the log has begun.
     writing: Mutex<Option<Writing>>,
     /// From this time on, in milliseconds since 1970, calls write for themselves.
@@ -82,43 +90,67 @@ impl AuditLog {
     pub fn open(settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, fresh: &str) -> Result<Self, StartError> {
         let (journal, place, folder) = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
         let oldest = journal.keeps_from(u64::MAX);
-        let (mut stats, mut cursors) = (Vec::new(), Vec::new());
-        for sink in sinks {
-            let (cursor, last) = Cursor::open(&folder, sink.name())?;
-            // A new sink begins with what is still there, behind a checkpoint for what is not.
-            let (acked, came_at) = (last.unwrap_or(0).min(place.seq), last.is_none().then_some(oldest));
-            let (name, required) = (sink.name().to_owned(), settings.required.iter().any(|one| one == sink.name()));
-            stats.push(SinkStats { name, required, acked, ..SinkStats::default() });
-            cursors.push((sink, cursor, (acked, required, came_at)));
-        }
+        let chain = place.chain.clone();
+        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &folder, (&settings, place.seq, oldest)));
+        let opened = opened.collect::<io::Result<Vec<_>>>()?;
+        let stats = opened.iter().map(|one| one.stats.clone()).collect();
         let progress = Arc::new(Progress::new(place.seq, oldest, stats));
-        let runner = |(index, (sink, cursor, (acked, required, came_at)))| Runner {
-            index,
-            sink,
-            cursor,
-            acked,
-            required,
-            progress: Arc::clone(&progress),
-            folder: folder.clone(),
-            key: settings.key.clone(),
-            chain: place.chain.clone(),
-            came_at,
-        };
-        let runners = cursors.into_iter().enumerate().map(runner).collect();
+        let runners = runners(opened, &progress, (&folder, &settings.key, &chain));
         let door = Door {
             intake: Intake::default(),
-            progress: Arc::clone(&progress),
+            progress: Mutex::new(progress),
             writing: Mutex::default(),
-            // Whoever waits for the disk itself must not hold up others.
-            own_from: AtomicU64::new(if settings.fsync { u64::MAX } else { 0 }),
+            own_from: AtomicU64::new(own_from(&settings)),
         };
         Ok(Self {
             door: Arc::new(door),
-            payloads: settings.payloads,
+            payloads: AtomicBool::new(settings.payloads),
+            intends: AtomicBool::new(settings.logged.tool_invocations),
             folder,
+            chain,
             parts: Mutex::new(Some(Parts { settings, journal, place, runners })),
             thread: Mutex::default(),
+            turn: Mutex::default(),
         })
+    }
+
+    /// Goes on by other settings and with other sinks. The chain goes on, and calls are written meanwhile: sinks of before have
+    /// so long to take what there is, and those of the same name and place go on where they ended. Blocks.
+    ///
+    /// # Errors
+    /// If no thread or file can be had.
+    pub fn replace(&self, settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, within: Duration) -> io::Result<()> {
+        let _turn = self.turn.lock().unpoisoned();
+        let (before, progress, key) = {
+            let mut guard = self.door.writing.lock().unpoisoned();
+            let Some(writing) = &mut *guard else { return Err(io::Error::other("the audit log has not begun")) };
+            let (written, before) = writing.reached();
+            let before = Arc::clone(before);
+            // What sinks have is known once the former ones have ended; until then the journal keeps everything.
+            let stats = sinks.iter().map(|sink| SinkStats {
+                name: sink.name().to_owned(),
+                required: is_required(&settings, &**sink),
+                ..SinkStats::default()
+            });
+            let progress = Arc::new(Progress::new(written, before.keep_from(), stats.collect()));
+            let waiters = before.retire(Instant::now() + within);
+            progress.go_on(&before.stats(), waiters);
+            self.payloads.store(settings.payloads, Ordering::Relaxed);
+            self.intends.store(settings.logged.tool_invocations, Ordering::Relaxed);
+            self.door.own_from.store(own_from(&settings), Ordering::Relaxed);
+            let key = settings.key.clone();
+            *self.door.progress.lock().unpoisoned() = Arc::clone(&progress);
+            writing.follow(settings.clone(), Arc::clone(&progress));
+            (before, progress, key)
+        };
+        before.wait_until_done();
+        let kept = (&settings, progress.stats().written, before.keep_from());
+        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &self.folder, kept));
+        let opened = opened.collect::<io::Result<Vec<_>>>()?;
+        for (index, one) in opened.iter().enumerate() {
+            progress.acked(index, one.stats.acked, 0);
+        }
+        runners(opened, &progress, (&self.folder, &key, &self.chain)).into_iter().try_for_each(Runner::spawn)
     }
 
     /// Begins to write, with the ids of this run. What was told before is written too.
@@ -129,9 +161,7 @@ impl AuditLog {
         let Some(Parts { settings, journal, place, runners }) = self.parts.lock().unpoisoned().take() else {
             return Ok(());
         };
-        for runner in runners {
-            Builder::new().name(format!("audit-{}", runner.sink.name())).spawn(move || runner.run())?;
-        }
+        runners.into_iter().try_for_each(Runner::spawn)?;
         let anchor = clocks();
         let maker = Maker::new(
             Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
@@ -141,7 +171,7 @@ impl AuditLog {
             anchor,
         );
         let door = Arc::clone(&self.door);
-        let writing = Writing::new(settings, Arc::clone(&door.progress), maker, journal, place);
+        let writing = Writing::new(settings, door.progress(), maker, journal, place);
         *door.writing.lock().unpoisoned() = Some(writing);
         let thread = Builder::new().name("audit".to_owned()).spawn(move || door.run())?;
         *self.thread.lock().unpoisoned() = Some(thread);
@@ -155,14 +185,14 @@ impl AuditLog {
 
     /// The folder of its journal.
     #[must_use]
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// The numbers so far.
     #[must_use]
     pub fn stats(&self) -> AuditStats {
-        self.door.progress.stats()
+        self.door.progress().stats()
     }
 
     /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take waits in the journal.
@@ -171,8 +201,9 @@ impl AuditLog {
         if let Some(thread) = self.thread.lock().unpoisoned().take() {
             let _ = thread.join();
         }
-        self.door.progress.end(Instant::now() + within);
-        self.door.progress.wait_until_done();
+        let progress = self.door.progress();
+        progress.end(Instant::now() + within);
+        progress.wait_until_done();
     }
 }
 
@@ -180,18 +211,21 @@ impl Drop for AuditLog {
     /// Its threads end; what sinks have not taken waits in the journal.
     fn drop(&mut self) {
         self.door.intake.close();
-        self.door.progress.end(Instant::now());
+        self.door.progress().end(Instant::now());
     }
 }
 
 impl IntentLog for AuditLog {
     fn intend(&self, mut intents: Vec<Intent>) -> Intended {
-        if !self.payloads {
+        if !self.intends.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(true));
+        }
+        if !self.payloads.load(Ordering::Relaxed) {
             intents.iter_mut().for_each(|intent| intent.message = Bytes::new());
         }
         let ((written, told), now) = (oneshot::channel(), unix_ms());
         if !self.door.intake.push(Input::Intents(intents, now, written)) {
-            let may_leave = self.door.progress.requires_nothing();
+            let may_leave = self.door.progress().requires_nothing();
             return Box::pin(std::future::ready(may_leave));
         }
         let door = Arc::clone(&self.door);
@@ -218,6 +252,10 @@ impl FactSink for AuditLog {
 }
 
 impl Door {
+    fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress.lock().unpoisoned())
+    }
+
     /// What the thread of the log does.
     fn run(&self) {
         let mut rest = None;
@@ -267,6 +305,57 @@ impl Door {
         }
         self.intake.urge();
     }
+}
+
+/// A sink, and how far it came.
+struct OpenedSink {
+    sink: Box<dyn Sink>,
+    cursor: Cursor,
+    stats: SinkStats,
+    came_at: Option<u64>,
+}
+
+impl OpenedSink {
+    /// A new sink begins with what is still there, behind a checkpoint for what is not.
+    fn open(
+        sink: Box<dyn Sink>,
+        folder: &Path,
+        (settings, written, oldest): (&AuditSettings, u64, u64),
+    ) -> io::Result<Self> {
+        let (cursor, last) = Cursor::open(folder, sink.name(), &sink.place())?;
+        let (acked, came_at) = (last.unwrap_or(0).min(written), last.is_none().then_some(oldest));
+        let (name, required) = (sink.name().to_owned(), is_required(settings, &*sink));
+        Ok(Self { sink, cursor, stats: SinkStats { name, required, acked, ..SinkStats::default() }, came_at })
+    }
+}
+
+fn is_required(settings: &AuditSettings, sink: &dyn Sink) -> bool {
+    settings.required.iter().any(|one| one == sink.name())
+}
+
+/// From when on calls write for themselves: never if they would wait for the disk, and so hold up others.
+fn own_from(settings: &AuditSettings) -> u64 {
+    if settings.fsync { u64::MAX } else { 0 }
+}
+
+fn runners(
+    opened: Vec<OpenedSink>,
+    progress: &Arc<Progress>,
+    (folder, key, chain): (&Path, &SigningKey, &str),
+) -> Vec<Runner> {
+    let runner = |(index, one): (usize, OpenedSink)| Runner {
+        index,
+        sink: one.sink,
+        cursor: one.cursor,
+        acked: one.stats.acked,
+        required: one.stats.required,
+        progress: Arc::clone(progress),
+        folder: folder.to_owned(),
+        key: key.clone(),
+        chain: chain.to_owned(),
+        came_at: one.came_at,
+    };
+    opened.into_iter().enumerate().map(runner).collect()
 }
 
 /// This moment on both clocks, on the second as the time since 1970.

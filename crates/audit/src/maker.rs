@@ -135,6 +135,11 @@ impl Maker {
         Self { logged, words, slow, run, anchor, open, known, texts }
     }
 
+    /// Makes events by other settings from now on. Exchanges in flight stay known.
+    pub(crate) fn follow(&mut self, words: Words, logged: Logged, slow: Duration) {
+        (self.words, self.logged, self.slow) = (words, logged, slow);
+    }
+
     /// Takes another moment on both clocks: the second one may have been set, and events are timed by it as it is now.
     pub fn set_clocks(&mut self, anchor: (Instant, Duration)) {
         self.anchor = anchor;

@@ -171,6 +171,35 @@ impl Progress {
         state.give_up.is_none_or(|give_up| Instant::now() < give_up)
     }
 
+    /// Leaves all that comes to other sinks: those of this one may take what there is until then. Returns who waits.
+    pub fn retire(&self, give_up: Instant) -> VecDeque<Waiter> {
+        let mut state = self.lock();
+        state.give_up = Some(give_up);
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        self.records.notify_all();
+        self.ended.notify_all();
+        waiters
+    }
+
+    /// The first record that is still kept for sinks.
+    pub fn keep_from(&self) -> u64 {
+        self.lock().keep_from
+    }
+
+    /// Goes on with the counts of another log, and with those who wait for it.
+    pub fn go_on(&self, before: &AuditStats, waiters: VecDeque<Waiter>) {
+        let mut state = self.lock();
+        (state.stats.lost, state.waiters) = (before.lost, waiters);
+        state.stats.failing.clone_from(&before.failing);
+        for sink in &mut state.stats.sinks {
+            if let Some(known) = before.sinks.iter().find(|known| known.name == sink.name) {
+                (sink.failed, sink.skipped) = (known.failed, known.skipped);
+            }
+        }
+        state.resolve();
+    }
+
     /// Nothing more will be written; sinks may take what there is until then.
     pub fn end(&self, give_up: Instant) {
         let mut state = self.lock();

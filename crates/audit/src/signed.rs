@@ -42,6 +42,7 @@ pub enum Absence {
 pub struct StandIn {
     /// The word that is signed.
     pub kind: &'static str,
+    /// Reason for which the records are not there.
     pub absence: Absence,
     /// The only sink that it is good for: a gap or checkpoint of one must not stand for records of another. Earlier
     /// versions signed kinds without a sink.

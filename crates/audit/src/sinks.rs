@@ -21,6 +21,7 @@ use signalbox_seal::SigningKey;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// Most records that a sink is given at a time, and about how many bytes.
@@ -54,6 +55,11 @@ pub trait Sink: Send + std::fmt::Debug {
     /// Its name: `file`, `database`, `remote`, `syslog`, `alert`.
     fn name(&self) -> &'static str;
 
+    /// The place that it writes to, by which another one of the same name is told from it.
+    fn place(&self) -> String {
+        String::new()
+    }
+
     /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given some that it has.
     ///
     /// # Errors
@@ -78,6 +84,11 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
+    /// Runs on a thread of its own.
+    pub fn spawn(self) -> io::Result<()> {
+        Builder::new().name(format!("audit-{}", self.sink.name())).spawn(move || self.run()).map(drop)
+    }
+
     /// Runs until the log has ended and the sink has everything, or there is no more time.
     pub fn run(mut self) {
         let mut reader = JournalReader::new(&self.folder);

@@ -170,7 +170,7 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     page.family(
         "signalbox_config_outdated",
         "gauge",
-        "1 while the last reload was refused and an older configuration runs.",
+        "1 while an older configuration runs: the last reload was refused, or keys in it need a restart.",
     )
     .sample(&[], u64::from(counters.config_outdated.load(Ordering::Relaxed)));
     let mut reloads = page.family("signalbox_config_reloads_total", "counter", "Reloads of the configuration.");

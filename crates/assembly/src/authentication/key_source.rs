@@ -28,6 +28,8 @@ pub(super) struct KeySource {
     stamp: Mutex<Option<SystemTime>>,
     /// Whether the keys were replaced and nobody has looked at their tokens yet.
     replaced: AtomicBool,
+    /// The configuration has no such issuer any more.
+    removed: AtomicBool,
 }
 
 impl KeySource {
@@ -48,12 +50,26 @@ impl KeySource {
             wanted: Notify::new(),
             stamp,
             replaced: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
         })
+    }
+
+    /// Trusts this issuer no more. Returns `false` if that was so before.
+    pub fn remove(&self) -> bool {
+        let first = !self.removed.swap(true, Ordering::Relaxed);
+        if first {
+            self.issuer.replace_keys(KeySet::default());
+        }
+        first
+    }
+
+    fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Relaxed)
     }
 
     /// Reads the keys again if their file has changed.
     pub fn refresh_now(&self) {
-        let Some(file) = &self.file else { return };
+        let Some(file) = self.file.as_ref().filter(|_| !self.is_removed()) else { return };
         let now = changed(file);
         let before = std::mem::replace(&mut *self.stamp.lock().unpoisoned(), now);
         if before == now {
@@ -77,7 +93,7 @@ impl KeySource {
     /// nothing, and is asked for again.
     pub async fn follow(&self, outbound: &Outbound) {
         let Some(url) = &self.url else { return };
-        loop {
+        while !self.is_removed() {
             let wait = match self.fetch(outbound, url).await {
                 Ok(()) => self.every,
                 Err(error) => {
@@ -97,6 +113,9 @@ impl KeySource {
             return Err(FetchError::Status(answer.status));
         }
         let text = std::str::from_utf8(&answer.body).map_err(|_| FetchError::NotText)?;
+        if self.is_removed() {
+            return Ok(());
+        }
         self.issuer.replace_keys(KeySet::parse(text, &self.issuer.rules.algorithms)?);
         self.replaced.store(true, Ordering::Relaxed);
         Ok(())

@@ -1,6 +1,5 @@
 //! Compares two configurations: which backends change, and which settings need a restart.
 
-use super::ReloadError;
 use signalbox_config::{BackendConfig, Config};
 
 /// A setting that is taken over while the process runs.
@@ -43,6 +42,19 @@ const LIVE: &[Live] = &[
     live!("auth.groups", auth.groups),
     live!("auth.default_trust", auth.default_trust),
     live!("auth.max_sessions", auth.max_sessions),
+    live!("mcp.protocol.security.error_detail", auth.error_detail),
+    live!("mcp.protocol.security.tool_error_detail", auth.tool_error_detail),
+    Live { key: "auth.jwt", differs: |before, next| before.auth.issuers != next.auth.issuers, copy: copy_issuers },
+    Live {
+        key: "mcp.protocol.audit",
+        differs: |before, next| before.audit != next.audit,
+        copy: |next, into| {
+            // Whether there is a log at all is fixed at the start.
+            if next.audit.is_some() && into.audit.is_some() {
+                into.audit.clone_from(&next.audit);
+            }
+        },
+    },
     live!("mcp.protocol.rate_limits", rate_limits),
     live!("tools", tool_labels),
     live!("permissions", permissions),
@@ -52,7 +64,7 @@ const LIVE: &[Live] = &[
 /// A setting that is fixed at the start.
 type Fixed = (&'static str, fn(&Config, &Config) -> bool);
 
-/// Those that have a name of their own in the error.
+/// All of them, by the names that they are told under.
 const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.type", |before, next| before.listen.transport != next.listen.transport),
     ("mcp.protocol.transport.host", |before, next| before.listen.host != next.listen.host),
@@ -62,36 +74,60 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.tls", |before, next| before.listen.tls != next.listen.tls),
     ("gateway.rule_seed", |before, next| before.gateway.rule_seed != next.gateway.rule_seed),
     ("record", |before, next| before.record != next.record),
-    ("mcp.protocol.audit", |before, next| before.audit != next.audit),
+    ("mcp.protocol.audit.enabled", |before, next| before.audit.is_some() != next.audit.is_some()),
     ("relay", |before, next| before.relay != next.relay),
     ("seal", |before, next| before.seal != next.seal),
-    ("auth", |before, next| {
-        let mut followed = before.clone();
-        copy_live(next, &mut followed);
-        followed.auth != next.auth
+    ("mcp.protocol.security.require_authentication", |before, next| before.auth.required != next.auth.required),
+    ("mcp.protocol.security.authentication_timeout", |before, next| before.auth.timeout != next.auth.timeout),
+    ("auth.order", |before, next| {
+        before.auth.order != next.auth.order || before.auth.order_given != next.auth.order_given
     }),
+    ("auth.resource", |before, next| before.auth.resource != next.auth.resource),
+    ("auth.authorization_servers", |before, next| before.auth.authorization_servers != next.auth.authorization_servers),
+    ("auth.required_scopes", |before, next| before.auth.required_scopes != next.auth.required_scopes),
+    ("auth.scopes", |before, next| before.auth.scopes != next.auth.scopes),
+    ("auth.metrics_secret_env", |before, next| before.auth.metrics_secret != next.auth.metrics_secret),
+    ("auth.jwt", |before, next| before.auth.issuers != next.auth.issuers),
+    ("auth.certificates", |before, next| before.auth.certificates != next.auth.certificates),
+    ("auth.server", |before, next| before.auth.server != next.auth.server),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 
-/// The keys outside `backends` whose values differ.
-///
-/// # Errors
-/// If one of them needs a restart.
-pub(super) fn settings(before: &Config, next: &Config) -> Result<Vec<&'static str>, ReloadError> {
-    let fixed: Vec<&'static str> =
-        FIXED.iter().filter(|(_, differs)| differs(before, next)).map(|(key, _)| *key).collect();
-    if !fixed.is_empty() {
-        return Err(ReloadError::NeedsRestart(fixed));
-    }
-    let mut followed = before.clone();
-    copy_live(next, &mut followed);
+/// How a running gateway follows another configuration.
+#[derive(Debug)]
+pub(super) struct Plan {
+    /// Configuration to put in force: the next one, but for what is fixed at the start.
+    pub(super) config: Config,
+    /// Keys outside `backends` that are taken over.
+    pub(super) settings: Vec<&'static str>,
+    /// Keys that need a restart.
+    pub(super) held_back: Vec<&'static str>,
+}
+
+/// Compares the settings outside `backends`. One that needs a restart holds no other back: switches, users and roles are in
+/// force at once whatever else the file says.
+pub(super) fn settings(before: &Config, next: &Config) -> Plan {
+    let mut config = before.clone();
+    copy_live(next, &mut config);
     // The file may appear after the start, and the backends are compared one by one.
-    followed.source.clone_from(&next.source);
-    followed.backends.clone_from(&next.backends);
-    if followed != *next {
-        return Err(ReloadError::NeedsRestart(vec!["a setting of the gateway"]));
+    config.source.clone_from(&next.source);
+    config.backends.clone_from(&next.backends);
+    let held_back = FIXED.iter().filter(|(_, differs)| differs(&config, next)).map(|(key, _)| *key);
+    let mut held_back: Vec<&'static str> = held_back.collect();
+    if held_back.is_empty() && config != *next {
+        held_back.push("a setting of the gateway");
     }
-    Ok(LIVE.iter().filter(|live| (live.differs)(before, next)).map(|live| live.key).collect())
+    let settings = LIVE.iter().filter(|live| (live.differs)(before, &config)).map(|live| live.key).collect();
+    Plan { config, settings, held_back }
+}
+
+/// Takes over that issuers of tokens were removed, which must not wait for a restart. Other issuers need their keys first.
+fn copy_issuers(next: &Config, into: &mut Config) {
+    if next.auth.issuers.iter().all(|issuer| into.auth.issuers.contains(issuer)) {
+        into.auth.issuers.clone_from(&next.auth.issuers);
+    } else {
+        into.auth.issuers.retain(|known| next.auth.issuers.iter().any(|issuer| issuer.name == known.name));
+    }
 }
 
 fn copy_live(next: &Config, into: &mut Config) {
@@ -151,9 +187,13 @@ mod tests {
     #[test]
     fn settings_that_can_change_are_named_and_the_others_refused() {
         let before = config("[gateway]\ndrain = 1\n");
-        assert_eq!(settings(&before, &before), Ok(Vec::new()));
+        let plan = |next: &Config| {
+            let plan = settings(&before, next);
+            (plan.settings, plan.held_back)
+        };
+        assert_eq!(plan(&before), (vec![], vec![]));
         let next = config("[gateway]\ndrain = 2\nlog_level = 'debug'\nallowed_hosts = ['a.example']\n");
-        assert_eq!(settings(&before, &next), Ok(vec!["gateway.drain", "gateway.allowed_hosts", "gateway.log_level"]));
+        assert_eq!(plan(&next), (vec!["gateway.drain", "gateway.allowed_hosts", "gateway.log_level"], vec![]));
         for (text, key) in [
             ("port = 1", "mcp.protocol.transport.port"),
             ("host = '::1'", "mcp.protocol.transport.host"),
@@ -161,21 +201,45 @@ mod tests {
             ("type = 'tcp'", "mcp.protocol.transport.type"),
         ] {
             let next = config(&format!("[mcp.protocol.transport]\n{text}\n[gateway]\ndrain = 2\n"));
-            let refused = settings(&before, &next).unwrap_err();
-            assert_eq!(refused, ReloadError::NeedsRestart(vec![key]));
-            let text = refused.to_string();
-            assert!(text.contains(key) && text.contains("restart"), "{text}");
+            assert_eq!(plan(&next), (vec!["gateway.drain"], vec![key]), "the rest is taken over");
+            let plan = settings(&before, &next);
+            assert_eq!((&plan.config.listen, plan.config.gateway.drain), (&before.listen, next.gateway.drain));
         }
-        let seeded = settings(&before, &config("[gateway]\nrule_seed = 7\n"));
-        assert_eq!(seeded, Err(ReloadError::NeedsRestart(vec!["gateway.rule_seed"])));
-        let auth = "[auth.users.'key:ada']\nroles = ['r']\n[auth.groups.ops]\nroles = ['r']\n[auth]\ndefault_trust = 'community'\n";
-        let live = settings(&before, &config(&format!("[gateway]\ndrain = 1\n{auth}")));
-        assert_eq!(live, Ok(vec!["auth.users", "auth.groups", "auth.default_trust"]));
-        let fixed =
-            settings(&before, &config(&format!("[gateway]\ndrain = 1\n{auth}resource = 'https://a.example/mcp'\n")));
-        assert_eq!(fixed, Err(ReloadError::NeedsRestart(vec!["auth"])));
+        assert_eq!(plan(&config("[gateway]\ndrain = 1\nrule_seed = 7\n")), (vec![], vec!["gateway.rule_seed"]));
         let next = Config { data_dir: "/elsewhere".into(), ..before.clone() };
-        assert_eq!(settings(&before, &next), Err(ReloadError::NeedsRestart(vec!["gateway.data_dir"])));
+        assert_eq!(plan(&next), (vec![], vec!["gateway.data_dir"]));
+        let audit = "[mcp.protocol.audit]\nenabled = true\n";
+        let next = config(&format!("[gateway]\ndrain = 1\n{audit}"));
+        assert_eq!(plan(&next), (vec![], vec!["mcp.protocol.audit.enabled"]));
+        let more = config(&format!("[gateway]\ndrain = 1\n{audit}payloads = true\n"));
+        let plan = settings(&next, &more);
+        assert_eq!((plan.settings, plan.held_back), (vec!["mcp.protocol.audit"], vec![]));
+    }
+
+    /// Issue 32, A.1; D15: users, roles and switches do not wait for another key of `auth`, and a removed issuer is gone at once.
+    #[test]
+    fn a_key_of_auth_that_needs_a_restart_holds_no_other_back() {
+        let issuer = |name: &str, skew: u32| {
+            format!(
+                "[auth.jwt.{name}]\nissuer = 'https://{name}.example'\njwks_url = 'https://{name}.example/keys'\n\
+                 audience = ['x']\nclock_skew = {skew}\n"
+            )
+        };
+        let (one, two) = (issuer("one", 60), issuer("two", 60));
+        let before = config(&format!("{one}{two}"));
+        let changed = "[auth]\nresource = 'https://a.example/mcp'\n[auth.users.'key:ada']\nroles = ['r']\n\
+                       [kill_switch]\ntools = ['a/b']\n";
+        let plan = settings(&before, &config(&format!("{one}{changed}")));
+        assert_eq!(plan.held_back, ["auth.resource"]);
+        assert_eq!(plan.settings, ["auth.users", "auth.jwt", "permissions"]);
+        assert_eq!(plan.config.auth.issuers.len(), 1);
+        // Another issuer needs a restart, and the one whose place it takes is gone all the same.
+        let plan = settings(&before, &config(&format!("{one}{}", issuer("three", 60))));
+        let names: Vec<&str> = plan.config.auth.issuers.iter().map(|issuer| issuer.name.as_str()).collect();
+        assert_eq!((names, plan.held_back), (vec!["one"], vec!["auth.jwt"]));
+        // One that is only changed goes on as it was.
+        let plan = settings(&before, &config(&format!("{one}{}", issuer("two", 30))));
+        assert_eq!((plan.config.auth == before.auth, plan.held_back), (true, vec!["auth.jwt"]));
     }
 
     #[test]

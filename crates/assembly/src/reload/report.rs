@@ -27,6 +27,8 @@ pub struct Summary {
     pub retuned: Vec<String>,
     /// Keys of other settings.
     pub settings: Vec<&'static str>,
+    /// Odd parts of the file that were tolerated, and names in it that nothing has.
+    pub warnings: Vec<String>,
 }
 
 impl fmt::Display for Summary {
@@ -63,8 +65,10 @@ pub struct Report {
     pub reloads: u64,
     /// Reloads that were refused.
     pub refused: u64,
-    /// Why the last reload was refused; nothing once one was carried out.
+    /// Why the last reload was refused, or which keys need a restart; nothing once one was carried out whole.
     pub last_error: Option<String>,
+    /// True if all but those keys is in force.
+    pub partly: bool,
     /// When that was.
     pub last_error_at: Option<String>,
 }
@@ -81,8 +85,15 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(gateway: &Arc<Gateway>) -> Self {
-        let report =
-            Report { generation: 1, loaded_at: now(), reloads: 0, refused: 0, last_error: None, last_error_at: None };
+        let report = Report {
+            generation: 1,
+            loaded_at: now(),
+            reloads: 0,
+            refused: 0,
+            last_error: None,
+            partly: false,
+            last_error_at: None,
+        };
         gateway.counters.config_generation.store(report.generation, Ordering::Relaxed);
         Self { gateway: Arc::clone(gateway), report: Mutex::new(report) }
     }
@@ -107,13 +118,25 @@ impl Record {
                 report.generation += u64::from(summary.changed);
                 summary.generation = report.generation;
                 report.loaded_at = now;
-                (report.last_error, report.last_error_at) = (None, None);
+                (report.last_error, report.last_error_at, report.partly) = (None, None, false);
                 counters.reloads.fetch_add(1, Ordering::Relaxed);
                 counters.config_generation.store(report.generation, Ordering::Relaxed);
                 counters.config_outdated.store(false, Ordering::Relaxed);
             }
+            Err(ReloadError::Partly { summary, .. }) => {
+                report.reloads += 1;
+                report.generation += u64::from(summary.changed);
+                summary.generation = report.generation;
+                report.loaded_at.clone_from(&now);
+                counters.reloads.fetch_add(1, Ordering::Relaxed);
+                counters.config_generation.store(report.generation, Ordering::Relaxed);
+                counters.config_outdated.store(true, Ordering::Relaxed);
+                (report.last_error, report.last_error_at) = (done.as_ref().err().map(ToString::to_string), Some(now));
+                report.partly = true;
+            }
             Err(error) => {
                 report.refused += 1;
+                report.partly = false;
                 (report.last_error, report.last_error_at) = (Some(error.to_string()), Some(now));
                 counters.reloads_refused.fetch_add(1, Ordering::Relaxed);
                 counters.config_outdated.store(true, Ordering::Relaxed);

@@ -69,9 +69,10 @@ fn records_are_read_over_segments_and_released() {
 #[test]
 fn a_cursor_is_read_as_it_was_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (cursor, last) = Cursor::open(folder.path(), "file").unwrap();
+    let (cursor, last) = Cursor::open(folder.path(), "file", "a").unwrap();
     assert_eq!(last, None);
     cursor.keep(123_456).unwrap();
     cursor.keep(7).unwrap();
-    assert_eq!(Cursor::open(folder.path(), "file").unwrap().1, Some(7));
+    assert_eq!(Cursor::open(folder.path(), "file", "a").unwrap().1, Some(7));
+    assert_eq!(Cursor::open(folder.path(), "file", "b").unwrap().1, None, "another place has nothing");
 }

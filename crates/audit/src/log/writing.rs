@@ -6,7 +6,7 @@ use crate::chain::ChainPlace;
 use crate::event::{AuditEvent, EventType, Object, RiskLevel};
 use crate::intake::{Input, Intake, Taken};
 use crate::journal::Journal;
-use crate::maker::Maker;
+use crate::maker::{Maker, Words};
 use crate::progress::{Progress, Waiter};
 use crate::settings::AuditSettings;
 use crate::signed::{HEAD, SignedPlace};
@@ -50,6 +50,22 @@ impl Writing {
         let signed = place.seq;
         let (inputs, text) = (Vec::new(), String::new());
         Self { settings, progress, maker, journal, place, signed, unsigned_since: None, untold: 0, inputs, text }
+    }
+
+    /// Writes by other settings from now on, for other sinks. The chain goes on.
+    pub fn follow(&mut self, settings: AuditSettings, progress: Arc<Progress>) {
+        self.maker.follow(
+            Words { redactor: settings.redactor.clone(), payloads: settings.payloads },
+            settings.logged,
+            settings.slow,
+        );
+        self.journal.follow(settings.spool_max, settings.fsync);
+        (self.settings, self.progress) = (settings, progress);
+    }
+
+    /// The last record, and the progress of the sinks.
+    pub fn reached(&self) -> (u64, &Arc<Progress>) {
+        (self.place.seq, &self.progress)
     }
 
     /// How long there is nothing to do if nothing comes: for ever, if nothing is left to sign or to tell.

@@ -118,6 +118,10 @@ impl Sink for FileSink {
         "file"
     }
 
+    fn place(&self) -> String {
+        self.path.display().to_string()
+    }
+
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
         let (had, fsync) = (self.had, self.fsync);
         let mut file = self.ready()?;

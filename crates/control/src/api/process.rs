@@ -10,9 +10,9 @@ use serde_json::json;
 use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::live::{Live, Watching};
 use signalbox_assembly::recording::KeepError;
-use signalbox_assembly::reload::Trigger;
-use signalbox_govern::ProtectedResource;
+use signalbox_assembly::reload::{ReloadError, Trigger};
 use signalbox_govern::resource::WELL_KNOWN;
+use signalbox_govern::{Permissions, ProtectedResource};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
@@ -57,7 +57,12 @@ pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
             answer["text"] = json!(summary.to_string());
             answer["summary"] = json!(summary);
         }
-        Err(error) => answer["error"] = json!(error.to_string()),
+        Err(error) => {
+            answer["error"] = json!(error.to_string());
+            if let ReloadError::Partly { summary, .. } = &error {
+                (answer["partly"], answer["summary"]) = (json!(true), json!(summary));
+            }
+        }
     }
     Ok(ok(&answer))
 }
@@ -84,12 +89,12 @@ pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: Routed
 }
 
 pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {
-    watch(&served.app().live, &request)
+    watch(&served.app().live, &request, Some(Arc::clone(&served.app().govern.permissions)))
 }
 
 /// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
-pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest) -> Answered {
-    match live.watch(request.caller.clone()) {
+pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest, switches: Option<Arc<Permissions>>) -> Answered {
+    match live.watch(request.caller.clone(), switches) {
         Ok(watching) if request.wants_events() => {
             Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
         }
