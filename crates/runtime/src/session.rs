@@ -145,7 +145,7 @@ pub struct Session {
     user: ArcSwap<BackendUser>,
     /// Set once the credential of its caller has ended; the next one is its successor.
     outlived: AtomicBool,
-    /// The caller whose rights count since those of the opener have ended, and before it comes those of the opener.
+    /// The caller whose rights count for what belongs to no request, since the opener's credential has ended.
     successor: ArcSwapOption<Caller>,
     inner: Mutex<SessionState>,
 }

@@ -47,7 +47,12 @@ impl Session {
         let settings = self.gateway.settings();
         let dialect = self.dialect(self.gateway.audit_run());
         let successor = self.successor.load();
-        let caller = carrier.caller.or(successor.as_deref()).unwrap_or(&self.caller);
+        let caller = match (&event, carrier.caller) {
+            (_, Some(caller)) => caller,
+            // A message without a caller of its own comes from one that may do what the opener may.
+            (Event::Received { .. }, None) => &self.caller,
+            (_, None) => successor.as_deref().unwrap_or(&self.caller),
+        };
         let user = match (&event, carrier.caller) {
             (Event::Received { .. }, _) => self.used_by(caller),
             (_, Some(caller)) => Arc::new(BackendUser::of(self.principal.clone(), caller)),

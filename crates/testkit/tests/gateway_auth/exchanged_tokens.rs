@@ -215,8 +215,8 @@ async fn answers(gateway: &GatewayProcess, credential: &str, way: &str) -> Vec<V
 /// Issue 31: what a server shows for one token is for no other credential of the principal, whoever asks first.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
-    let cached = "[[rules]]\nwhen = { tool = 'common', params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
-                  [[rules]]\nwhen = { method = 'resources/read' }\nthen = { cache = { ttl = '1h' } }\n";
+    let cached = "[[rules]]\nid = 'call'\nwhen = { tool = 'common', params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
+                  [[rules]]\nid = 'read'\nwhen = { method = 'resources/read' }\nthen = { cache = { ttl = '1h' } }\n";
     for order in [
         ["strong", "weak", "refused", "key"],
         ["key", "refused", "weak", "strong"],
