@@ -3,14 +3,17 @@
 use crate::live_line::{self as line, FeedClock};
 use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Caller, Fact, FactSink};
+use signalbox_engine::{Caller, Fact, FactSink, Proof};
+use signalbox_govern::Permissions;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::router::{Broken, Chunks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Interval;
 
 /// Most watchers at a time.
 pub const MAX_WATCHERS: usize = 8;
@@ -20,6 +23,9 @@ pub const MAX_QUEUED: usize = 8192;
 pub const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
 /// About how much is written at a time.
 const CHUNK: usize = 64 * 1024;
+
+/// Interval at which a silent feed checks that its caller may still watch.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Why nobody else can watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -57,11 +63,11 @@ impl Live {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    /// Watches until what is returned is dropped.
+    /// Watches until what is returned is dropped. The feed ends once its caller is switched off, where there are `switches`.
     ///
     /// # Errors
     /// If too many do.
-    pub fn watch(self: &Arc<Self>, caller: Caller) -> Result<Watching, TooMany> {
+    pub fn watch(self: &Arc<Self>, caller: Caller, switches: Option<Arc<Permissions>>) -> Result<Watching, TooMany> {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let watcher = Arc::new(Watcher { queue, bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) });
         let mut watchers = self.lock();
@@ -70,7 +76,7 @@ impl Live {
         }
         watchers.push(Arc::clone(&watcher));
         self.changed(watchers);
-        Ok(Watching { live: Arc::clone(self), watcher, queued, caller, greeted: false })
+        Ok(Watching { live: Arc::clone(self), watcher, queued, caller, switches, look: None, greeted: false })
     }
 
     fn leave(&self, watcher: &Arc<Watcher>) {
@@ -139,12 +145,20 @@ pub struct Watching {
     watcher: Arc<Watcher>,
     queued: mpsc::Receiver<Fact>,
     caller: Caller,
+    switches: Option<Arc<Permissions>>,
+    /// Wakes the feed of a caller that may be allowed no more though nothing happens.
+    look: Option<Interval>,
     greeted: bool,
 }
 
 impl Watching {
-    /// False once the credential of the caller has ended, or its rights may have changed.
+    /// False once the caller is switched off, its credential has ended, or its rights may have changed. The owner of the process is
+    /// never switched off here.
     fn is_allowed(&self) -> bool {
+        let may_be_off = self.caller.identity().proof != Proof::LocalUser;
+        if self.switches.as_ref().is_some_and(|switches| may_be_off && switches.is_switched_off(&self.caller)) {
+            return false;
+        }
         let standing = self.caller.identity().standing.as_ref();
         let credential = standing.and_then(|standing| standing.credential.as_ref());
         credential.is_none_or(|credential| credential.is_current(unix_millis()))
@@ -154,6 +168,8 @@ impl Watching {
 impl Chunks for Watching {
     /// Whole lines, as many as wait.
     fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+        let look = self.look.get_or_insert_with(|| tokio::time::interval(LOOK));
+        while look.poll_tick(context).is_ready() {}
         if !self.is_allowed() {
             return Poll::Ready(None);
         }
@@ -207,7 +223,7 @@ mod tests {
         let live = Live::new();
         live.fact(&message("{}"));
         assert!(!live.wants_messages());
-        let mut watching = live.watch(Caller::anonymous("http")).unwrap();
+        let mut watching = live.watch(Caller::anonymous("http"), None).unwrap();
         assert!(live.wants_messages());
         live.fact(&message("{\n\"a\":1}"));
         let told = lines(&mut watching).await;
@@ -219,7 +235,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_watcher_loses_facts_and_is_told_how_many() {
         let live = Live::new();
-        let mut watching = live.watch(Caller::anonymous("http")).unwrap();
+        let mut watching = live.watch(Caller::anonymous("http"), None).unwrap();
         for _ in 0..MAX_QUEUED + 7 {
             live.fact(&message("{}"));
         }
@@ -248,9 +264,10 @@ mod tests {
     #[test]
     fn there_is_room_for_so_many_watchers() {
         let live = Live::new();
-        let all: Vec<Watching> = (0..MAX_WATCHERS).map(|_| live.watch(Caller::anonymous("http")).unwrap()).collect();
-        assert!(live.watch(Caller::anonymous("http")).is_err());
+        let all: Vec<Watching> =
+            (0..MAX_WATCHERS).map(|_| live.watch(Caller::anonymous("http"), None).unwrap()).collect();
+        assert!(live.watch(Caller::anonymous("http"), None).is_err());
         drop(all);
-        assert!(live.watch(Caller::anonymous("http")).is_ok());
+        assert!(live.watch(Caller::anonymous("http"), None).is_ok());
     }
 }

@@ -250,6 +250,12 @@ impl Permissions {
         set.switches.of_principal(principal).or_else(|| manual.of_principal(principal)).cloned()
     }
 
+    /// True if the caller itself is switched off.
+    #[must_use]
+    pub fn is_switched_off(&self, caller: &Caller) -> bool {
+        self.principal_off(caller).is_some()
+    }
+
     /// The answer to a caller that is off, or to one that uses an entry that is off and that it may know of.
     #[must_use]
     pub fn stops(&self, caller: &Caller, entry: &EntryRef<'_>) -> Option<Fault> {

@@ -62,7 +62,7 @@ async fn status(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
 }
 
 async fn live(passing: Arc<Passing>, request: RoutedRequest) -> Answered {
-    process::watch(&passing.live, &request)
+    process::watch(&passing.live, &request, None)
 }
 
 async fn reload(passing: Arc<Passing>, _: RoutedRequest) -> Answered {
