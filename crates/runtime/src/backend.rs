@@ -62,6 +62,7 @@ pub mod idle;
 mod list_knowledge;
 mod listings;
 mod pool;
+pub mod process_share;
 mod reload;
 mod reopening;
 mod routes;
@@ -284,9 +285,12 @@ impl Backend {
         };
         self.close_idle(now);
         self.dispatch_held_back();
+        self.retry_for_room();
         for one in late {
-            let text = format!("backend `{}` was not ready in time", self.name);
-            let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
+            let fault = self.no_room(&self.lock()).unwrap_or_else(|| {
+                let text = format!("backend `{}` was not ready in time", self.name);
+                Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name)
+            });
             self.refuse(&one.session, one.exchange, fault);
         }
         for peer in peers {

@@ -59,6 +59,8 @@ pub(crate) enum Candidates<'a> {
     Pooled,
     /// The pooled ones of this user.
     PooledOf(&'a BackendUser),
+    /// Those of sessions of this principal whose client is away, then its pooled ones.
+    Of(&'a BackendUser),
 }
 
 /// The connections of a backend.
@@ -239,6 +241,7 @@ impl Connections {
         let gives_way = self.owned_giving_way(among, &needed).or_else(|| {
             let fits = |peer: &&Arc<Peer>| match among {
                 Candidates::PooledOf(user) => peer.user == *user,
+                Candidates::Of(user) => peer.user.principal() == user.principal(),
                 Candidates::OwnedThenPooled | Candidates::Pooled => true,
             };
             let idle = |peer: &&Arc<Peer>| !peer.is_in_exclusive_use() && peer.in_flight() == 0 && !needed(peer);
@@ -250,13 +253,15 @@ impl Connections {
     }
 
     fn owned_giving_way(&self, among: Candidates<'_>, needed: impl Fn(&Peer) -> bool) -> Option<Arc<Peer>> {
-        if among != Candidates::OwnedThenPooled {
-            return None;
-        }
-        let mut owned: Vec<_> =
-            self.owned.values().flatten().filter_map(|peer| Some((peer.owner()?.last_seen(), peer))).collect();
+        let fits = |peer: &Peer| match among {
+            Candidates::OwnedThenPooled => true,
+            Candidates::Of(user) => peer.user.principal() == user.principal(),
+            Candidates::Pooled | Candidates::PooledOf(_) => false,
+        };
+        let seen = |peer: &'_ Arc<Peer>| Some((peer.owner()?.last_seen(), Arc::clone(peer)));
+        let mut owned: Vec<_> = self.owned.values().flatten().filter(|peer| fits(peer)).filter_map(seen).collect();
         owned.sort_unstable_by_key(|(seen, _)| *seen);
-        owned.into_iter().map(|(_, peer)| peer).find(|peer| !needed(peer) && peer.give_way_if_client_is_away()).cloned()
+        owned.into_iter().map(|(_, peer)| peer).find(|peer| !needed(peer) && peer.give_way_if_client_is_away())
     }
 
     /// How many sessions have a connection of their own, and how many pools there are.

@@ -78,14 +78,23 @@ impl Backend {
             return Pick::Refuse(fault);
         }
         let crowded = state.connections.pooled_of(&key.user).count() >= MAX_POOLED_EACH;
-        if crowded || self.is_full(state) {
-            let among = if crowded { Candidates::PooledOf(&key.user) } else { Candidates::OwnedThenPooled };
-            return match self.make_room(state, among) {
-                Room::Free => self.pick_pooled(state, caller),
-                Room::Soon => Pick::Wait,
-                // The call gets one of the pooled connections when its call is over.
-                Room::Taken if state.connections.pooled_count() > 0 => Pick::Wait,
-                Room::Taken => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
+        let beyond_share = self.beyond_share(state, &key.user);
+        if crowded || beyond_share.is_some() || self.is_full(state) {
+            let among = match (crowded, &beyond_share) {
+                (true, _) => Candidates::PooledOf(&key.user),
+                (false, Some(_)) => Candidates::Of(&key.user),
+                (false, None) => Candidates::OwnedThenPooled,
+            };
+            return match (self.make_room(state, among), beyond_share) {
+                (Room::Free, _) => self.pick_pooled(state, caller),
+                (Room::Soon, _) => Pick::Wait,
+                // The call gets one of the caller's own connections when its call is over.
+                (Room::Taken, Some(_)) if !state.connections.pool(&key).is_empty() => Pick::Wait,
+                (Room::Taken, Some(fault)) => Pick::Refuse(fault),
+                // The call gets one of the pooled connections when its call is over, or the first process of its caller.
+                (Room::Taken, None) if state.connections.pooled_count() > 0 => Pick::Wait,
+                (Room::Taken, None) if self.has_no_process(state, &key.user) => Pick::Wait,
+                (Room::Taken, None) => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
             };
         }
         let mut offer = self.offer();

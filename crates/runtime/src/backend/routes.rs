@@ -1,8 +1,6 @@
 //! Finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of who shares what.
 
 use super::Backend;
-use super::connections::Candidates;
-use super::idle::Room;
 use super::pool;
 use super::state::{BackendState, Home};
 use crate::backend::ExclusiveUse;
@@ -306,12 +304,8 @@ impl Backend {
         if let Some(fault) = self.down(state) {
             return Pick::Refuse(fault);
         }
-        if let Some(fault) = self.no_room(state) {
-            match self.make_room(state, Candidates::OwnedThenPooled) {
-                Room::Free => {}
-                Room::Soon => return Pick::Wait,
-                Room::Taken => return Pick::Refuse(fault),
-            }
+        if let Some(picked) = self.make_room_for(state, user) {
+            return picked;
         }
         let wish = match target {
             Era::Legacy => Wish::Legacy,

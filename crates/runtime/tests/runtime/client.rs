@@ -31,10 +31,18 @@ impl Client {
         Self::open_as(gateway, Mode::Session, capabilities).await
     }
 
+    /// The same for a caller of this name.
+    pub async fn open_by(gateway: &Arc<Gateway>, principal: &str, capabilities: Value) -> Self {
+        Self::greet(gateway, caller(&Principal::named(principal)), Mode::Session, capabilities).await
+    }
+
     async fn open_as(gateway: &Arc<Gateway>, mode: Mode, capabilities: Value) -> Self {
+        Self::greet(gateway, Caller::anonymous("test"), mode, capabilities).await
+    }
+
+    async fn greet(gateway: &Arc<Gateway>, caller: Caller, mode: Mode, capabilities: Value) -> Self {
         let external = format!("session-{}", number());
-        let client =
-            Self { session: gateway.open_session(Caller::anonymous("test"), mode, &external, "test").unwrap() };
+        let client = Self { session: gateway.open_session(caller, mode, &external, "test").unwrap() };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,

@@ -29,6 +29,7 @@ mod lists;
 mod locks;
 mod losses;
 mod parking;
+mod process_shares;
 mod questions;
 mod reads;
 mod repeated_states;

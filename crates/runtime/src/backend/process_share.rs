@@ -1,0 +1,100 @@
+//! The share of one caller in the processes of a local backend.
+//!
+//! Where callers are told apart, none of them has all processes: a part of `max_children` is kept for others, and a caller that has no
+//! process yet waits for one as long as its call may take. On a gateway where every caller is the same principal there is no share.
+
+use super::Backend;
+use super::connections::Candidates;
+use super::idle::Room;
+use super::routes::Pick;
+use super::state::BackendState;
+use signalbox_engine::{BackendUser, Fault, FaultKind};
+use std::sync::Arc;
+
+/// One process of so many is kept for other callers, and at least one.
+pub const KEPT_FOR_OTHERS: usize = 4;
+/// One process of so many is kept for others while others have any.
+pub const KEPT_AMONG_OTHERS: usize = 2;
+
+/// The most processes of one caller where a backend may run `most`, one of which is the gateway's own.
+fn share(most: usize, others_have_any: bool) -> usize {
+    let free = most.saturating_sub(1);
+    let kept = if others_have_any { free / KEPT_AMONG_OTHERS } else { most / KEPT_FOR_OTHERS };
+    free.saturating_sub(kept.max(1)).max(1)
+}
+
+impl Backend {
+    /// Makes sure that this user may have one more process. Returns what becomes of its call otherwise.
+    pub(super) fn make_room_for(self: &Arc<Self>, state: &mut BackendState, user: &BackendUser) -> Option<Pick> {
+        if let Some(fault) = self.beyond_share(state, user) {
+            return match self.make_room(state, Candidates::Of(user)) {
+                Room::Free => None,
+                Room::Soon => Some(Pick::Wait),
+                Room::Taken => Some(Pick::Refuse(fault)),
+            };
+        }
+        let fault = self.no_room(state)?;
+        match self.make_room(state, Candidates::OwnedThenPooled) {
+            Room::Free => None,
+            Room::Soon => Some(Pick::Wait),
+            Room::Taken if self.has_no_process(state, user) => Some(Pick::Wait),
+            Room::Taken => Some(Pick::Refuse(fault)),
+        }
+    }
+
+    /// The refusal of a further process for a caller that has its share, if it has.
+    pub(super) fn beyond_share(&self, state: &BackendState, user: &BackendUser) -> Option<Fault> {
+        if !self.is_told_apart(user) {
+            return None;
+        }
+        let gateway = self.gateway()?;
+        let is_other = |other: &BackendUser| ![&gateway.principal, user.principal()].contains(&other.principal());
+        let most = self.spec().max_children;
+        let share = share(most, !state.connections.of_users(is_other).is_empty());
+        if self.processes_of(state, user) < share {
+            return None;
+        }
+        let text = format!(
+            "{} already has its share ({}) of the {most} processes that backend `{}` may run (`max_children`); the others are kept for other callers",
+            user.principal().as_str(),
+            share,
+            self.name,
+        );
+        Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
+    }
+
+    /// True for the first process of a caller, which is waited for.
+    pub(super) fn has_no_process(&self, state: &BackendState, user: &BackendUser) -> bool {
+        self.is_told_apart(user) && self.processes_of(state, user) == 0
+    }
+
+    fn is_told_apart(&self, user: &BackendUser) -> bool {
+        self.connector.is_process() && self.gateway().is_some_and(|gateway| gateway.principal != *user.principal())
+    }
+
+    fn processes_of(&self, state: &BackendState, user: &BackendUser) -> usize {
+        state.connections.of_users(|other| other.principal() == user.principal()).len()
+    }
+
+    /// Tries calls again that wait for a process, since others may be idle by now.
+    pub(super) fn retry_for_room(self: &Arc<Self>) {
+        let waits = {
+            let state = self.lock();
+            !state.waiting.is_empty() && self.connector.is_process() && self.is_full(&state)
+        };
+        if waits {
+            self.retry_waiting();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_leaves_a_quarter_and_half_where_others_have_any() {
+        assert_eq!([1, 2, 3, 4, 8, 100].map(|most| share(most, false)), [1, 1, 1, 2, 5, 74]);
+        assert_eq!([1, 2, 3, 4, 8, 100].map(|most| share(most, true)), [1, 1, 1, 2, 4, 50]);
+    }
+}
