@@ -2,7 +2,8 @@
 //!
 //! A server that restricts itself to the roots asks for them when it gets `initialized`. It refuses calls that come before the
 //! answer, or carries them out outside the roots. So calls wait until the server has answered a ping that was sent after
-//! `initialized`, and has got the answers to the questions that it asked before.
+//! `initialized`, has got the answers to the questions that it asked before, and has answered a second ping: it takes a moment to make
+//! the roots its own.
 
 use super::{Peer, PeerState};
 use crate::backend::Backend;
@@ -13,6 +14,8 @@ use std::time::Duration;
 
 /// How long the first call waits at most.
 const SETTLE: Duration = Duration::from_secs(2);
+/// Most time that it waits once the server has the roots.
+const APPLY: Duration = Duration::from_secs(1);
 
 impl Peer {
     /// True if calls have to wait for the roots. A call of the new era carries the questions itself.
@@ -30,6 +33,7 @@ impl Peer {
                 while peer.lock().machine.waits_for_roots() {
                     peer.replied.notified().await;
                 }
+                let _ = peer.ask(method::PING, "", APPLY).await;
             };
             if tokio::time::timeout(SETTLE, settling).await.is_err() {
                 tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time");

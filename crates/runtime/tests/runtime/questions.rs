@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::{Backend, Gateway, GatewayParts, Lifetime, QuestionTime, Settings, StreamReader};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const NAME: &str = "io.signalbox/backend";
 
@@ -274,4 +276,38 @@ async fn an_error_sends_users_to_web_pages_only() {
             assert_eq!((&sent["message"], &sent["_meta"][NAME]), (&json!("[a] m"), &json!("a")), "{ended}");
         }
     }
+}
+
+/// Issue 32, point 12: the first call comes after the server has made the roots its own, which it does before it answers the next ping.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_waits_until_the_server_has_applied_the_roots() {
+    const APPLIES: u64 = 200;
+    let answered = Arc::new(OnceLock::new());
+    let since = Arc::clone(&answered);
+    let fake = Fake::new(Shape::Pipe, move |heard| match &*heard.method {
+        "notifications/initialized" if heard.link > 1 => vec![Step::Ask(7, "roots/list", json!({}))],
+        ANSWER => {
+            let _ = since.set(Instant::now());
+            Vec::new()
+        }
+        "ping" if since.get().is_some() => [Step::Wait(APPLIES)].into_iter().chain(plain(heard)).collect(),
+        "tools/call" => {
+            let applied = since.get().is_some_and(|since| since.elapsed() >= Duration::from_millis(APPLIES));
+            vec![Step::Say(said(if applied { "inside" } else { "anywhere" }))]
+        }
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup::default());
+    pass(500).await;
+    let client = Client::open(&gateway, json!({"roots": {}})).await;
+    let general = client.session.open_general().unwrap();
+    let call = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let question = hears(&general).await;
+    assert_eq!(question["method"], "roots/list");
+    let stream = client.session.open_stream().unwrap();
+    let roots = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
+    client.session.receive(&stream, envelope(&roots));
+    let begun = Instant::now();
+    assert_eq!(text(&answer(&call).await.unwrap()), "inside");
+    assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
 }
