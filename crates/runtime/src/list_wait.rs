@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How long a list waits for slow backends if its client hears of changes and others have lists to show.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a list waits for lists of exactly its kind of client while those of another process of the same backend
+/// Time that a list waits for lists of exactly its kind of client while those of another process of the same backend
 /// are known.
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 

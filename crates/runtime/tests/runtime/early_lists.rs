@@ -4,6 +4,7 @@ use crate::client::{Client, Modern, answer, caller, names, next};
 use crate::fake::{Fake, OPEN, Shape, Step, plain, tools};
 use crate::{Setup, spec, start};
 use serde_json::{Value, json};
+use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
 use signalbox_runtime::{Backend, Gateway, Lifetime, StreamReader};
@@ -93,6 +94,28 @@ async fn a_new_client_that_listens_gets_the_others_lists_early_and_is_told_of_th
     assert_eq!(listed(&stranger).await, ["t1", "late"], "another client does not hear of it");
     let prompts = answer(&other_list).await.unwrap();
     assert_eq!(names(&prompts, "prompts").len(), 2, "changes of prompts were not asked for: {prompts}");
+}
+
+/// Issue 32, point 13: a backend of both eras is started a second time for clients of the old era, which need not wait
+/// for that: they are shown what the first process listed.
+#[tokio::test(start_paused = true)]
+async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
+    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
+        OPEN => vec![Step::Wait(u64::try_from(SLOW.as_millis()).unwrap())],
+        "server/discover" => vec![Step::Say(json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-06-18"], "capabilities": {"tools": {}}
+        }))],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { wish: Wish::Auto, ..Setup::default() });
+    let begun = Instant::now();
+    let client = Client::open(&gateway, json!({})).await;
+    let early = client.post("tools/list", json!({}));
+    assert_eq!(listed(&early).await, ["t1"]);
+    assert!(begun.elapsed() < SLOW + Duration::from_secs(1), "{:?}", begun.elapsed());
+    let again = Instant::now();
+    assert_eq!(client.tools().await, ["t1"]);
+    assert!(again.elapsed() < Duration::from_secs(1), "{:?}", again.elapsed());
 }
 
 /// A call of a tool that nobody has listed yet may be one of the slow backend.

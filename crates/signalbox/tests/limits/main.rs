@@ -25,11 +25,12 @@ use signalbox_engine::{Limit, Principal, catalog, front};
 use signalbox_oauth::page_host::PageHost;
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
-use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
+use signalbox_runtime::list_wait::{EARLY_LIST_WAIT, KNOWN_LIST_WAIT};
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, session_store, task_directory};
 use signalbox_seal::canonical;
+use signalbox_transport::admission::RESERVE;
 use signalbox_transport::http_front::{self, FrontSpec};
-use signalbox_transport::{child, router, send_queue, tcp_front, turned_away, unknown_caller};
+use signalbox_transport::{child, places, router, send_queue, tcp_front, turned_away, unknown_caller};
 use signalbox_wire::limits;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ const OVERLOADED: &str = "error `overloaded`, which may be tried again";
 const BY_OUTCOME: &str = "signalbox_requests_total";
 
 fn of_connections() -> Vec<Row> {
-    let spec = FrontSpec::default();
+    let (spec, share) = (FrontSpec::default(), 100 / places::LEAST_HOLDERS);
     vec![
         row("connections", vec![Count(spec.admission.most(), "connections")], Some("gateway.max_connections"))
             .answer("HTTP 503 with `Retry-After`; over TCP one line with the error `overloaded`; then closed")
@@ -97,6 +98,42 @@ fn of_connections() -> Vec<Row> {
                 "connections_in_use_do_not_give_way",
                 "idle_strangers_give_way_before_callers_who_proved_themselves",
             ]),
+        row(
+            "connections of one proved caller, while every place is taken",
+            vec![Count(share, "% of the places at most")],
+            None,
+        )
+        .answer(
+            "its newest streams and calls end for others: HTTP 503, the error `overloaded` as last event, WebSocket close 1013; \
+             the share is the places divided by the number of proved callers, all unproved connections counting as one more",
+        )
+        .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
+        .shown(&[
+            "listens_of_one_caller_give_way_to_others_and_probes",
+            "the_newest_streams_of_a_caller_above_its_share_end_and_no_more",
+        ]),
+        row(
+            "connections of one address without proof, while every place is taken",
+            vec![Count(share, "% of the places of all unproved connections at most")],
+            None,
+        )
+        .answer(
+            "its newest streams end for others, before those of proved callers; the share is the places of unproved connections \
+             divided by the number of their addresses (of IPv6 the first 64 bits)",
+        )
+        .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
+        .shown(&[
+            "streams_of_pages_give_way_to_proved_callers_and_probes",
+            "many_addresses_have_one_share_together_toward_proved_callers",
+        ]),
+        row("connections beyond the limit whose first request is read", vec![Count(RESERVE, "connections")], None)
+            .answer("the oldest of them is closed")
+            .metric("signalbox_connections_refused_total")
+            .shown(&["silent_websockets_without_a_credential_give_way_to_proved_callers_and_probes"]),
+        row("reports of a holder above its share", vec![Time(places::REPORT_EACH)], None)
+            .answer("one warning in the log and one record in the audit log for each in this time")
+            .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
+            .shown(&["listens_of_one_caller_give_way_to_others_and_probes"]),
         row("connections that are told so at a time", vec![Count(turned_away::MAX_TOLD, "connections")], None)
             .answer("closed without a word")
             .metric("signalbox_connections_refused_total")
@@ -202,10 +239,13 @@ fn of_sessions() -> Vec<Row> {
             vec![Count(settings.max_sessions, "sessions")],
             Some("mcp.protocol.security.max_concurrent_sessions"),
         )
-        .answer("HTTP 503 with `Retry-After` and the error `overloaded`")
+        .answer(
+            "the caller's session that was idle longest ends, if that was a minute; otherwise HTTP 503 with `Retry-After` and the error `overloaded`",
+        )
         .metric("signalbox_sessions_refused_total")
         .shown(&[
             "one_session_too_many_is_refused_until_another_ends",
+            "at_the_limit_the_idlest_session_of_a_caller_gives_way",
             "one_session_or_connection_too_many_is_refused",
         ]),
         row("what a client says of itself", vec![Bytes(MAX_CLAIMED)], None)
@@ -407,13 +447,24 @@ fn of_backends() -> Vec<Row> {
         .metric("signalbox_backend_queue_refused_total")
         .shown(&["calls_beyond_the_queue_are_refused_by_name_and_number", "calls_that_wait_for_a_restart_are_bounded"]),
         row("processes of a local backend", vec![], Some("backends.NAME.max_children"))
-            .answer("error `overloaded` once the call has waited in vain")
+            .answer(
+                "error `overloaded` once the call has waited in vain; one caller has no more than these less one for the gateway and a \
+                 quarter for others (half, where others have any), and the error names that share",
+            )
             .metric("signalbox_backend_connections")
-            .shown(&["with_no_process_left_a_call_waits_for_one"]),
+            .shown(&["with_no_process_left_a_call_waits_for_one", "a_caller_with_many_sessions_leaves_processes_to_others"]),
         row("a list for a client that hears of changes, while a backend starts", vec![Time(EARLY_LIST_WAIT)], None)
             .answer("what the others list, and `list_changed` when there is more; other clients wait for `gateway.first_list_wait`")
             .metric("signalbox_backend_up")
             .shown(&["an_old_client_with_a_general_stream_gets_the_others_lists_early_and_is_told_of_the_rest"]),
+        row(
+            "a list while only another process of its backend, of the other era for example, has listed anything",
+            vec![Time(KNOWN_LIST_WAIT)],
+            None,
+        )
+        .answer("what that process listed, and `list_changed` when there is more")
+        .metric("signalbox_backend_up")
+        .shown(&["an_old_client_is_shown_what_the_process_of_the_new_era_listed"]),
         row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
             .answer("it ends, and is opened again for the next call")
             .metric("signalbox_backend_up")
