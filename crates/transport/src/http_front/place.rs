@@ -20,9 +20,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// How long a connection carries nothing before another one may take its place.
+/// Time without a request after which another connection may take its place.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// How long a refused client may go on sending its request, so that the answer is not lost to a reset.
+/// Time that a refused client has to send the rest of its request, so that the answer is not lost to a reset.
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// Most bytes that are read of such a request.
 const UNHEARD: usize = 256 * 1024;

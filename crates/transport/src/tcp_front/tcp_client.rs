@@ -20,7 +20,7 @@ pub struct TcpClients {
 }
 
 impl TcpClients {
-    /// A front that nobody has come to yet.
+    /// A front without connections.
     pub fn new(gateway: Arc<Gateway>, admission: Arc<Admission>) -> Arc<Self> {
         Arc::new(Self { gateway, admission, clock: FrontClock::default(), places: Mutex::default() })
     }
