@@ -27,6 +27,7 @@ Examples:
   signalbox tape show last --exchange 12
   signalbox tape search 'connection refused' --tool deploy --since 2026-11-15
   signalbox tape search timeout --facets
+  signalbox tape search --param path='/etc/*' --result '/isError=true' --page 2
   signalbox tape stats last
   signalbox tape export last -o calls.html
   signalbox tape diff before.tape last --ignore '/**/timestamp'
@@ -256,15 +257,49 @@ pub struct SearchArgs {
     /// Only before this moment
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
+    /// Only requests with this value: NAME=VALUE of the arguments, or /PATH=VALUE with a path below params. VALUE may have * and ?.
+    /// May be given several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "facets")]
+    pub param: Vec<String>,
+    /// Only results with this value, as --param has it; with --param, only calls with both. May be given several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "facets")]
+    pub result: Vec<String>,
+    /// Only entries of this type; with `end`, --since and --until are about when calls ended. May be given several times
+    #[arg(long = "type", value_enum, value_name = "TYPE", conflicts_with = "facets")]
+    pub types: Vec<EntryType>,
     /// Show at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub limit: usize,
+    /// Show this page of them, counted from 1
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, conflicts_with = "facets")]
+    pub page: usize,
     /// Show the oldest first
     #[arg(long)]
     pub oldest_first: bool,
     /// Count the calls by method, tool, backend, principal, outcome and error code, instead of listing them
     #[arg(long)]
     pub facets: bool,
+}
+
+/// The types of entries that can be searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EntryType {
+    /// A request
+    Request,
+    /// A result
+    Result,
+    /// An error
+    Error,
+    /// A notification
+    Notification,
+    /// A decision of the gateway
+    Decision,
+    /// The end of a call, with its outcome
+    End,
+    /// A session that began or ended
+    Session,
+    /// Anything else
+    Other,
 }
 
 /// What is shown below the help of `signalbox tape diff`.

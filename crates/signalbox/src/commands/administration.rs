@@ -11,7 +11,7 @@ use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::Overrides;
 use std::process::ExitCode;
 
-/// Writes down what a command did, if it did not fail.
+/// Writes down what a command did, or that it failed.
 pub(super) fn note_done(
     global: &Global,
     done: Result<ExitCode, Failure>,
@@ -21,12 +21,29 @@ pub(super) fn note_done(
     if done.is_ok() {
         note(global, action, None, after);
     }
+    tried(global, action, done)
+}
+
+/// Writes down what a command tried and could not do. What was done, the command writes down itself.
+pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Failure>) -> Result<T, Failure> {
+    if let Err(failure) = &done {
+        write(global, action, (None, None), AdminOutcome::Failed(&failure.to_string()));
+    }
     done
 }
 
 /// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written is told,
 /// and does not undo what was done.
-pub(super) fn note(global: &Global, (action, target): (&str, &str), before: Option<Value>, after: Option<Value>) {
+pub(super) fn note(global: &Global, action: (&str, &str), before: Option<Value>, after: Option<Value>) {
+    write(global, action, (before.as_ref(), after.as_ref()), AdminOutcome::Done);
+}
+
+fn write(
+    global: &Global,
+    (action, target): (&str, &str),
+    (before, after): (Option<&Value>, Option<&Value>),
+    outcome: AdminOutcome<'_>,
+) {
     let Ok(loaded) = load(global, Overrides::default()) else { return };
     if loaded.config.audit.is_none() {
         return;
@@ -44,9 +61,9 @@ pub(super) fn note(global: &Global, (action, target): (&str, &str), before: Opti
                     origin: AdminOrigin::Cli,
                     action,
                     target,
-                    before: before.as_ref(),
-                    after: after.as_ref(),
-                    outcome: AdminOutcome::Done,
+                    before,
+                    after,
+                    outcome,
                 },
             )
         };

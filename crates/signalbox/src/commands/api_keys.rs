@@ -15,9 +15,14 @@ use std::process::ExitCode;
 pub(super) fn run(global: &Global, command: ApiKeysCommand) -> Result<ExitCode, Failure> {
     let file = KeyFile::of(&data_dir(global)?);
     match command {
-        ApiKeysCommand::New(args) => new(global, &file, args),
+        ApiKeysCommand::New(args) => {
+            let name = args.name.clone();
+            administration::tried(global, ("key.new", &name), new(global, &file, args))
+        }
         ApiKeysCommand::List => list(global, &file),
-        ApiKeysCommand::Revoke { key } => revoke(global, &file, &key),
+        ApiKeysCommand::Revoke { key } => {
+            administration::tried(global, ("key.revoke", &key), revoke(global, &file, &key))
+        }
     }
 }
 

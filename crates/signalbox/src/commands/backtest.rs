@@ -1,6 +1,6 @@
 //! `signalbox backtest`: tries rules on recorded tapes.
 
-use super::tape::find_tape;
+use super::tape::read_tape;
 use super::{load, quiet_logs};
 use crate::cli::{BacktestArgs, Global};
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Fail
     let mut backtest = Backtest::new(rules(global, args)?, args.examples);
     let started = Instant::now();
     for name in &args.tapes {
-        let mut tape = find_tape(global, name)?;
+        let mut tape = read_tape(global, name, "backtest")?;
         let info = tape.info().clone();
         backtest.tape(&info, &mut tape.entries(None))?;
     }
@@ -97,9 +97,9 @@ fn as_text(report: &Report, took: Duration) -> String {
     let counts = Class::ALL.into_iter().map(|class| (class, report.count(class))).filter(|(_, count)| *count > 0);
     let counts: Vec<String> = counts.map(|(class, count)| format!("{count} {}", class.word())).collect();
     text.push_str(&format!(
-        "{} calls, {} messages judged: {} ({rate:.0} messages/s)\n",
-        report.calls,
-        report.judged,
+        "{}, {} judged: {} ({rate:.0} messages/s)\n",
+        output::counted(report.calls, "call"),
+        output::counted(report.judged, "message"),
         if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
     ));
     text

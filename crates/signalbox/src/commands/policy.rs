@@ -1,7 +1,7 @@
 //! `signalbox policy`: checks permissions, and says what they would decide.
 
 use super::processes;
-use super::tape::find_tape;
+use super::tape::read_tape;
 use crate::cli::{ExplainArgs, Global, PolicyCommand, Which, WhoArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -157,7 +157,7 @@ fn who(global: &Global, config: &Config, args: &WhoArgs) -> Result<ExitCode, Fai
 fn backtest(global: &Global, config: &Config, tapes: &[String], fail: bool) -> Result<ExitCode, Failure> {
     let mut backtest = PermissionBacktest::new(PermissionTrial::new(config)?, CallLimits::new(rates(config)));
     for name in tapes {
-        let mut tape = find_tape(global, name)?;
+        let mut tape = read_tape(global, name, "policy backtest")?;
         let id = tape.info().id.clone();
         backtest.tape(&id, tape.entries(None))?;
     }

@@ -9,6 +9,7 @@ mod facets;
 mod import;
 mod keep;
 mod keys;
+mod last_tape;
 mod lines;
 mod named_tape;
 mod progress;
@@ -17,6 +18,7 @@ mod prune;
 mod redact;
 mod running;
 mod search;
+mod search_filter;
 mod session_id;
 mod show;
 mod stats;
@@ -43,10 +45,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+/// Most tapes that the record of a search over all tapes names.
+const MAX_READ_TAPES: usize = 100;
+
 /// Does it.
 pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Failure> {
     let _logs = quiet_logs(global);
-    note_reading(global, &command);
     match command {
         TapeCommand::List => list(global),
         TapeCommand::Show(args) => show::run(global, &args),
@@ -59,24 +63,10 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Verify(args) => verify::run(global, &args),
         TapeCommand::Prove(args) => prove::run(global, &args),
         TapeCommand::Redact(args) => redact::run(global, &args),
-        TapeCommand::Prune(args) => prune::run(global, &args),
-        TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
-    }
-}
-
-/// Writes down who reads recorded messages. Files that are not in the store are the reader's own.
-fn note_reading(global: &Global, command: &TapeCommand) {
-    let (word, tapes) = match command {
-        TapeCommand::Show(args) => ("show", vec![args.tape.as_str()]),
-        TapeCommand::Search(args) => ("search", vec![args.tape.as_deref().unwrap_or("*")]),
-        TapeCommand::Diff(args) => ("diff", vec![args.old.as_str(), &args.new]),
-        TapeCommand::Export(args) => ("export", vec![args.tape.as_str()]),
-        TapeCommand::Prove(args) => ("prove", vec![args.tape.as_str()]),
-        TapeCommand::Redact(args) => ("redact", vec![args.tape.as_str()]),
-        _ => return,
-    };
-    for tape in tapes.into_iter().filter(|tape| !is_file(tape)) {
-        administration::note(global, ("tape.read", tape), None, Some(json!({"command": format!("tape {word}")})));
+        TapeCommand::Prune(args) => administration::tried(global, ("tape.prune", ""), prune::run(global, &args)),
+        TapeCommand::Delete { tape, yes } => {
+            administration::tried(global, ("tape.delete", &tape), prune::delete(global, &tape, yes))
+        }
     }
 }
 
@@ -96,14 +86,34 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
     Ok(place.open()?)
 }
 
-/// Finds a tape by what the user calls it: a file, or a tape of the store.
+/// Finds a tape whose messages are then shown, sent or tried, by what the user calls it. The audit log has who reads a tape of
+/// the store, and by which command, before anything of it is read; files outside of the store are the reader's own.
+pub(super) fn read_tape(global: &Global, name: &str, command: &str) -> Result<TapeSource, Failure> {
+    let source = find_tape(global, name)?;
+    if let TapeSource::Stored(_, tape) = &source {
+        note_reading(global, &tape.id, command, None);
+    }
+    Ok(source)
+}
+
+/// Writes down that a command reads messages of a tape of the store, or of these if it is asked about all.
+fn note_reading(global: &Global, target: &str, command: &str, tapes: Option<&[TapeInfo]>) {
+    let mut after = json!({"command": command});
+    if let Some(tapes) = tapes {
+        let ids: Vec<&str> = tapes.iter().rev().take(MAX_READ_TAPES).map(|tape| tape.id.as_str()).collect();
+        after["tapes"] = json!({"count": tapes.len(), "newest": ids});
+    }
+    administration::note(global, ("tape.read", target), None, Some(after));
+}
+
+/// Finds a tape by what the user calls it, a file or a tape of the store, for what shows none of its messages.
 pub(super) fn find_tape(global: &Global, name: &str) -> Result<TapeSource, Failure> {
     if is_file(name) {
         let path = Path::new(name);
         return TapeSource::open(path).map_err(|error| unreadable(path, error));
     }
     let store = store(global)?;
-    let tape = store.tape(name)?;
+    let tape = last_tape::find(global, &*store, name)?;
     Ok(TapeSource::Stored(store, tape))
 }
 

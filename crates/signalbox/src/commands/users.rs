@@ -22,9 +22,16 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
     let files =
         AccountFiles { users: UserFile::of(&data_dir), keys: KeyFile::of(&data_dir), grants: GrantFile::of(&data_dir) };
     match command {
-        UsersCommand::Add { name, replace } => quietly(global, add(global, &files, &name, replace)),
+        UsersCommand::Add { name, replace } => {
+            let done = quietly(global, add(global, &files, &name, replace));
+            let action = if replace { "user.password" } else { "user.add" };
+            administration::tried(global, (action, &principal(&name)), done)
+        }
         UsersCommand::List => list(global, &files.users),
-        UsersCommand::Remove { name } => quietly(global, remove(global, &files, &name)),
+        UsersCommand::Remove { name } => {
+            let done = quietly(global, remove(global, &files, &name));
+            administration::tried(global, ("user.remove", &principal(&name)), done)
+        }
     }
 }
 

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{call, eventually, signalbox};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SECURITY: &str = "[mcp.protocol.security]\nrequire_authentication = true\n\
@@ -193,7 +195,7 @@ async fn issue_31_16_signature_keys_tapes_and_deleted_switches_are_in_the_log() 
     assert!(good, "{said}");
 }
 
-/// Issue 31, point 15: refusals beyond 100 a second are told of although none follows.
+/// Issue 31, point 15: refusals beyond those of a second are told of although none follows.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_a_flood_of_refusals_is_told_of_when_it_ends() {
     let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
@@ -214,4 +216,49 @@ async fn issue_31_15_a_flood_of_refusals_is_told_of_when_it_ends() {
         number(text, "(the last of ").map(|count| count - 1).or_else(|| number(text, "(")).unwrap_or(0)
     };
     assert_eq!(errors.len() + errors.iter().map(counted).sum::<usize>(), 300, "{errors:#?}");
+}
+
+/// E7: while one client sends requests without a credential as fast as it can, all that others are refused is recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_without_credentials_hides_no_refusal_of_others() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let gateway = GatewayProcess::serve(&format!("{}{security}", config("", ""))).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, vic) = (key(&gateway, &["ada"]).await, key(&gateway, &["vic"]).await);
+    let client = |key: &str| HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
+    let begin = async || client(&ada).initialize(crate::VERSION, json!({})).await.ok();
+    let session = eventually("the key is known", begin).await.unwrap();
+    let body = call(1, "greet", &json!({"name": "Ada"})).to_string();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let flood = {
+        let (client, body, refused) = (HttpClient::new(gateway.address()), body.clone(), Arc::clone(&refused));
+        tokio::spawn(async move {
+            loop {
+                assert_eq!(client.post(&body).await.unwrap().status, 401);
+                refused.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+    };
+    let flooded = async |least: usize| {
+        let look = async || (refused.load(Ordering::Relaxed) >= least).then_some(());
+        eventually("the flood goes on", look).await.unwrap();
+    };
+    flooded(200).await;
+    let stolen = client(&vic).with("mcp-session-id", session.session_id().unwrap());
+    let elsewhere = client(&vic).with("origin", "http://evil.example");
+    let guess = client("sbx_wrong");
+    for _ in 0..15 {
+        assert_eq!(stolen.post(&body).await.unwrap().status, 404);
+        assert_eq!(elsewhere.post(&body).await.unwrap().status, 403);
+        assert_eq!(guess.post(&body).await.unwrap().status, 401);
+    }
+    flooded(400).await;
+    flood.abort();
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&log_of(folder.path()));
+    let count = |fits: &dyn Fn(&Value) -> bool| all.iter().filter(|one| fits(one)).count();
+    let error = |one: &Value, text: &str| one["details"]["error"].as_str().is_some_and(|error| error.contains(text));
+    assert_eq!(count(&|one| one["user_context"]["principal"] == "key:vic" && error(one, "session")), 15);
+    assert_eq!(count(&|one| error(one, "Origin") || error(one, "origin")), 15);
+    assert_eq!(count(&|one| error(one, "is not known here")), 15);
 }

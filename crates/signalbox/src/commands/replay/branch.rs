@@ -1,5 +1,6 @@
 //! `signalbox replay branch`: another way from some call of a tape on.
 
+use super::super::tape::find_tape;
 use super::absolute;
 use super::serve::{Serving, tape};
 use crate::ad_hoc::{Server, quoted};
@@ -21,7 +22,16 @@ pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, 
         let text = "a branch needs another answer (`--answer JSON`) or a server that goes on (`--against URL`, or `-- COMMAND`)";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let (name, parent) = tape(global, &args.tape)?;
+    let (name, parent) = tape(global, &args.tape, "replay branch")?;
+    let last = last_call(global, &args.tape)?;
+    if args.at == 0 || args.at > last {
+        let text = match last {
+            0 => format!("{} has no calls, so there is no call {} to branch at", args.tape, args.at),
+            1 => format!("{} has no call {}; its only call is 1", args.tape, args.at),
+            _ => format!("{} has no call {}; its calls are 1 to {last}", args.tape, args.at),
+        };
+        return Err(Failure::Usage(text));
+    }
     let mut play = Vec::new();
     if server.is_some() {
         play.extend([("until", args.at.to_string()), ("live", quoted("new"))]);
@@ -45,6 +55,15 @@ pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, 
         stdio: args.stdio,
     };
     serving.run(global)
+}
+
+/// The number of the last call of a tape.
+fn last_call(global: &Global, name: &str) -> Result<u64, Failure> {
+    let mut last = 0;
+    for entry in find_tape(global, name)?.entries(None) {
+        last = last.max(entry?.exchange.unwrap_or_default());
+    }
+    Ok(last)
 }
 
 /// Writes down the answer to the call, which is a result, or a message with one or with an error.

@@ -1,12 +1,13 @@
 //! `signalbox replay run`: a tape's clients against a live server.
 
-use super::super::tape::find_tape;
+use super::super::tape::read_tape;
 use super::trial::{Tape, Trial};
 use super::{absolute, controlled};
 use crate::cli::{Global, ReplayRunArgs};
 use crate::failure::Failure;
 use crate::output;
-use signalbox_replay::run::{RunReport, volatile_paths};
+use signalbox_replay::run::{RunReport, Volatility};
+use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -17,7 +18,7 @@ const APART: Duration = Duration::from_millis(1100);
 /// Runs it, reports, and says by the exit code whether everything was the same.
 pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCode, Failure> {
     controlled::check(args)?;
-    let tape = Tape::read(&mut find_tape(global, &args.tape)?, args.trial.session)?;
+    let tape = Tape::read(&mut read_tape(global, &args.tape, "replay run")?, args.trial.session)?;
     let update = args.update.as_deref().map(absolute).transpose()?;
     let mut trial = Trial::new(global, &args.trial, &args.command, &tape, update)?;
     tape.holes.to_string().lines().for_each(|hole| output::say(format_args!("signalbox: {hole}")));
@@ -36,16 +37,51 @@ pub(super) async fn run(global: &Global, args: &ReplayRunArgs) -> Result<ExitCod
         answers.push(heard);
     }
     if args.learn.is_some() {
-        output::exact(&volatile_paths(&answers, &trial.settings.comparison).to_string())?;
+        propose(args, &Volatility::of(&answers, &trial.settings.comparison))?;
         return Ok(ExitCode::SUCCESS);
     }
     let Some(report) = reports.pop() else { return Ok(ExitCode::SUCCESS) };
     ended(global, args, &report)
 }
 
+/// Prints the patterns that are proposed, and writes them where that is wanted.
+fn propose(args: &ReplayRunArgs, found: &Volatility) -> Result<(), Failure> {
+    let lines = found.to_string();
+    output::exact(&lines)?;
+    for line in found.unexplained() {
+        output::say(format_args!("signalbox: not learned, since more than ids, numbers and times differ: {line}"));
+    }
+    let Some(file) = &args.save else { return Ok(()) };
+    if !args.yes && !stdin().is_terminal() {
+        output::say(format_args!("signalbox: nothing was written to {}; --yes writes it", file.display()));
+        return Ok(());
+    }
+    if args.yes || agrees(&format!("Write {} to {}?", patterns(found.count()), file.display()))? {
+        write(file, &lines)?;
+    }
+    Ok(())
+}
+
+fn patterns(count: usize) -> String {
+    if count == 1 { "1 pattern".to_owned() } else { format!("{count} patterns") }
+}
+
+/// Asks the person at the terminal.
+fn agrees(question: &str) -> Result<bool, Failure> {
+    // A question that cannot be shown is still answered.
+    let _ = write!(stderr(), "{question} [y/N] ").and_then(|()| stderr().flush());
+    let mut answer = String::new();
+    stdin().read_line(&mut answer).map_err(Failure::Start)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
 /// Reports, and says by the exit code whether everything was the same.
 fn ended(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<ExitCode, Failure> {
     show(global, args, report)?;
+    if report.is_silence() {
+        let within = args.trial.timeout;
+        return Err(Failure::NoServer(format!("the server answered none of the calls within {within:?}")));
+    }
     Ok(if report.has_failed() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -53,6 +89,9 @@ fn show(global: &Global, args: &ReplayRunArgs, report: &RunReport) -> Result<(),
     match global.json {
         true => output::json(&report.to_json())?,
         false => output::result(&report.to_text())?,
+    }
+    if args.explain && !global.json {
+        output::result(&report.explain())?;
     }
     if args.github || std::env::var_os("GITHUB_ACTIONS").is_some() {
         output::result(&report.to_github(&args.tape))?;

@@ -1,7 +1,7 @@
 //! `signalbox replay serve`: a tape that answers.
 
 use super::super::governed::prepare;
-use super::super::tape::find_tape;
+use super::super::tape::read_tape;
 use super::super::{block_on, load, loader, serve, stdio};
 use super::absolute;
 use crate::ad_hoc::{Replayed, Server, quoted};
@@ -33,8 +33,11 @@ pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, F
         let text = "--record needs the server itself: `--against URL`, or `-- COMMAND` at the end of the line";
         return Err(Failure::Usage(text.to_owned()));
     }
-    let (tape, parent) =
-        if first { (None, None) } else { tape(global, &args.tape).map(|(tape, id)| (Some(tape), Some(id)))? };
+    let (tape, parent) = if first {
+        (None, None)
+    } else {
+        tape(global, &args.tape, "replay serve").map(|(tape, id)| (Some(tape), Some(id)))?
+    };
     let file = if first {
         Some(absolute(Path::new(&args.tape))?)
     } else {
@@ -109,8 +112,8 @@ impl Serving<'_> {
 }
 
 /// The tape as a configuration names it, and its id.
-pub(super) fn tape(global: &Global, name: &str) -> Result<(String, String), Failure> {
-    let id = find_tape(global, name)?.info().id.clone();
+pub(super) fn tape(global: &Global, name: &str, command: &str) -> Result<(String, String), Failure> {
+    let id = read_tape(global, name, command)?.info().id.clone();
     if !is_file(name) {
         return Ok((id.clone(), id));
     }

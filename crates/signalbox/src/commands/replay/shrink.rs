@@ -1,6 +1,6 @@
 //! `signalbox replay shrink`: the fewest calls of a tape that still fail.
 
-use super::super::tape::find_tape;
+use super::super::tape::read_tape;
 use super::absolute;
 use super::trial::{Tape, Trial};
 use crate::cli::{Global, ReplayShrinkArgs};
@@ -22,7 +22,7 @@ const PRIVATE: u32 = 0o600;
 
 /// Shrinks, and writes the calls that are left onto a new tape.
 pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<ExitCode, Failure> {
-    let tape = Tape::read(&mut find_tape(global, &args.tape)?, args.trial.session)?;
+    let tape = Tape::read(&mut read_tape(global, &args.tape, "replay shrink")?, args.trial.session)?;
     let trial = Trial::new(global, &args.trial, &args.command, &tape, None)?;
     let (report, _) = trial.run(&tape.calls).await?;
     let Some(symptom) = Symptom::of(&report) else {
@@ -43,7 +43,9 @@ pub(super) async fn run(global: &Global, args: &ReplayShrinkArgs) -> Result<Exit
     let kept: Vec<_> = shrinker.kept().iter().filter_map(|index| calls.get(*index).cloned()).collect();
     write(global, args, &kept)?;
     let (all, tries) = (tape.calls.len(), shrinker.tries() + 1);
-    output::result(&format!("{} of {all} calls are needed, found in {tries} runs:\n", kept.len()))?;
+    let (of, runs) = (output::counted(all as u64, "call"), output::counted(tries as u64, "run"));
+    let are = if kept.len() == 1 { "is" } else { "are" };
+    output::result(&format!("{} of {of} {are} needed, found in {runs}:\n", kept.len()))?;
     kept.iter().try_for_each(|call| {
         let subject = call.subject.as_deref().map_or_else(String::new, |subject| format!(" {subject}"));
         let line = format!("  call {}: {}{subject}\n", call.number, call.method);
@@ -92,7 +94,7 @@ fn pointers(verdict: &Verdict) -> HashSet<String> {
 /// The entries of these calls, and of handshakes, which every client needs, and all that belongs to no call.
 fn write(global: &Global, args: &ReplayShrinkArgs, kept: &[Arc<RecordedCall>]) -> Result<(), Failure> {
     let path = absolute(&args.output)?;
-    let mut source = find_tape(global, &args.tape)?;
+    let mut source = read_tape(global, &args.tape, "replay shrink")?;
     let (info, sessions) = (source.info().clone(), source.sessions()?);
     let numbers: HashSet<u64> = kept.iter().map(|call| call.number).collect();
     let parent = Some(info.id.clone());

@@ -18,6 +18,21 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 pub(super) fn run(global: &Global, folder: &SealFolder, command: KeysCommand) -> Result<ExitCode, Failure> {
+    let of_new = |about: &KeyArgs| about.id.clone().unwrap_or_default();
+    let (action, target) = match &command {
+        KeysCommand::List | KeysCommand::Show { .. } => return carry_out(global, folder, command),
+        KeysCommand::New(args) => ("seal_key.new", of_new(&args.about)),
+        KeysCommand::Import { about, .. } => ("seal_key.import", of_new(&about.about)),
+        KeysCommand::Export(args) => ("seal_key.export", args.id.clone()),
+        KeysCommand::Revoke { id, .. } => ("seal_key.revoke", id.clone()),
+        KeysCommand::Rotate { id, .. } => ("seal_key.rotate", id.clone()),
+        KeysCommand::Trust { about, .. } => ("seal_key.trust", of_new(about)),
+    };
+    let done = carry_out(global, folder, command);
+    administration::tried(global, (action, &target), done)
+}
+
+fn carry_out(global: &Global, folder: &SealFolder, command: KeysCommand) -> Result<ExitCode, Failure> {
     match command {
         KeysCommand::New(args) => {
             let key = SigningKey::generate().map_err(SealFailure::from)?;

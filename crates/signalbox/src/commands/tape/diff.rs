@@ -1,6 +1,6 @@
 //! `signalbox tape diff`: what differs between two tapes.
 
-use super::{diff_report, find_tape, keys};
+use super::{diff_report, keys, read_tape};
 use crate::cli::{DiffArgs, Global};
 use crate::failure::Failure;
 use crate::output;
@@ -15,7 +15,7 @@ pub(super) fn run(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure>
 
 fn compare(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
     let settings = settings(args)?;
-    let (mut old, mut new) = (find_tape(global, &args.old)?, find_tape(global, &args.new)?);
+    let (mut old, mut new) = (read_tape(global, &args.old, "tape diff")?, read_tape(global, &args.new, "tape diff")?);
     let mut decryptor = keys::decryptor(&args.key_file)?;
     let found = tape_diff::diff(&mut old, &mut new, &settings, decryptor.as_mut())
         .map_err(|error| Failure::Usage(error.to_string()))?;
@@ -35,7 +35,8 @@ fn settings(args: &DiffArgs) -> Result<TapeDiffSettings, Failure> {
     let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     Ok(TapeDiffSettings {
         comparison: Comparison {
-            ignored,
+            ignored: ignored.paths,
+            patterns: ignored.patterns,
             unordered,
             tolerance: args.tolerance.unwrap_or_default(),
             json_in_text: !args.exact_text,

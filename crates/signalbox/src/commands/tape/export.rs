@@ -1,7 +1,7 @@
 //! `signalbox tape export`: writes a tape to a file in one of several formats.
 
 use super::progress::Progress;
-use super::{find_tape, keys};
+use super::{keys, read_tape};
 use crate::cli::{ExportArgs, Format, Global};
 use crate::failure::Failure;
 use crate::output;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failure> {
-    let mut source = find_tape(global, &args.tape)?;
+    let mut source = read_tape(global, &args.tape, "tape export")?;
     let mut info = source.info().clone();
     let mut sessions = source.sessions()?;
     sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));

@@ -2,7 +2,7 @@
 //! everything that can be asked of a stored tape can be asked of a file.
 
 use super::progress::Progress;
-use super::{store, unreadable};
+use super::{last_tape, note_reading, store, unreadable};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::output;
@@ -24,7 +24,7 @@ pub struct NamedTape {
     /// The tape, where one was named.
     pub tape: Option<TapeInfo>,
     /// The folder of a store that is there only for a file. Only its owner can look into it, and it goes with this value.
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl NamedTape {
@@ -34,8 +34,8 @@ impl NamedTape {
             return Self::of_file(global, Path::new(path));
         }
         let store = store(global)?;
-        let tape = name.map(|name| store.tape(name)).transpose()?;
-        Ok(Self { store, tape, _folder: None })
+        let tape = name.map(|name| last_tape::find(global, &*store, name)).transpose()?;
+        Ok(Self { store, tape, folder: None })
     }
 
     fn of_file(global: &Global, path: &Path) -> Result<Self, Failure> {
@@ -53,7 +53,17 @@ impl NamedTape {
         if let Some(missing) = file.missing() {
             output::say(format_args!("the file is incomplete: {}", table::harmless(missing)));
         }
-        Ok(Self { store, tape: Some(info), _folder: Some(folder) })
+        Ok(Self { store, tape: Some(info), folder: Some(folder) })
+    }
+
+    /// Has the audit log say that a command reads the messages of this tape, or of all.
+    pub fn note_reading(&self, global: &Global, command: &str) -> Result<(), Failure> {
+        match (&self.tape, &self.folder) {
+            (_, Some(_)) => {}
+            (Some(tape), None) => note_reading(global, &tape.id, command, None),
+            (None, None) => note_reading(global, "*", command, Some(&self.tapes()?)),
+        }
+        Ok(())
     }
 
     /// The tape, or all of them, the oldest first.

@@ -1,7 +1,7 @@
 //! `signalbox tape prove`, and `tape verify --proof`: one entry of a sealed tape, to hand to somebody who does not get the tape.
 
 use super::entry_json::entry_json;
-use super::find_tape;
+use super::read_tape;
 use super::trust::{Trust, TrustedSigners};
 use crate::cli::{Global, ProveArgs};
 use crate::failure::Failure;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 /// Makes a proof.
 pub(super) fn run(global: &Global, args: &ProveArgs) -> Result<ExitCode, Failure> {
-    let proof = find_tape(global, &args.tape)?.prove(args.entry).map_err(|error| match error {
+    let proof = read_tape(global, &args.tape, "tape prove")?.prove(args.entry).map_err(|error| match error {
         NoProof::Store(error) => Failure::Store(error),
         other => Failure::Refused(other.to_string()),
     })?;

@@ -1,7 +1,7 @@
 //! `signalbox tape redact`: a copy of a sealed tape without some values, which still proves the rest.
 
-use super::find_tape;
 use super::progress::Progress;
+use super::read_tape;
 use crate::cli::{Global, RedactArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -21,7 +21,7 @@ const REMOVED: &str = "[redacted]";
 /// Does it.
 pub(super) fn run(global: &Global, args: &RedactArgs) -> Result<ExitCode, Failure> {
     let paths = Paths::parse(&args.path).map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut tape = find_tape(global, &args.tape)?;
+    let mut tape = read_tape(global, &args.tape, "tape redact")?;
     // A copy of a broken tape would be a broken copy, and nobody could tell which of the two was changed.
     if tape.verify(|| ()).verdict == Verdict::Broken {
         let why = format!("the tape is broken: see `signalbox tape verify {}`", args.tape);

@@ -2,6 +2,7 @@
 
 use super::entry_json::entry_json;
 use super::named_tape::NamedTape;
+use super::search_filter::SearchFilter;
 use super::{facets, moment, session_id};
 use crate::cli::{Global, SearchArgs};
 use crate::failure::Failure;
@@ -20,6 +21,7 @@ const EXCERPT: usize = 120;
 /// Does it.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
     let named = NamedTape::find(global, args.tape.as_deref())?;
+    named.note_reading(global, "tape search")?;
     let (tape, session) = match &args.session_id {
         Some(id) => {
             let (tape, session) = session_id::find(global, &named, id)?;
@@ -55,7 +57,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
     if args.facets {
         return facets::run(global.json, &*named.store, &query);
     }
-    let page = named.store.find(&query)?;
+    let page = SearchFilter::read(args)?.find(&*named.store, &query, (args.page, args.limit))?;
     if global.json { as_json(&page) } else { as_text(&page, args) }
 }
 
@@ -70,7 +72,7 @@ fn as_text(page: &EntryPage, args: &SearchArgs) -> Result<ExitCode, Failure> {
     let rows: Vec<Vec<String>> = page.hits.iter().map(|hit| row(hit, args)).collect();
     let mut text = table::render(&["TAPE", "CALL", "AT", "POINT", "METHOD", "ABOUT", "WHAT"], &rows);
     if page.more {
-        text.push_str("there is more; see --limit\n");
+        text.push_str(&format!("there is more; see --limit and --page {}\n", args.page.max(1) + 1));
     }
     output::result(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use super::entry_json::entry_json;
 use super::lines::{Line, Lines};
-use super::{find_tape, head, keys, moment};
+use super::{head, keys, moment, read_tape};
 use crate::cli::{Global, ShowArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let mut source = find_tape(global, &args.tape)?;
+    let mut source = read_tape(global, &args.tape, "tape show")?;
     let mut decryptor = keys::decryptor(&args.key_file)?;
     if args.follow && matches!(source, TapeSource::File(_)) {
         return Err(Failure::Usage("--follow needs a tape of the store; nothing is added to a file".to_owned()));
