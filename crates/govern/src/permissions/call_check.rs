@@ -131,6 +131,8 @@ fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted)
             Granted::Used => refuse(FaultKind::Denied, "the consent was for one call, which was made"),
         },
         HoldAnswer::Edited { .. } => refuse(FaultKind::Denied, CHANGED),
+        // No person decided: the gateway ends.
+        HoldAnswer::Refused { by: None, reason } if !reason.is_empty() => refuse(FaultKind::Draining, reason),
         HoldAnswer::Refused { reason, .. } if reason.is_empty() => refuse(FaultKind::Denied, "somebody refused it"),
         HoldAnswer::Refused { reason, .. } => refuse(FaultKind::Denied, &format!("somebody refused it: {reason}")),
         HoldAnswer::Result { result, .. } => Verdict::Reply(result.clone()),
@@ -269,5 +271,24 @@ impl Interceptor for CallCheck {
 
     fn judges_changes(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E10: a call that is held when the gateway ends was refused by no person.
+    #[test]
+    fn a_refusal_names_a_person_only_if_one_decided() {
+        let told = |by: Option<&str>| {
+            let answer = HoldAnswer::Refused { by: by.map(str::to_owned), reason: "not now".to_owned() };
+            match answered(&answer, ConsentOf::Caller, || Granted::Expired) {
+                Verdict::Refuse(fault) => (fault.kind, fault.message),
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(told(Some("ada")), (FaultKind::Denied, "somebody refused it: not now".to_owned()));
+        assert_eq!(told(None), (FaultKind::Draining, "not now".to_owned()));
     }
 }
