@@ -74,6 +74,10 @@ fn asked(action: &ReplayAction) -> Result<(Method, String, Option<Value>), Failu
     }
 }
 
+fn hits(set: &Value) -> String {
+    output::counted(set["hits"].as_u64().unwrap_or_default(), "hit")
+}
+
 fn read(text: &str, what: &str) -> Result<Value, Failure> {
     serde_json::from_str(text).map_err(|error| Failure::Usage(format!("{what} must be JSON: {error}")))
 }
@@ -87,7 +91,8 @@ fn shown(state: &Value, action: &ReplayAction) -> String {
     };
     let speed = state["speed"].as_f64().map_or_else(|| "max".to_owned(), |speed| format!("{speed}x"));
     let why = if state["why"].is_string() { format!(" ({})", word(&state["why"])) } else { String::new() };
-    let mut text = format!("{}{why}, {} calls, speed {speed}\n", word(&state["state"]), state["count"]);
+    let calls = output::counted(state["count"].as_u64().unwrap_or_default(), "call");
+    let mut text = format!("{}{why}, {calls}, speed {speed}\n", word(&state["state"]));
     if state["last"].is_object() {
         let last = &state["last"];
         text.push_str(&format!("last   {}: {}\n", call(last), word(&last["verdict"])));
@@ -104,7 +109,7 @@ fn shown(state: &Value, action: &ReplayAction) -> String {
         text.push_str(&format!("next   {}{edited}{not_sent}\n", call(current)));
     }
     for set in state["breakpoints"].as_array().into_iter().flatten() {
-        text.push_str(&format!("break  {}: {}, {} hits\n", set["id"], word(&set["words"]), set["hits"]));
+        text.push_str(&format!("break  {}: {}, {}\n", set["id"], word(&set["words"]), hits(set)));
     }
     match action {
         ReplayAction::Show | ReplayAction::Modify { .. } if state["current"]["request"].is_object() => {

@@ -33,7 +33,9 @@ pub(super) fn as_text(analysis: &Analysis) -> String {
         anomalies.iter().for_each(|anomaly| text.push_str(&line(anomaly)));
     }
     if analysis.anomalies.beyond() > 0 {
-        text.push_str(&format!("\n{} calls of further tools were not compared\n", analysis.anomalies.beyond()));
+        let beyond = analysis.anomalies.beyond();
+        let were = if beyond == 1 { "was" } else { "were" };
+        text.push_str(&format!("\n{} of further tools {were} not compared\n", crate::output::counted(beyond, "call")));
     }
     text
 }

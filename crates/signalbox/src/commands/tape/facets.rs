@@ -29,7 +29,7 @@ pub(super) fn as_text(facets: &Facets, most: usize) -> String {
     rows_of("outcome", &facets.outcomes, most, &mut rows);
     rows_of("error code", &facets.codes, most, &mut rows);
     let mut text = table::render(&["BY", "VALUE", "CALLS"], &rows);
-    text.push_str(&format!("\n{} calls, {} entries\n", facets.calls, facets.entries));
+    text.push_str(&format!("\n{}, {} entries\n", output::counted(facets.calls, "call"), facets.entries));
     if facets.uncounted > 0 {
         text.push_str("too many calls to tell apart; narrow the search\n");
     }

@@ -1,6 +1,6 @@
 //! `signalbox tape prune` and `tape delete`.
 
-use super::{config, running, store};
+use super::{config, last_tape, running, store};
 use crate::cli::{Global, PruneArgs};
 use crate::commands::administration;
 use crate::failure::Failure;
@@ -52,7 +52,7 @@ fn pruning_store(global: &Global, dry_run: bool) -> Result<Arc<dyn TapeStore>, F
 /// Forgets one tape.
 pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode, Failure> {
     let store = store(global)?;
-    let tape = store.tape(tape)?;
+    let tape = last_tape::find(global, &*store, tape)?;
     if !yes && tape.ended.is_none() && running::tapes(global)?.contains(&tape.id) {
         let id = &tape.id;
         let why = format!("tape {id} is being written; `signalbox tape delete {id} --yes` deletes it anyway");

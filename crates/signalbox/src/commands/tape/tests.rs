@@ -1,9 +1,11 @@
 //! Searches and numbers over a tape, in the store and in a file.
 
 use super::facets::{as_json as facets_json, as_text as facets_text};
+use super::last_tape;
 use super::named_tape::NamedTape;
+use super::search_filter::SearchFilter;
 use super::{analysis, stats};
-use crate::cli::Global;
+use crate::cli::{EntryType, Global, SearchArgs};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::fact::Point;
@@ -92,6 +94,30 @@ fn mixed() -> Script {
     script.push(None, Some(script.calls), Content::Message(late));
     script.open(Some(1), "read");
     script
+}
+
+/// Issue 32 B.6: `last` is the newest tape with a call, of running ones first.
+#[test]
+fn last_is_the_newest_tape_with_a_call_and_running_ones_come_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("tapes.db")).unwrap();
+    let mut called = Script::default();
+    called.call(None, "read", None, 1);
+    let mut listed = Script::default();
+    listed.push(None, None, Content::Session(SessionInfo::default()));
+    for (id, started, script) in
+        [("running", 10, &called), ("older", 20, &called), ("newer", 30, &called), ("idle", 40, &listed)]
+    {
+        let tape = TapeInfo { started, ..info(id) };
+        store.import(&tape, &mut script.entries.iter().cloned().map(Ok)).unwrap();
+    }
+    let newest = |running: &[&str]| {
+        let running = running.iter().map(|id| (*id).to_owned()).collect();
+        last_tape::newest(&store, &running).unwrap().id
+    };
+    assert_eq!(newest(&[]), "newer", "the newest of all has no call");
+    assert_eq!(newest(&["running"]), "running");
+    assert_eq!(newest(&["idle"]), "newer", "a running tape without a call says nothing");
 }
 
 fn facets(store: &dyn TapeStore, query: Query) -> Value {
@@ -183,6 +209,45 @@ fn file(folder: &Path, script: &Script) -> String {
 
 fn nothing_recorded(folder: &Path) -> Global {
     Global { data_dir: Some(folder.to_owned()), json: true, ..Global::default() }
+}
+
+/// SO-11: messages are found by values of their params and results, by their type, and page by page.
+#[test]
+fn messages_are_found_by_values_and_types_page_by_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("tapes.db")).unwrap();
+    let mut script = Script::default();
+    for number in 1..=6_u64 {
+        let path = if number % 2 == 0 { "/etc/hosts" } else { "/tmp/x" };
+        let asked = json!({"params": {"name": "read", "arguments": {"path": path, "n": number}}});
+        let inner = json!({"ok": number > 3}).to_string();
+        let said = json!({"result": {"content": [{"type": "text", "text": inner}], "isError": false}});
+        for (kind, body) in [(MessageKind::Request, asked), (MessageKind::Result, said)] {
+            script.push(None, Some(number), Content::Message(message(kind, "read", None, &body.to_string())));
+        }
+    }
+    script.call(None, "other", None, 5);
+    keep(&store, "t", &script);
+    let found = |args: &SearchArgs| -> Vec<u64> {
+        let filter = SearchFilter::read(args).unwrap();
+        let page = filter.find(&store, &Query::default(), (args.page, args.limit)).unwrap();
+        page.hits.iter().filter_map(|hit| hit.entry.exchange).collect()
+    };
+    let args = |param: &[&str], result: &[&str]| {
+        let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+        SearchArgs { param: owned(param), result: owned(result), limit: 50, page: 1, ..SearchArgs::default() }
+    };
+    assert_eq!(found(&args(&["path=/etc/*"], &[])), [2, 4, 6]);
+    assert_eq!(found(&args(&["/arguments/path=/etc/*", "n=4"], &[])), [4], "all of them");
+    assert_eq!(found(&args(&[], &["ok=true"])), [4, 5, 6], "through JSON in texts");
+    assert_eq!(found(&args(&["path=/etc/*"], &["/content/0/text/@json/ok=true"])), [4, 4, 6, 6], "both in one call");
+    assert_eq!(found(&args(&["name=other"], &[])), [0; 0]);
+    let of_type = |types: &[EntryType]| found(&SearchArgs { types: types.to_vec(), ..args(&[], &[]) });
+    assert_eq!(of_type(&[EntryType::Result]).len(), 7);
+    assert_eq!(of_type(&[EntryType::End]), [1]);
+    let page = |page: usize| found(&SearchArgs { page, limit: 2, ..args(&["path=*"], &[]) });
+    assert_eq!((page(1), page(2), page(3), page(4)), (vec![1, 2], vec![3, 4], vec![5, 6], vec![]));
+    assert!(SearchFilter::read(&args(&["path"], &[])).is_err());
 }
 
 /// SO-11: a file answers as the store does, without a store.
