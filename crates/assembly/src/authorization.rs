@@ -241,10 +241,11 @@ impl Authorization {
         drop(turn);
         let Ok((signed_in, is_good)) = checked else { return unwell() };
         self.refresh_users();
+        let address = address.map(tracing::field::display);
         // What was typed in vain may be a password.
         match is_good {
-            true => tracing::info!(user = signed_in.user(), ?address, "signed in at the authorization server"),
-            false => tracing::warn!(?address, "a sign-in at the authorization server failed"),
+            true => tracing::info!(user = signed_in.user(), address, "signed in at the authorization server"),
+            false => tracing::warn!(address, "a sign-in at the authorization server failed"),
         }
         self.server.checked(&signed_in, is_good, unix_millis())
     }

@@ -213,8 +213,9 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
         }
     };
     gauge("signalbox_backend_up", "gauge", "1 while the backend serves.", |one| u64::from(one.state == "up"));
-    gauge("signalbox_backend_asleep", "gauge", "1 while its process is stopped until its next use.", |one| {
-        u64::from(one.state == "asleep")
+    let asleep = "1 while it is opened at its next use: its process is stopped, or it waits for its first caller.";
+    gauge("signalbox_backend_asleep", "gauge", asleep, |one| {
+        u64::from(one.state == "asleep" || one.state == "waiting")
     });
     gauge("signalbox_backend_connections", "gauge", "Connections to the backend.", |one| one.connections as u64);
     gauge("signalbox_backend_in_flight", "gauge", "Requests the backend works on.", |one| one.in_flight as u64);

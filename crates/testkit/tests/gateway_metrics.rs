@@ -246,3 +246,11 @@ async fn no_18_every_metric_of_the_dashboard_and_the_alert_rules_is_shown() {
             && !shows(&page, "mcp_tool_invocations_total", &["tool".to_owned()].into())
     );
 }
+
+/// Issue 32, B.7: a relay that waits for its first page is not down, so that the alert for that does not fire.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_relay_is_asleep_and_not_down() {
+    let (gateway, _client) = gateway("[relay]\nenabled = true\n").await;
+    let page = page(&gateway).await;
+    assert!(page.contains("signalbox_backend_asleep{backend=\"relay\"} 1\n"), "{page}");
+}
