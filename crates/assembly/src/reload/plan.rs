@@ -225,20 +225,23 @@ mod tests {
                  audience = ['x']\nclock_skew = {skew}\n"
             )
         };
+        // Without this key, the servers are those of the issuers.
+        let of = |auth: &str, rest: &str| {
+            config(&format!("[auth]\nauthorization_servers = ['https://one.example']\n{auth}{rest}"))
+        };
         let (one, two) = (issuer("one", 60), issuer("two", 60));
-        let before = config(&format!("{one}{two}"));
-        let changed = "[auth]\nresource = 'https://a.example/mcp'\n[auth.users.'key:ada']\nroles = ['r']\n\
-                       [kill_switch]\ntools = ['a/b']\n";
-        let plan = settings(&before, &config(&format!("{one}{changed}")));
+        let before = of("", &format!("{one}{two}"));
+        let changed = "[auth.users.'key:ada']\nroles = ['r']\n[kill_switch]\ntools = ['a/b']\n";
+        let plan = settings(&before, &of("resource = 'https://a.example/mcp'\n", &format!("{one}{changed}")));
         assert_eq!(plan.held_back, ["auth.resource"]);
         assert_eq!(plan.settings, ["auth.users", "auth.jwt", "permissions"]);
         assert_eq!(plan.config.auth.issuers.len(), 1);
         // Another issuer needs a restart, and the one whose place it takes is gone all the same.
-        let plan = settings(&before, &config(&format!("{one}{}", issuer("three", 60))));
+        let plan = settings(&before, &of("", &format!("{one}{}", issuer("three", 60))));
         let names: Vec<&str> = plan.config.auth.issuers.iter().map(|issuer| issuer.name.as_str()).collect();
         assert_eq!((names, plan.held_back), (vec!["one"], vec!["auth.jwt"]));
         // One that is only changed goes on as it was.
-        let plan = settings(&before, &config(&format!("{one}{}", issuer("two", 30))));
+        let plan = settings(&before, &of("", &format!("{one}{}", issuer("two", 30))));
         assert_eq!((plan.config.auth == before.auth, plan.held_back), (true, vec!["auth.jwt"]));
     }
 
