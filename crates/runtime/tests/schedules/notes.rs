@@ -3,7 +3,7 @@
 use crate::dice::Dice;
 use signalbox_engine::fact::{Outcome, Point};
 use signalbox_engine::{ExchangeId, Fact, FactSink, SessionKey};
-use signalbox_wire::{Envelope, Kind};
+use signalbox_wire::{Envelope, Kind, method};
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -18,7 +18,8 @@ enum Word {
     Lost,
     Session,
     SessionEnded,
-    Finished(Outcome),
+    /// The end of an exchange; true for a listen request.
+    Finished(Outcome, bool),
     Refused,
 }
 
@@ -56,7 +57,7 @@ impl Notes {
         let mut counts = BTreeMap::new();
         for note in self.all.lock().unwrap().iter() {
             let word = match note.word {
-                Word::Finished(outcome) => outcome.label(),
+                Word::Finished(outcome, _) => outcome.label(),
                 Word::Message(Point::BackendOut, ..) if note.exchange.is_some() => "to backends",
                 Word::Message(Point::BackendIn, ..) if note.exchange.is_some() => "from backends",
                 _ => continue,
@@ -111,28 +112,30 @@ impl Notes {
     }
 }
 
-/// What is wrong with the facts of one exchange: its request comes first; one end; one answer, unless it was cancelled;
-/// behind its end comes nothing but what passes between gateway and backend, and what was lost.
+/// What is wrong with the facts of one exchange: its request comes first; one end; one answer, unless it was cancelled or
+/// is a listen request that its client closed; behind its end comes nothing but what passes between gateway and backend,
+/// and what was lost.
 fn exchange_fault(words: &[Word]) -> Option<String> {
     if !matches!(words.first(), Some(Word::Message(Point::ClientIn, _, false))) {
         return Some("does not begin with its request".to_owned());
     }
-    let ends: Vec<(usize, Outcome)> = words
+    let ends: Vec<(usize, Outcome, bool)> = words
         .iter()
         .enumerate()
         .filter_map(|(at, word)| match word {
-            Word::Finished(outcome) => Some((at, *outcome)),
+            Word::Finished(outcome, listens) => Some((at, *outcome, *listens)),
             _ => None,
         })
         .collect();
-    let [(end, outcome)] = ends[..] else { return Some(format!("has {} ends", ends.len())) };
+    let [(end, outcome, listens)] = ends[..] else { return Some(format!("has {} ends", ends.len())) };
     let late = |word: &&Word| !matches!(word, Word::Message(Point::BackendIn | Point::BackendOut, ..) | Word::Lost);
     if let Some(late) = words[end + 1..].iter().find(late) {
         return Some(format!("goes on behind its end with {late:?}"));
     }
     let answers = words.iter().filter(|word| matches!(word, Word::Message(Point::ClientOut, _, true))).count();
     let due = usize::from(outcome != Outcome::Cancelled);
-    (answers != due).then(|| format!("has {answers} answers, and ended as {outcome:?}"))
+    let closed = listens && outcome == Outcome::Ok && answers == 0;
+    (answers != due && !closed).then(|| format!("has {answers} answers, and ended as {outcome:?}"))
 }
 
 /// What is wrong with the facts of one session.
@@ -150,7 +153,7 @@ fn session_fault(words: &[&Word]) -> Option<String> {
             Word::SessionEnded if ended => return Some("it ended twice".to_owned()),
             Word::SessionEnded => ended = true,
             Word::Session if ended => return Some("it began after it ended".to_owned()),
-            Word::Finished(_) if ended => return Some("an exchange ended after its session".to_owned()),
+            Word::Finished(..) if ended => return Some("an exchange ended after its session".to_owned()),
             _ => {}
         }
         let begins = matches!(word, Word::Session);
@@ -191,7 +194,10 @@ impl FactSink for Notes {
                     .is_ok_and(|message| matches!(message.kind(), Kind::Response | Kind::Error));
                 (one.session, one.exchange, Word::Message(one.point, one.number, answer))
             }
-            Fact::Finished(one) => (one.session, Some(one.exchange), Word::Finished(one.outcome)),
+            Fact::Finished(one) => {
+                let listens = one.method == method::SUBSCRIPTIONS_LISTEN;
+                (one.session, Some(one.exchange), Word::Finished(one.outcome, listens))
+            }
             Fact::Session(one) => (one.session, None, Word::Session),
             Fact::SessionEnded { session, .. } => (*session, None, Word::SessionEnded),
             Fact::Decision(one) => (one.session, one.exchange, Word::Decided),
