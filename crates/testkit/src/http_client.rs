@@ -193,3 +193,35 @@ where
     tokio::spawn(connection);
     Ok(sender)
 }
+
+/// Acts as a browser and the person in front of it: goes where it is sent, says yes to what it is asked, and keeps cookies.
+/// Returns the last status.
+///
+/// # Errors
+/// When a page cannot be asked for.
+pub async fn browse(url: &str) -> anyhow::Result<u16> {
+    let (mut url, mut method, mut cookie) = (url.to_owned(), Method::GET, String::new());
+    loop {
+        let answer = visit(&url, method, &cookie).await?;
+        if let Some(set) = answer.headers.get("set-cookie") {
+            cookie = set.to_str()?.split(';').next().unwrap_or_default().to_owned();
+        }
+        method = Method::GET;
+        match answer.headers.get("location") {
+            Some(next) => url = next.to_str()?.to_owned(),
+            None if answer.body.windows(4).any(|part| part == b"<for") => method = Method::POST,
+            None => return Ok(answer.status),
+        }
+    }
+}
+
+/// Takes one step of a browser.
+///
+/// # Errors
+/// When the page cannot be asked for.
+pub async fn visit(url: &str, method: Method, cookie: &str) -> anyhow::Result<HttpAnswer> {
+    let uri: http::Uri = url.parse()?;
+    let address = uri.authority().context("no address")?.as_str().parse()?;
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    HttpClient::new(address).with("cookie", cookie).send(method, path, Bytes::new()).await
+}

@@ -2,12 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail wherever it wants")]
 
-use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
+use signalbox_testkit::http_client::{self, HttpAnswer, HttpClient};
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
@@ -22,28 +21,14 @@ fn oauth(server: &ProtectedServer, more: &str) -> String {
     format!("{OUTBOUND}[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\ntype = \"oauth\"\n{more}", server.url())
 }
 
-/// A browser and the person in front of it: it goes where it is sent, says yes to what it is asked, and keeps cookies. The last status.
+/// Opens an address as a browser does. The last status.
 async fn open(url: &str) -> u16 {
-    let (mut url, mut method, mut cookie) = (url.to_owned(), Method::GET, String::new());
-    loop {
-        let answer = visit(&url, method, &cookie).await;
-        if let Some(set) = answer.headers.get("set-cookie") {
-            cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
-        }
-        method = Method::GET;
-        match answer.headers.get("location") {
-            Some(next) => url = next.to_str().unwrap().to_owned(),
-            None if answer.body.windows(4).any(|part| part == b"<for") => method = Method::POST,
-            None => return answer.status,
-        }
-    }
+    http_client::browse(url).await.unwrap()
 }
 
 /// One step of a browser.
 async fn visit(url: &str, method: Method, cookie: &str) -> HttpAnswer {
-    let uri: http::Uri = url.parse().unwrap();
-    let client = HttpClient::new(uri.authority().unwrap().as_str().parse().unwrap()).with("cookie", cookie);
-    client.send(method, uri.path_and_query().unwrap().as_str(), Bytes::new()).await.unwrap()
+    http_client::visit(url, method, cookie).await.unwrap()
 }
 
 fn call(id: u64) -> Value {
