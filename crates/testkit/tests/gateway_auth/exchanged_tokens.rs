@@ -56,7 +56,7 @@ fn exchanging(server: &ProtectedServer) -> String {
 
 /// A token of Ada that is exchanged for one of this grade.
 fn graded(grade: &str) -> String {
-    let (iat, exp) = (now(), now() + 60);
+    let (iat, exp) = (now(), now() + 600);
     token_for(&json!({
         "iss": ISSUER, "aud": RESOURCE, "sub": "ada", "iat": iat, "exp": exp, "scope": "mcp", "grade": grade,
     }))
@@ -175,12 +175,10 @@ fn questions() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Checks that an answer shows nothing of another token, and something of its own if it has to.
-fn is_own(answer: &Value, grade: &str, about: &str) {
+/// True if an answer shows what the server has for the token of this grade.
+fn shows(answer: &Value, grade: &str) -> bool {
     let said = answer["result"].to_string();
-    for other in GRADES.into_iter().filter(|other| *other != grade) {
-        assert!(!said.contains(other), "{about} for {grade} shows what is for {other}: {answer}");
-    }
+    ["of ", "of_", "for "].iter().any(|before| said.contains(&format!("{before}{grade}")))
 }
 
 /// The answers to all questions, by one way.
@@ -215,7 +213,7 @@ async fn answers(gateway: &GatewayProcess, credential: &str, way: &str) -> Vec<V
 /// Issue 31: what a server shows for one token is for no other credential of the principal, whoever asks first.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
-    let cached = "[[rules]]\nid = 'call'\nwhen = { tool = 'common', params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
+    let cached = "[[rules]]\nid = 'call'\nwhen = { tool = ['common', 'safe__common'], params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
                   [[rules]]\nid = 'read'\nwhen = { method = 'resources/read' }\nthen = { cache = { ttl = '1h' } }\n";
     for order in [
         ["strong", "weak", "refused", "key"],
@@ -230,28 +228,32 @@ async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
             for (grade, credential) in &callers {
                 for (answer, (method, params)) in answers(&gateway, credential, way).await.iter().zip(questions()) {
                     let about = format!("{order:?}, round {round}, {way}: {method} {params}");
-                    is_own(answer, grade, &about);
+                    for other in GRADES.into_iter().filter(|other| other != grade) {
+                        assert!(!shows(answer, other), "{about} for {grade} shows what is for {other}: {answer}");
+                    }
                     let is_good = GRADES.contains(grade) && params["name"] != "safe__of_strong" || *grade == "strong";
-                    let shown = answer["result"].to_string().contains(grade);
-                    assert_eq!(shown, is_good, "{about} for {grade}: {answer}");
+                    assert_eq!(shows(answer, grade), is_good, "{about} for {grade}: {answer}");
                 }
             }
         }
         for seen in server.seen().into_iter().filter(|seen| seen.headers.contains_key("mcp-session-id")) {
-            let token = &seen.headers["authorization"];
+            let Some(token) = seen.headers.get("authorization") else { continue };
             let session = seen.headers["mcp-session-id"].replace("session-of", "Bearer made-up-for-ada");
             assert_eq!(*token, session, "{} in a session of another token", seen.what);
         }
     }
 }
 
-/// What a session's stream for messages of no call brings within a while.
-async fn told(session: &HttpClient, patience: Duration) -> String {
+/// What a session's stream for messages of no call brings within a while, or until it brings this.
+async fn told(session: &HttpClient, wanted: &str, patience: Duration) -> String {
     let stream = session.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
     let (mut body, mut told) = (stream.into_body(), String::new());
     let _ = tokio::time::timeout(patience, async {
         while let Some(Ok(frame)) = body.frame().await {
             told.push_str(&String::from_utf8_lossy(frame.data_ref().map_or(&[], |data| data)));
+            if told.contains(wanted) {
+                return;
+            }
         }
     })
     .await;
@@ -272,7 +274,9 @@ async fn what_a_server_tells_for_one_token_reaches_no_other_credential() {
             session.request(2, "logging/setLevel", json!({"level": "debug"})).await.unwrap();
             session.request(3, "tools/list", json!({})).await.unwrap();
             session.request(4, "tools/call", json!({"name": "safe__common", "arguments": {}})).await.unwrap();
-            let told = told(&session, Duration::from_secs(2)).await;
+            let (own, is_good) = (format!("inbox of {grade}"), GRADES.contains(&grade));
+            let told = told(&session, &own, Duration::from_secs(if is_good { 20 } else { 2 })).await;
+            assert_eq!(told.contains(&own), is_good, "{grade} is told: {told}");
             for other in GRADES.into_iter().filter(|other| *other != grade) {
                 assert!(!told.contains(&format!("inbox of {other}")), "{grade} is told: {told}");
             }
