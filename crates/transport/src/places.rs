@@ -127,7 +127,7 @@ pub(crate) struct Places<C> {
     holdings: Option<Holdings<Weak<C>>>,
     /// The tick at which connections were last counted.
     counted: Option<u32>,
-    /// Places taken from connections in use since then.
+    /// Connections in use that were asked for their places since then, those among them that had ended.
     taken: usize,
     /// The tick at which each holder was last reported.
     reported: HashMap<Holder, u32>,
@@ -189,6 +189,7 @@ impl<C: Placed> Places<C> {
         }
         loop {
             while let Some(displaced) = self.holdings.as_mut()?.displace(holder) {
+                self.taken += 1;
                 if let Some(found) = self.take(&displaced, now) {
                     return Some(found);
                 }
@@ -204,7 +205,6 @@ impl<C: Placed> Places<C> {
         let connection = displaced.connection.upgrade()?;
         let (caller, holder) = (connection.known_caller(), connection.holder());
         let permit = connection.take_place(Taking::Share, now)?;
-        self.taken += 1;
         let report = self.is_due(&holder, now).then(|| Overdrawn {
             caller,
             held: displaced.held,

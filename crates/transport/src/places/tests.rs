@@ -127,3 +127,16 @@ fn a_flood_of_callers_is_not_a_flood_of_counts() {
     front.places.holdings = None;
     assert!(front.make_room("vic", 1).is_none(), "they are not counted twice in a tick");
 }
+
+#[test]
+fn connections_that_have_ended_since_they_were_counted_are_counted_anew() {
+    let mut front = Front::new(8);
+    front.fill(Some("ada"), Activity::InUse);
+    let first = front.make_room("vic", 1).unwrap();
+    drop(first);
+    // Within the same tick all others end, and another caller takes the places.
+    front.connections.clear();
+    front.fill(Some("eve"), Activity::InUse);
+    assert!(front.make_room("vic", 1).is_some());
+    assert_eq!(front.ended().len(), 1);
+}
