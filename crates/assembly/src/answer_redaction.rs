@@ -1,5 +1,5 @@
-//! Takes out of answers, notifications and questions what constraints say, just before callers get them. It is the redaction
-//! of tapes, on messages that leave.
+//! Takes out of answers, notifications and questions what constraints say, just before callers get them. It is the
+//! redaction of tapes, on messages that leave.
 
 mod tool_error;
 

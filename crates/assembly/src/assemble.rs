@@ -382,8 +382,8 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
     }
 }
 
-/// A mark of what is started and which of its tools are let through. The values of variables do not go into it, since it is
-/// kept on disk.
+/// A mark of what is started and which of its tools are let through. The values of variables do not go into it, since
+/// it is kept on disk.
 fn source(backend: &BackendConfig) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &backend.target {

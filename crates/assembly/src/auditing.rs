@@ -88,7 +88,7 @@ pub struct Auditing {
     terms: ArcSwap<Terms>,
 }
 
-/// What decides about records before they reach the log.
+/// The settings that decide about records before they reach the log.
 struct Terms {
     /// Whether broken glass is written down.
     notes_glass: bool,
@@ -96,7 +96,8 @@ struct Terms {
     redactor: Redactor,
 }
 
-/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have runtimes of their own.
+/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have runtimes of their
+/// own.
 pub(crate) struct AuditParts {
     settings: AuditSettings,
     sinks: Vec<Box<dyn Sink>>,
@@ -188,8 +189,8 @@ impl Auditing {
         self.log.note(action.note(unix_millis(), &self.terms.load().redactor));
     }
 
-    /// Writes down an act of administration of a command: in a chain of its own, which no running process has. Nothing happens
-    /// where the configuration wants no log. Blocks, and must not be called on a thread of a runtime.
+    /// Writes down an act of administration of a command: in a chain of its own, which no running process has. Nothing
+    /// happens where the configuration wants no log. Blocks, and must not be called on a thread of a runtime.
     ///
     /// # Errors
     /// If there can be no log.
@@ -348,7 +349,8 @@ impl AuditPlace {
         }
     }
 
-    /// Hands every record that fits to `each`, until that says false. Lines that are no records are passed over. Blocks.
+    /// Hands every record that fits to `each`, until that says false. Lines that are no records are passed over.
+    /// Blocks.
     ///
     /// # Errors
     /// If the log cannot be read.

@@ -1,5 +1,5 @@
-//! How callers prove who they are, as the configuration says it: the authenticators in their order, and what keeps them up to
-//! date while the process runs.
+//! How callers prove who they are, as the configuration says it: the authenticators in their order, and what keeps them
+//! up to date while the process runs.
 //!
 //! ```text
 //! keys.json, users.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
@@ -82,8 +82,8 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Sets it up for clients that know the MCP endpoint by this address. Callers without a proof are `anonymous`, where the
-    /// configuration lets them in at all.
+    /// Sets it up for clients that know the MCP endpoint by this address. Callers without a proof are `anonymous`,
+    /// where the configuration lets them in at all.
     ///
     /// # Errors
     /// If keys cannot be read.
@@ -164,8 +164,8 @@ impl Authentication {
         self.required
     }
 
-    /// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted no more.
-    /// What callers hold open ends where their rights have changed.
+    /// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted
+    /// no more. Connections and streams end where the rights of their callers have changed.
     pub fn follow(&self, auth: &Auth, gateway: &Gateway) {
         self.remove_issuers(auth, gateway);
         let (before, next) = (self.directory.load_full(), Arc::new(directory(auth)));
@@ -198,8 +198,8 @@ impl Authentication {
         }
     }
 
-    /// Keeps the keys up to date, and ends what callers hold open whose credentials have ended, until the set is dropped. While
-    /// nobody has a credential that could end, it sleeps: keys are looked at before each use.
+    /// Keeps the keys up to date, and ends what callers hold open whose credentials have ended, until the set is
+    /// dropped. While nobody has a credential that could end, it sleeps: keys are looked at before each use.
     #[must_use]
     pub fn keep_up(self: &Arc<Self>, gateway: &Arc<Gateway>) -> JoinSet<()> {
         let (this, gateway) = (Arc::clone(self), Arc::clone(gateway));
@@ -224,8 +224,8 @@ impl Authentication {
         tasks
     }
 
-    /// Reads keys and users again where their files have changed, and ends the streams of callers whose credentials have ended.
-    /// Returns how many sessions that were.
+    /// Reads keys and users again where their files have changed, and ends the streams of callers whose credentials
+    /// have ended. Returns how many sessions that were.
     pub async fn follow_files(&self, gateway: &Gateway) -> usize {
         self.key_store.refresh();
         self.refresh_issuers();
@@ -345,8 +345,8 @@ fn order(
     Authenticators::new(list)
 }
 
-/// Whether messages can prove who calls: the configuration says so, or a client's key is trusted at the start. Otherwise nothing
-/// is read of callers without a credential.
+/// Whether messages can prove who calls: the configuration says so, or a client's key is trusted at the start.
+/// Otherwise nothing is read of callers without a credential.
 fn signatures(config: &Config, data_dir: &Path) -> bool {
     let listed = config.auth.order.iter().any(|way| way == "signature");
     let trusted = || {

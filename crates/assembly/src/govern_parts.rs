@@ -1,4 +1,5 @@
-//! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets, scopes.
+//! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets,
+//! scopes.
 
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
@@ -112,7 +113,8 @@ impl GovernParts {
         &self.spent
     }
 
-    /// True if any process of the data folder may have written down switches or grants since they were last put in force.
+    /// True if any process of the data folder may have written down switches or grants since they were last put in
+    /// force.
     pub(crate) fn has_news(&self, config: &Config) -> bool {
         self.files.has_news(config)
     }
@@ -130,9 +132,9 @@ impl GovernParts {
         self.follow_files(config, gateway);
     }
 
-    /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so before
-    /// anything else is looked at. Nobody is asked about a request that its caller may not make, or may not make so. What is taken out
-    /// of answers is taken out last.
+    /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so
+    /// before anything else is looked at. Nobody is asked about a request that its caller may not make, or may not make
+    /// so. What is taken out of answers is taken out last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
             Arc::clone(&self.redaction) as _,

@@ -63,7 +63,8 @@ impl Live {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    /// Watches until what is returned is dropped. The feed ends once its caller is switched off, where there are `switches`.
+    /// Watches until what is returned is dropped. The feed ends once its caller is switched off, where there are
+    /// `switches`.
     ///
     /// # Errors
     /// If too many do.
@@ -152,8 +153,8 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// False once the caller is switched off, its credential has ended, or its rights may have changed. The owner of the process is
-    /// never switched off here.
+    /// False once the caller is switched off, its credential has ended, or its rights may have changed. The owner of
+    /// the process is never switched off here.
     fn is_allowed(&self) -> bool {
         let may_be_off = self.caller.identity().proof != Proof::LocalUser;
         if self.switches.as_ref().is_some_and(|switches| may_be_off && switches.is_switched_off(&self.caller)) {

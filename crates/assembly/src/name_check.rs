@@ -31,8 +31,8 @@ pub fn kept_catalog(config: &Config) -> Snapshot {
     catalog.snapshot()
 }
 
-/// Warns of backends, tools and roles that rules, filters, permissions, limits and labels name although nothing has them,
-/// as far as the lists are known.
+/// Warns of backends, tools and roles that rules, filters, permissions, limits and labels name although nothing has
+/// them, as far as the lists are known.
 #[must_use]
 pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
     let mut out: Vec<String> =

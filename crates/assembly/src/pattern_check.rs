@@ -1,7 +1,7 @@
 //! Patterns of backends, tools and roles in a configuration that match nothing, and therefore protect nothing.
 //!
-//! Backends and roles are known from the configuration. The entries of a backend are known once it has listed them; until
-//! then a pattern of its entries is not judged.
+//! Backends and roles are known from the configuration. The entries of a backend are known once it has listed them;
+//! until then a pattern of its entries is not judged.
 
 use crate::assemble::{self, DEMO};
 use signalbox_config::{Config, Member, closest};

@@ -1,8 +1,8 @@
 //! Another configuration while the process runs: all of it that does not need a restart, or nothing of it.
 //!
-//! The file is read again as at the start, compared with what is in force, and everything that can fail is done before anything
-//! is changed. Then the backends are swapped ([`signalbox_runtime::Gateway::replace`]), and whatever else follows the
-//! configuration is told.
+//! The file is read again as at the start, compared with what is in force, and everything that can fail is done before
+//! anything is changed. Then the backends are swapped ([`signalbox_runtime::Gateway::replace`]), and whatever else
+//! follows the configuration is told.
 
 mod plan;
 mod report;
@@ -144,8 +144,8 @@ impl Reloader {
         self.record.report()
     }
 
-    /// Reads the configuration and takes it over. One reload waits for another. What the file holds while nobody has told us
-    /// to read it is taken over only where it is not empty, as it is while an editor writes it.
+    /// Reads the configuration and takes it over. One reload waits for another. What the file holds while nobody has
+    /// told us to read it is taken over only where it is not empty, as it is while an editor writes it.
     ///
     /// # Errors
     /// Why it is not taken over; everything is then as it was, unless only some keys need a restart.
@@ -175,8 +175,8 @@ impl Reloader {
         done
     }
 
-    /// Writes down that the configuration was read because its file changed or a signal came. The API writes down what it is
-    /// told itself, with who told it.
+    /// Writes down that the configuration was read because its file changed or a signal came. The API writes down what
+    /// it is told itself, with who told it.
     fn tell_audit(&self, trigger: Trigger, done: &Result<Summary, ReloadError>) {
         let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != Trigger::Command) else { return };
         let files: Vec<String> = self.loader.files().iter().map(|file| file.display().to_string()).collect();

@@ -1,5 +1,5 @@
-//! What callers used of the budgets of a day, as it is kept in the data folder: a restart does not give it back, and all
-//! processes of the folder count together.
+//! The use of the budgets of a day by callers, as it is kept in the data folder: a restart does not give it back, and
+//! all processes of the folder count together.
 
 use crate::auth_file::{AuthFile, AuthFileError};
 use signalbox_govern::{CallBudgets, DayCounts};
@@ -34,8 +34,8 @@ impl SpentBudgets {
         self.looks.fetch_add(1, Ordering::Relaxed) % LOOKS == LOOKS - 1 && self.budgets.has_unsaved()
     }
 
-    /// Adds what was counted since the last time, and takes over what other processes counted. Blocks. A failure is told
-    /// once, and what was counted is kept until it can be written.
+    /// Adds what was counted since the last time, and takes over what other processes counted. Blocks. A failure is
+    /// told once, and what was counted is kept until it can be written.
     pub(crate) fn save(&self) {
         if !self.budgets.has_unsaved() {
             return;

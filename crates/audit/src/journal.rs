@@ -1,7 +1,7 @@
 //! The journal: the records of one chain on the disk of the data folder, from which every sink reads at its own pace.
 //!
-//! It is a folder of segments, each named after its first record. A segment is deleted once every sink has what is in it, or no
-//! longer waits for it. The last one that holds a record stays, so that the chain goes on where it ended.
+//! It is a folder of segments, each named after its first record. A segment is deleted once every sink has what is in
+//! it, or no longer waits for it. The last one that holds a record stays, so that the chain goes on where it ended.
 
 mod reader;
 
@@ -59,8 +59,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens a journal in this folder that no other process has, and says where its chain ended; `fresh` names the chain of a new
-    /// one.
+    /// Opens a journal in this folder that no other process has, and says where its chain ended; `fresh` names the
+    /// chain of a new one.
     pub fn open(
         folder: &Path,
         fresh: &str,

@@ -81,8 +81,8 @@ impl Progress {
         self.lock().stats.clone()
     }
 
-    /// The journal has everything up to this record. Whoever waits is told when the sinks that are required have theirs. Returns
-    /// the last record that every sink has.
+    /// The journal has everything up to this record. Whoever waits is told when the sinks that are required have
+    /// theirs. Returns the last record that every sink has.
     pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = Waiter>) -> u64 {
         let mut state = self.lock();
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);
@@ -121,8 +121,8 @@ impl Progress {
         !self.lock().stats.sinks.iter().any(|sink| sink.required)
     }
 
-    /// Waits until there are records from `next` on: up to which, and from which on they are still kept. A sink that no call waits
-    /// for lets `enough` of them gather for a moment. `None` if the log has ended.
+    /// Waits until there are records from `next` on: up to which, and from which on they are still kept. A sink that no
+    /// call waits for lets `enough` of them gather for a moment. `None` if the log has ended.
     pub fn more(&self, next: u64, enough: u64, hurried: bool) -> Option<(u64, u64)> {
         let mut state = self.lock();
         state.resting += 1;

@@ -1,6 +1,6 @@
-//! Deletes records by age. A signed checkpoint takes the place of what is deleted, so that the rest still verifies and a missing
-//! start shows. Only records that verify have an age: their times are as untrustworthy as their texts otherwise, and what was
-//! tampered with is evidence. Such records stay until an operator moves them away.
+//! Deletes records by age. A signed checkpoint takes the place of what is deleted, so that the rest still verifies and
+//! a missing start shows. Only records that verify have an age: their times are as untrustworthy as their texts
+//! otherwise, and what was tampered with is evidence. Such records stay until an operator moves them away.
 
 use crate::files;
 use crate::journal::JournalReader;
@@ -64,8 +64,8 @@ impl Pruner {
         AuditVerifier::new(&self.keys)
     }
 
-    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, if any of their
-    /// records is newer (a file is given another name and another time easily), and if they do not verify.
+    /// Deletes the files of days before this one. They stay until a signature covers all that is in them, if any of
+    /// their records is newer (a file is given another name and another time easily), and if they do not verify.
     pub(crate) fn prune_files(&self, path: &Path, before: u64) -> io::Result<()> {
         let (mut old, mut newer): (Vec<PathBuf>, Vec<PathBuf>) = Default::default();
         for (day, file) in files::earlier(path)? {
@@ -106,8 +106,8 @@ impl Pruner {
         Ok(())
     }
 
-    /// Verifies the checkpoints and then old files up to the first that is faulty. Returns the verifier before that one, and how
-    /// many files are good.
+    /// Verifies the checkpoints and then old files up to the first that is faulty. Returns the verifier before that
+    /// one, and how many files are good.
     fn follow_old(&self, checkpoints: &Path, old: &[PathBuf]) -> io::Result<(AuditVerifier<'_>, usize)> {
         let mut verifier = self.verifier().of_sink("file");
         if checkpoints.exists() {
@@ -197,7 +197,7 @@ impl Pruner {
         SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms() }.sign(&self.key)
     }
 
-    /// Where all chains are now.
+    /// The present ends of all chains.
     fn cuts(&self, verifier: &AuditVerifier<'_>) -> BTreeMap<String, Cut> {
         let unproved = |chain: &str| verifier.troubles().any(|fault| fault.chain == chain);
         let cut = |(chain, reached): (&String, &Reached)| {
@@ -208,7 +208,8 @@ impl Pruner {
         verifier.places().map(cut).collect()
     }
 
-    /// True if the journal has this record: a process that was killed signs its last records only when its chain goes on.
+    /// True if the journal has this record: a process that was killed signs its last records only when its chain goes
+    /// on.
     fn is_journaled(&self, chain: &str, seq: u64, hash: &ChainHash) -> bool {
         // The name comes from the log and must not lead out of the folder.
         let is_name = chain.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -224,8 +225,8 @@ fn is_proved(verifier: &AuditVerifier<'_>, chain: &str, cut: &Cut) -> bool {
     cut.proved || verifier.places().any(|(name, reached)| name == chain && reached.signed >= cut.seq)
 }
 
-/// The first fault, but for a missing start of a chain: what follows it verifies by the next signature, and what was before old
-/// records was older.
+/// The first fault, but for a missing start of a chain: what follows it verifies by the next signature, and what was
+/// before old records was older.
 fn fault<'v>(verifier: &'v AuditVerifier<'_>) -> Option<&'v AuditFault> {
     let faults = verifier.faults();
     let full = faults.get(MAX_FAULTS - 1);

@@ -1,5 +1,5 @@
-//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, gaps, which say what a
-//! sink did not get, and checkpoints, which stand for the records that were deleted by age.
+//! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, gaps, which say
+//! what a sink did not get, and checkpoints, which stand for the records that were deleted by age.
 
 use crate::event::Object;
 use serde_json::Value;
@@ -122,7 +122,8 @@ impl SignedPlace {
         Some(text)
     }
 
-    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the signature does not fit.
+    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the signature does
+    /// not fit.
     #[must_use]
     pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
         let text = |name: &str| object[name].as_str();

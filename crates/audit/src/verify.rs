@@ -41,7 +41,7 @@ pub enum FaultKind {
     /// A gap or checkpoint of another sink was put here.
     #[error("what stands for the records up to {0} was signed for another sink")]
     OfAnotherSink(u64),
-    /// What was deleted by age had no start, or faults that an earlier version overlooked.
+    /// The records deleted by age had no start, or faults that an earlier version overlooked.
     #[error("records 1 to {0} were deleted by age, and did not verify then")]
     PrunedUnproved(u64),
 }
@@ -192,7 +192,8 @@ impl<'a> AuditVerifier<'a> {
         if first > expected {
             self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
         } else if first < expected {
-            // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint stands for.
+            // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint
+            // stands for.
             if reached.is_some_and(|reached| record.seq <= reached.pruned) {
                 return;
             }
@@ -353,8 +354,8 @@ impl<'a> AuditVerifier<'a> {
             self.report.chains += 1;
             self.report.unsigned += seq.saturating_sub(signed);
             let unsigned = FaultKind::Unsigned(signed + 1, seq);
-            // A live process signs its last records within a moment, and its journal has them. Where others are signed, a chain
-            // that is not signed at all was invented.
+            // A live process signs its last records within a moment, and its journal has them. Where others are signed,
+            // a chain that is not signed at all was invented.
             let invented = if self.in_place { journaled || signed == 0 } else { signed == 0 && any_signature };
             match seq > signed && !confirmed {
                 true if invented => self.fault(&place, &chain, unsigned),

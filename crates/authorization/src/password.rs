@@ -91,8 +91,8 @@ impl LocalUsers {
         self.users.get(name).map(|user| user.created)
     }
 
-    /// Identifies the account that has this name now. Another password, or another user of the same name, is another account:
-    /// the salt of the hash is drawn anew for each.
+    /// Identifies the account that has this name now. Another password, or another user of the same name, is another
+    /// account: the salt of the hash is drawn anew for each.
     #[must_use]
     pub fn account(&self, name: &str) -> Option<String> {
         let user = self.users.get(name)?;
@@ -122,7 +122,8 @@ impl LocalUsers {
         self.users.remove(name).is_some()
     }
 
-    /// What has to be checked to know whether this is the user's password. It takes as long where there is no such user.
+    /// What has to be checked to know whether this is the user's password. It takes as long where there is no such
+    /// user.
     pub(crate) fn check(&self, name: &str, password: &str) -> Result<PasswordCheck, Refusal> {
         if password.len() > MAX_PASSWORD || name.len() > MAX_USER {
             return Err(Refusal::new("invalid_request", "the name or the password is too long"));

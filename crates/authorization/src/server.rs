@@ -37,7 +37,8 @@ pub struct Damaged(#[from] serde_json::Error);
 pub enum Authorize {
     /// This is answered.
     Reply(Reply),
-    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then the same request again.
+    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then the same request
+    /// again.
     Document(String),
 }
 

@@ -28,7 +28,7 @@ pub struct Auth {
     pub timeout: Duration,
     /// What decides how much of an error callers are told.
     pub error_detail: ErrorDetail,
-    /// What decides how much of a tool's error callers are told.
+    /// Decides how much of a tool's error callers are told.
     pub tool_error_detail: ErrorDetail,
     /// The ways that are tried, in this order: words of [`WAYS`].
     pub order: Vec<String>,

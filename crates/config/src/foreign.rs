@@ -1,8 +1,8 @@
-//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does, `{"context_servers": {…}}`
-//! as Zed does, and Codex's `[mcp_servers.NAME]`.
+//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does, `{"context_servers":
+//! {…}}` as Zed does, and Codex's `[mcp_servers.NAME]`.
 //!
-//! They are taken as they are. What Signalbox has no setting for is skipped with a warning, as every client adds keys of its
-//! own; what would make a server behave differently is refused.
+//! They are taken as they are. What Signalbox has no setting for is skipped with a warning, as every client adds keys
+//! of its own; what would make a server behave differently is refused.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The configuration: one TOML file, or a client's `mcpServers` JSON file as it is.
 //!
 //! It is read in two stages. The first ([`raw`], [`json`]) says what the file holds and where; the second ([`check`],
-//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or says all that is wrong, each with its place and the remedy. Every key is
-//! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
+//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or says all that is wrong, each with its place and the
+//! remedy. Every key is defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
 mod addresses;
 pub mod audit;
@@ -260,7 +260,8 @@ impl Config {
         }
     }
 
-    /// The same for a text that was read already; `file` is what messages call it, and what relative folders start from.
+    /// The same for a text that was read already; `file` is what messages call it, and what relative folders start
+    /// from.
     pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
         Self::assemble(Some(file), text, env, overrides)
     }

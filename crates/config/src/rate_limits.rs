@@ -41,7 +41,7 @@ pub struct ToolLimits {
     pub max_result: Option<u64>,
     /// How often a caller may make the same call in a row.
     pub max_repeats: Option<u64>,
-    /// How many calls a caller may make in a minute, in place of the rate for every tool.
+    /// Number of calls that a caller may make in a minute, in place of the rate for every tool.
     pub calls_per_minute: Option<u64>,
     /// How many calls a caller may make in a day.
     pub calls_per_day: Option<u64>,

@@ -55,9 +55,9 @@ pub struct Seal {
     pub validate_fully: bool,
     /// Whether all answers are signed, and not only those to signed requests.
     pub sign_answers: bool,
-    /// How far in the future a signed request may seem to be made.
+    /// Maximum time by which a signed request may seem to be made in the future.
     pub time_window: Duration,
-    /// How old a signed request may be.
+    /// Maximum age of a signed request.
     pub max_age: Duration,
     /// How many recent requests of one key are remembered.
     pub nonces_per_key: usize,

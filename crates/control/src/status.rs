@@ -1,7 +1,7 @@
 //! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
 //!
-//! The telling side is this file, [`traffic`], [`transparent`] and [`limits`]; the showing side is [`view`], [`columns`],
-//! [`trouble`] and [`show`].
+//! The telling side is this file, [`traffic`], [`transparent`] and [`limits`]; the showing side is [`view`],
+//! [`columns`], [`trouble`] and [`show`].
 
 mod audited;
 pub mod columns;

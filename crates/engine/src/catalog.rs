@@ -1,7 +1,7 @@
 //! The catalog: all tools, prompts, resources and resource templates of all backends, shown to clients as one server's.
 //!
-//! [`Catalog`] is the model that changes; a [`Snapshot`] is the immutable picture of it that requests read: routes by name,
-//! pages of lists, the capabilities that backends offer between them.
+//! [`Catalog`] is the model that changes; a [`Snapshot`] is the immutable picture of it that requests read: routes by
+//! name, pages of lists, the capabilities that backends offer between them.
 //!
 //! ```text
 //! a backend's lists were read ─► set_view, replace_views ─┐
@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
-//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]). A backend
-//! with credentials per user has views of each principal, and nobody is shown or reaches an entry that only another's have.
+//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]). A
+//! backend with credentials per user has views of each principal, and nobody is shown or reaches an entry that only
+//! another's have.
 //!
 //! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
 //!
@@ -32,8 +33,8 @@
 //!   so that a cursor stays good when the catalog changes between two pages.
 //! - Views, remembered names and rendered pages are bounded, because clients and backends choose how many there are.
 //!
-//! A snapshot must never change what it answers: it is shared between threads, and a new one takes its place as a whole. Its
-//! only mutable parts are a cache of rendered pages and a flag that a name was shown.
+//! A snapshot must never change what it answers: it is shared between threads, and a new one takes its place as a
+//! whole. Its only mutable parts are a cache of rendered pages and a flag that a name was shown.
 
 mod claims;
 mod cursor;
@@ -186,12 +187,13 @@ pub struct BackendEntry {
     /// A fingerprint of the program and settings that gave them. Another one may list something else under the same
     /// name.
     pub source: u64,
-    /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and clients
-    /// may not share them.
+    /// True if it may show each principal something else: each sees its own views alone, they are saved nowhere, and
+    /// clients may not share them.
     pub private: bool,
     /// True if it may show each token of a principal something else; it is then private.
     pub per_token: bool,
-    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none from them.
+    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none
+    /// from them.
     pub apart: bool,
     /// Whose lists each principal is shown, where that is not its own.
     owners: Option<Arc<dyn ListOwners>>,
@@ -315,8 +317,8 @@ impl Catalog {
         Self { backends, view_bytes: VIEW_BYTES, claims: Default::default(), generation: 0 }
     }
 
-    /// Sets how many bytes the lists of one backend may take up beyond those that all clients are shown. Holds for views stored
-    /// from now on.
+    /// Sets how many bytes the lists of one backend may take up beyond those that all clients are shown. Holds for
+    /// views stored from now on.
     pub fn set_view_bytes(&mut self, most: usize) {
         self.view_bytes = most;
     }
@@ -456,7 +458,7 @@ impl Offer {
             subscribe: true,
             completions: true,
             logging: true,
-            tasks: false,
+            tasks: true,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Proofs of who calls that the message itself carries. This is the second stage of authentication: it looks at messages that
-//! passed the strict scan, whatever transport they came by.
+//! Proofs of who calls that the message itself carries. This is the second stage of authentication: it looks at
+//! messages that passed the strict scan, whatever transport they came by.
 
 use crate::caller::Caller;
 use crate::fault::Fault;
@@ -8,8 +8,8 @@ use signalbox_wire::Envelope;
 
 /// Looks at the proofs that messages carry.
 pub trait MessageProof: Send + Sync {
-    /// Who calls, by a proof in this message; `None` if it carries none. `caller` is whom the connection proved. Asked once about
-    /// every message of a client, so it must be cheap where there is no proof.
+    /// Who calls, by a proof in this message; `None` if it carries none. `caller` is whom the connection proved. Asked
+    /// once about every message of a client, so it must be cheap where there is no proof.
     ///
     /// # Errors
     /// If it carries a proof that is not valid, or proves somebody else than the connection does.

@@ -154,8 +154,8 @@ impl Operations {
     }
 }
 
-/// A state, given as JSON, as servers read it: without escapes, blanks around it and padding, and with one alphabet of base64.
-/// States that only a strict server tells apart are one here.
+/// A state, given as JSON, as servers read it: without escapes, blanks around it and padding, and with one alphabet of
+/// base64. States that only a strict server tells apart are one here.
 fn as_read(json: &[u8]) -> Cow<'_, [u8]> {
     let Some(text) = json::string(json) else { return Cow::Borrowed(json) };
     let plain = |char: char| match char {

@@ -78,8 +78,8 @@ impl TaskCalls {
         inner.calls.contains_key(key) || inner.makers.get(&place) == Some(&key.principal)
     }
 
-    /// True if somebody else is known to have made a task of this id at this backend. Ask only about one whose call is not
-    /// remembered: two connections may use the same id.
+    /// True if somebody else is known to have made a task of this id at this backend. Ask only about one whose call is
+    /// not remembered: two connections may use the same id.
     #[must_use]
     pub fn is_of_another(&self, key: &TaskKey) -> bool {
         let place = (Arc::clone(&key.backend), key.task.clone());

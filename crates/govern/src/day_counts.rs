@@ -1,4 +1,4 @@
-//! What callers used in a day.
+//! Counts of the calls and costs of callers in a day.
 
 use serde::{Deserialize, Serialize};
 use signalbox_engine::keys::TextMap;

@@ -1,4 +1,5 @@
-//! What legacy clients are told where there is no answer: `{error, message, code, sessionCode?}` with the names they know (CO-3).
+//! What legacy clients are told where there is no answer: `{error, message, code, sessionCode?}` with the names they
+//! know (CO-3).
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};

@@ -109,7 +109,7 @@ pub struct RelayLimits {
     pub body: usize,
     /// How long a page may take for a call.
     pub request_timeout: Duration,
-    /// How long a legacy call is kept for its page, its answer included (CO-5).
+    /// Time for which a legacy call is kept for its page, its answer included (CO-5).
     pub request_ttl: Duration,
 }
 

@@ -1,10 +1,10 @@
 //! Compares a recorded message with a new one: the one mechanism behind every answer to "is this still the same?".
 //!
-//! The order of an object's members never counts, and numbers are compared by value, as [`crate::match_key`] has it. Arrays are
-//! aligned, so that an inserted item is one difference. Every difference is named by a JSON pointer from the top of the
-//! message. Where a text holds JSON and [`Comparison::json_in_text`] is set, the pointer goes through the text with the
-//! segment [`IN_TEXT`]: `/result/content/0/text/@json/items/3/id`. A text has no members, so this names nothing else, and
-//! ignored paths can use it.
+//! The order of an object's members never counts, and numbers are compared by value, as [`crate::match_key`] has it.
+//! Arrays are aligned, so that an inserted item is one difference. Every difference is named by a JSON pointer from the
+//! top of the message. Where a text holds JSON and [`Comparison::json_in_text`] is set, the pointer goes through the
+//! text with the segment [`IN_TEXT`]: `/result/content/0/text/@json/items/3/id`. A text has no members, so this names
+//! nothing else, and ignored paths can use it.
 //!
 //! Items are named by their index in the recorded array; only an added item has the index that it has in the new one.
 
@@ -33,7 +33,8 @@ pub const USUAL_TOLERANCE: f64 = 0.01;
 /// Most differences that one comparison lists; the rest are counted.
 pub const MAX_DIFFERENCES: usize = 1000;
 
-/// What counts as a difference. By default everything does but `_meta`, ids, the order of members and the spelling of numbers.
+/// What counts as a difference. By default everything does but `_meta`, ids, the order of members and the spelling of
+/// numbers.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Comparison {
     /// Places that do not count, with all below them.
@@ -107,8 +108,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What it means to a client that relied on the recorded message: a new member harms nobody, a missing one or one of another
-    /// type does, and another value or another number of items is data.
+    /// What it means to a client that relied on the recorded message: a new member harms nobody, a missing one or one
+    /// of another type does, and another value or another number of items is data.
     #[must_use]
     pub fn tier(&self) -> Tier {
         match self.kind {
@@ -167,7 +168,8 @@ impl Comparison {
         walk.found
     }
 
-    /// A digest that is equal for messages between which there is no difference, unless only the tolerance makes them equal.
+    /// A digest that is equal for messages between which there is no difference, unless only the tolerance makes them
+    /// equal.
     #[must_use]
     pub fn digest(&self, message: &Value) -> Digest {
         digest::of_message(self, message)

@@ -1,5 +1,5 @@
-//! A file of places that do not count, to be kept beside the tapes: a path or a pattern of values on each line. `#` begins a
-//! comment line.
+//! A file of places that do not count, to be kept beside the tapes: a path or a pattern of values on each line. `#`
+//! begins a comment line.
 
 use crate::paths::{PathError, Paths};
 use crate::value_patterns::{ValuePattern, ValuePatternError, ValuePatterns};

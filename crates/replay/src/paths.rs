@@ -8,8 +8,8 @@ const MAX_SEGMENTS: usize = 64;
 /// Most patterns of one set.
 const MAX_PATTERNS: usize = 10_000;
 
-/// A set of patterns. Each is a JSON pointer (RFC 6901) from the top of the message, in which `*` stands for any one member or
-/// item and `**` for any number of them: `/result/content/*/text`, `/**/timestamp`.
+/// A set of patterns. Each is a JSON pointer (RFC 6901) from the top of the message, in which `*` stands for any one
+/// member or item and `**` for any number of them: `/result/content/*/text`, `/**/timestamp`.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Paths(Vec<Pattern>);
 

@@ -1,7 +1,8 @@
 //! A tape's clients against a live server.
 //!
-//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of transports: it is
-//! handed a connection for every recorded session, as two channels of messages, and speaks on it as the recorded client did.
+//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of transports:
+//! it is handed a connection for every recorded session, as two channels of messages, and speaks on it as the recorded
+//! client did.
 //!
 //! ```text
 //!            ┌─ not wanted (filters), not safe (writes), not whole (holes) ──► left out, counted
@@ -17,7 +18,8 @@
 //! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
 //! - every call of the tape is in the report once, whatever became of it.
 //!
-//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what is sent and when.
+//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what is sent and
+//! when.
 //!
 //! ```no_run
 //! use signalbox_replay::call_gatherer::gather;
@@ -106,8 +108,8 @@ pub struct Runner<'a> {
     answers: BTreeMap<u64, Value>,
 }
 
-/// How often a list is asked for that differs from the recorded one, and how long after the time before: a server may still be
-/// adding to its lists when the first client comes.
+/// How often a list is asked for that differs from the recorded one, and how long after the time before: a server may
+/// still be adding to its lists when the first client comes.
 const LIST_TRIES: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_millis(300);
 
@@ -239,7 +241,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Why a call is not sent although it may be: it has a value from an earlier answer for which nothing certain stands now.
+    /// Why a call is not sent although it may be: it has a value from an earlier answer for which nothing certain
+    /// stands now.
     fn objection(&self, call: &RecordedCall) -> Option<Verdict> {
         let unsettled = self.rebinding.unsettled(call)?;
         let only_reads = self.settings.only_reads(call);
@@ -303,8 +306,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet, and for a
-    /// slow read that may have waited for a handshake: the gateway opens some connections at the first call of a session.
+    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet, and
+    /// for a slow read that may have waited for a handshake: the gateway opens some connections at the first call of a
+    /// session.
     async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, waiting: &Pending) -> bool {
         let (tries, took) = (waiting.tries, waiting.sent.elapsed());
         if waiting.is_first && tries == 1 && self.settings.only_reads(call) && self.is_late(call, took).is_some() {
@@ -372,7 +376,7 @@ impl<'a> Runner<'a> {
         self.is_late(call, took).map_or(Verdict::Same, |recorded| Verdict::Slow { recorded, took })
     }
 
-    /// How long a call took in the recording, if it took longer now than it may.
+    /// Time that a call took in the recording, if it took longer now than it may.
     fn is_late(&self, call: &RecordedCall, took: Duration) -> Option<Duration> {
         let recorded = call.answer.as_ref().map_or(0, |answer| answer.at.saturating_sub(call.began));
         let recorded = Duration::from_nanos(recorded);

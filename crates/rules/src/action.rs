@@ -77,11 +77,11 @@ pub(crate) struct Failing {
     pub seed: Option<u64>,
     /// How long a slow or lost call takes.
     pub after: Duration,
-    /// How the times of slow calls are spread.
+    /// Distribution of the times of slow calls.
     pub spread: Spread,
 }
 
-/// How times are spread around their mean.
+/// Distribution of times around their mean.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Spread {
     /// All are the same.

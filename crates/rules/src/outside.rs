@@ -1,5 +1,5 @@
-//! Everything that a verdict needs and that is neither in the rules nor in the message. It all comes through one trait, so
-//! that a verdict can be computed again from what was written down.
+//! Everything that a verdict needs and that is neither in the rules nor in the message. It all comes through one trait,
+//! so that a verdict can be computed again from what was written down.
 
 use crate::limits;
 use crate::rule_set::{FNV_START, fnv};
@@ -64,8 +64,8 @@ pub struct CacheAsk<'a> {
     pub now: Instant,
 }
 
-/// The place of a use of shared state in the order of all of them, and its time. Several threads write one tape, so the order
-/// of its entries is not the order in which their calls met a counter; this is.
+/// The place of a use of shared state in the order of all of them, and its time. Several threads write one tape, so the
+/// order of its entries is not the order in which their calls met a counter; this is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// How many uses came before.

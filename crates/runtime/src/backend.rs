@@ -7,8 +7,8 @@
 //!
 //! # States
 //!
-//! The *home* connection belongs to the gateway itself. It shows which era the backend speaks, feeds the catalog, and serves
-//! every session that may share it. The state of the backend is the state of this connection ([`Home`]):
+//! The *home* connection belongs to the gateway itself. It shows which era the backend speaks, feeds the catalog, and
+//! serves every session that may share it. The state of the backend is the state of this connection ([`Home`]):
 //!
 //! ```text
 //!                first_use, lists known            somebody uses it (wake)
@@ -23,8 +23,8 @@
 //!     └─ ready: Up                └── died too often ─────┘ (so does Down)
 //! ```
 //!
-//! A backend with credentials per user is `AwaitsCaller` until somebody uses it, and again whenever that somebody turns out to have
-//! no credential: its home connection is opened on behalf of whoever comes, and is that principal's alone.
+//! A backend with credentials per user is `AwaitsCaller` until somebody uses it, and again whenever that somebody turns
+//! out to have no credential: its home connection is opened on behalf of whoever comes, and is that principal's alone.
 //!
 //! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
 //! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
@@ -184,8 +184,8 @@ impl Backend {
         self.lock().condition.count_stray(what);
     }
 
-    /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call that was
-    /// taken before.
+    /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call
+    /// that was taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         if call.round.is_none()
             && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), || self.spec().timeout)
@@ -365,8 +365,8 @@ impl Backend {
         self.lock().connections.is_home(peer)
     }
 
-    /// Gives no further call to a connection that is ending. This happens before it counts as lost, so that a call which finds
-    /// it lost does not find it here again.
+    /// Gives no further call to a connection that is ending. This happens before it counts as lost, so that a call
+    /// which finds it lost does not find it here again.
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
         let mut state = self.lock();
@@ -378,8 +378,8 @@ impl Backend {
             state.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Clients keep waiting for lists that another era or another attempt may bring. But a backend that refuses an era which
-        // it spoke on another connection would be asked for that era again and again.
+        // Clients keep waiting for lists that another era or another attempt may bring. But a backend that refuses an
+        // era which it spoke on another connection would be asked for that era again and again.
         let no_lists = match fault.kind {
             FaultKind::Draining => false,
             FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
@@ -403,7 +403,8 @@ impl Backend {
         }
     }
 
-    /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if necessary.
+    /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if
+    /// necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let (mut queue, mut taken) = (queue, Vec::new());
         let (home, down, lonely, stopping, retired) = {

@@ -1,8 +1,9 @@
 //! The port through which links ask for the credential that goes with a request to a protected backend.
 //!
-//! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports a refusal with
-//! what the backend said about it. The port then gives another credential, with which the request is sent again, or a fault that says
-//! what the caller has to do. What the caller itself sent as a credential never goes to a backend.
+//! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports a
+//! refusal with what the backend said about it. The port then gives another credential, with which the request is sent
+//! again, or a fault that says what the caller has to do. What the caller itself sent as a credential never goes to a
+//! backend.
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
@@ -101,8 +102,8 @@ pub trait BackendCredentials: Send + Sync {
     /// Why there is none, and what to do about it.
     fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>>;
 
-    /// Another credential, after the last one was refused. `None` if the refusal has nothing to do with the credential, so that the
-    /// caller gets the backend's answer.
+    /// Another credential, after the last one was refused. `None` if the refusal has nothing to do with the credential,
+    /// so that the caller gets the backend's answer.
     ///
     /// # Errors
     /// Why there is none, and what to do about it.

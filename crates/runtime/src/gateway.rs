@@ -316,8 +316,8 @@ impl Gateway {
         }
     }
 
-    /// A future that completes when the sinks have room for more message facts, or after a time limit. `None` while they have
-    /// room. Fronts and links await it before they take the next message.
+    /// A future that completes when the sinks have room for more message facts, or after a time limit. `None` while
+    /// they have room. Fronts and links await it before they take the next message.
     #[must_use]
     pub fn room(&self) -> Option<BoxFuture<()>> {
         if self.message_facts() { self.facts.iter().find_map(|sink| sink.room()) } else { None }
@@ -400,8 +400,8 @@ impl Gateway {
         // A shutdown does not wait for a person who may be away.
         self.holds.end();
         wait_until(within, || self.counters.in_flight.load(Ordering::Relaxed) <= 0).await;
-        // Backends stop first, so that calls in flight fail with an answer, which a closed session cannot give. A replacement
-        // of backends that is under way finishes before; a later one sees that the gateway is draining.
+        // Backends stop first, so that calls in flight fail with an answer, which a closed session cannot give. A
+        // replacement of backends that is under way finishes before; a later one sees that the gateway is draining.
         drop(self.replacing.lock().unpoisoned());
         for backend in self.backends().all() {
             backend.stop();

@@ -1,5 +1,5 @@
-//! A task of an old backend that a client of the new era has: runs the engine's [`Hosted`] and carries out its commands. The
-//! task stays with the connection that made it.
+//! A task of an old backend that a client of the new era has: runs the engine's [`Hosted`] and carries out its
+//! commands. The task stays with the connection that made it.
 
 use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, Party};

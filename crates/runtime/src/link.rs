@@ -1,7 +1,7 @@
 //! The seam between the runtime and every transport toward a backend.
 //!
-//! A link carries messages in both directions. Sending never waits: a message that cannot be taken now is refused. Everything
-//! that comes back is posted to the [`LinkEvents`] that the link was opened with.
+//! A link carries messages in both directions. Sending never waits: a message that cannot be taken now is refused.
+//! Everything that comes back is posted to the [`LinkEvents`] that the link was opened with.
 
 use crate::backend_credentials::Asker;
 use crate::status::AddressStatus;
@@ -62,12 +62,13 @@ pub trait LinkEvents: Send + Sync {
         self.message(message, about, status);
     }
 
-    /// A future that completes when there is room for the next message, or after a time limit. `None` while there is room.
+    /// A future that completes when there is room for the next message, or after a time limit. `None` while there is
+    /// room.
     fn room(&self) -> Option<BoxFuture<()>> {
         None
     }
 
-    /// The user whose calls come by this connection. `None` if that is not known, and then nobody may be served what
+    /// The user whose calls come by this connection. `None` if that is not known, and then no caller may be served what
     /// is for one user alone.
     fn user(&self) -> Option<BackendUser>;
 
@@ -92,8 +93,8 @@ pub trait LinkEvents: Send + Sync {
     /// This request is sent again, since the backend has certainly seen nothing of it.
     fn retried(&self, _key: u64) {}
 
-    /// The backend closed this request's stream for now and will continue it on request (polling of 2025-11-25), after this wait
-    /// if it named one.
+    /// The backend closed this request's stream for now and will continue it on request (polling of 2025-11-25), after
+    /// this wait if it named one.
     fn parted(&self, _key: u64, _retry: Option<Duration>) {}
 
     /// The backend no longer knows our session, and has certainly not processed this message.

@@ -16,8 +16,8 @@ pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
 impl Gateway {
-    /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog: lists that
-    /// arrive in between would count as ready here and not be shown.
+    /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog:
+    /// lists that arrive in between would count as ready here and not be shown.
     pub(crate) fn lists_ready(&self, caller: &Caller, selector: &Selector, catalog: &Snapshot) -> bool {
         self.backends().iter().all(|backend| self.need_not_wait(backend, caller, selector, catalog))
     }

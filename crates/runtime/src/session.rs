@@ -1,8 +1,8 @@
 //! One front session: everything that the gateway holds for one client.
 //!
-//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Fronts with a
-//! message, peers with an answer, and timers call [`Session::handle`] on their own thread.
-//! There is no task and no mailbox per session:
+//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Fronts
+//! with a message, peers with an answer, and timers call [`Session::handle`] on their own thread. There is no task and
+//! no mailbox per session:
 //!
 //! ```text
 //!   Event ──► lock ──► machine ──► commands ──┬─► Send, End: pushed to the stream's Outbox ─┐
@@ -12,9 +12,9 @@
 //!
 //! # States
 //!
-//! How long it lives depends on its [`Mode`]: a pipe or a session of the old era until one side closes it, a request of the
-//! new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of the new era
-//! describes itself and needs none of them:
+//! How long it lives depends on its [`Mode`]: a pipe or a session of the old era until one side closes it, a request of
+//! the new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of
+//! the new era describes itself and needs none of them:
 //!
 //! ```text
 //!   Created ──initialize──► Initializing ──notifications/initialized──► Operational
@@ -193,7 +193,8 @@ impl Session {
         })
     }
 
-    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that process can have had.
+    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that process can
+    /// have had.
     pub(crate) fn restore(&self, client: Arc<ClientProfile>, level: Option<LogLevel>) {
         let first = crate::clock::unix_millis().max(1);
         let mut inner = self.lock();
@@ -232,8 +233,8 @@ impl Session {
         Some(StreamReader::new(self, id, outbox))
     }
 
-    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or are refused and
-    /// counted.
+    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or are
+    /// refused and counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?.for_answers_only();
@@ -312,8 +313,8 @@ impl Session {
         self.handle(Event::Retried { exchange });
     }
 
-    /// Closes the client's stream for now because the backend closed the stream of this call, if the client's revision knows
-    /// how to come back for the rest. `retry` is the wait that the backend named.
+    /// Closes the client's stream for now because the backend closed the stream of this call, if the client's revision
+    /// knows how to come back for the rest. `retry` is the wait that the backend named.
     pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {
         let inner = self.lock();
         let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a session must have been idle to give its place to another of its caller.
+/// Time for which a session must have been idle to give its place to another of its caller.
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
@@ -25,8 +25,8 @@ impl Gateway {
         (caller.identity().transport == *transport).then_some(face)
     }
 
-    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless session is
-    /// not kept in the table.
+    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless
+    /// session is not kept in the table.
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
@@ -41,7 +41,8 @@ impl Gateway {
         self.open_session_for(caller, principal, mode, external, via)
     }
 
-    /// The same for a session that acts for another principal than its caller is: one of several rooms that the caller has.
+    /// The same for a session that acts for another principal than its caller is: one of several rooms that the caller
+    /// has.
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.

@@ -1,9 +1,10 @@
-//! Sessions of the old era that outlive the process: what their clients declared, one small file for each in the data folder.
+//! Sessions of the old era that outlive the process: what their clients declared, one small file for each in the data
+//! folder.
 //!
-//! A file is named after the SHA-256 of the session's id, so that nobody who reads the folder can use a session. It is written when the
-//! client has introduced itself, touched while it is used, and removed when the session ends, but not when the process does. At the
-//! start the files are read; a session is opened anew when its owner comes back with its id. Who never does loses it after
-//! the session time-out.
+//! A file is named after the SHA-256 of the session's id, so that nobody who reads the folder can use a session. It is
+//! written when the client has introduced itself, touched while it is used, and removed when the session ends, but not
+//! when the process does. At the start the files are read; a session is opened anew when its owner comes back with its
+//! id. Who never does loses it after the session time-out.
 //!
 //! One thread writes, so that a removal is never overtaken by the write before it and no call waits for the disk.
 
@@ -126,8 +127,8 @@ impl Gateway {
         self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))
     }
 
-    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none, or it is
-    /// another's.
+    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none, or it
+    /// is another's.
     ///
     /// # Errors
     /// A fault if no session can be opened now.

@@ -78,8 +78,8 @@ impl TaskDirectory {
         room
     }
 
-    /// Notes a task of an old backend and returns the name by which clients know it: its id, unless another task of the same
-    /// principal has that. `None` if there is no room.
+    /// Notes a task of an old backend and returns the name by which clients know it: its id, unless another task of the
+    /// same principal has that. `None` if there is no room.
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);

@@ -1,6 +1,7 @@
 //! JSON-RPC to protobuf and back.
 //!
-//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know are carried beside them.
+//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know are carried beside
+//! them.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -22,8 +23,8 @@ use prost_types::Timestamp;
 
 const KNOWN: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// A JSON-RPC message as protobuf. Its params, result, error and id are parts of `message`, not copies. Fields that JSON-RPC does
-/// not have (times, identity, signature) are empty.
+/// A JSON-RPC message as protobuf. Its params, result, error and id are parts of `message`, not copies. Fields that
+/// JSON-RPC does not have (times, identity, signature) are empty.
 ///
 /// # Errors
 /// If that is no JSON-RPC message.
@@ -56,7 +57,8 @@ pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
     Ok(McpMessage { message: Some(either) })
 }
 
-/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts of `bytes`, not copies.
+/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts of `bytes`, not
+/// copies.
 ///
 /// # Errors
 /// If it or its payload is too large, or it is no message of this package.

@@ -52,7 +52,7 @@ pub fn trusting(own: &SelfSigned) -> String {
     )
 }
 
-/// How to connect, and what is not there to connect to. With `needs_key` the lines have a place for the caller's key.
+/// The ways to connect, and those that are switched off. With `needs_key` the lines have a place for the caller's key.
 fn connect(transport: Transport, url: &str, needs_key: bool) -> Vec<(&'static str, String)> {
     let (flag, member) = match needs_key {
         true => (r#" --header "Authorization: Bearer KEY""#, r#", "headers": {"Authorization": "Bearer KEY"}"#),

@@ -153,8 +153,8 @@ fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
     Ok(loader(global, flags)?.load()?)
 }
 
-/// The running processes, and their data folder: the one that was named, or all of that folder. They are found even if the
-/// configuration is bad.
+/// The running processes, and their data folder: the one that was named, or all of that folder. They are found even if
+/// the configuration is bad.
 fn running(global: &Global) -> Result<(PathBuf, Vec<ProcessAddress>), Failure> {
     let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
     if let Some(url) = &global.url {
@@ -192,8 +192,8 @@ fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Runs a command that waits for things. Threads that still block on a pipe at the end are left behind: nothing can wake
-/// them, and the process is about to end.
+/// Runs a command that waits for things. Threads that still block on a pipe at the end are left behind: nothing can
+/// wake them, and the process is about to end.
 fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
     let outcome = runtime.block_on(command);

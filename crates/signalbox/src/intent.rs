@@ -31,8 +31,8 @@ pub enum Meant {
     },
 }
 
-/// Reads a command line, the program's own name first. A known command always wins. A tape is shown to a person, and answers a
-/// program that talks to it through a pipe.
+/// Reads a command line, the program's own name first. A known command always wins. A tape is shown to a person, and
+/// answers a program that talks to it through a pipe.
 #[must_use]
 pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -> Meant {
     let Some(place) = first_word(&line) else { return Meant::Line(line) };
@@ -77,7 +77,8 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -
     }
 }
 
-/// What the system knows of a word: a path is a file, a bare word a file here with a known ending, or a program on PATH.
+/// What the system knows of a word: a path is a file, a bare word a file here with a known ending, or a program on
+/// PATH.
 #[must_use]
 pub fn look(word: &OsStr) -> Found {
     let path = Path::new(word);

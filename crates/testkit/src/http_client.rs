@@ -194,8 +194,8 @@ where
     Ok(sender)
 }
 
-/// Acts as a browser and the person in front of it: goes where it is sent, says yes to what it is asked, and keeps cookies.
-/// Returns the last status.
+/// Acts as a browser and the person in front of it: goes where it is sent, says yes to what it is asked, and keeps
+/// cookies. Returns the last status.
 ///
 /// # Errors
 /// When a page cannot be asked for.

@@ -1,5 +1,5 @@
-//! A protected MCP server of 2025-11-25 and its authorization server at one address, small enough to be seen through. It counts what it
-//! has really done, and keeps the credentials of every request.
+//! A protected MCP server of 2025-11-25 and its authorization server at one address, small enough to be seen through.
+//! It counts what it has really done, and keeps the credentials of every request.
 
 use anyhow::Context as _;
 use base64::Engine as _;

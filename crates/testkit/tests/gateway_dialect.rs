@@ -1,4 +1,5 @@
-//! The governed dialect at a real gateway: the document's example messages over WebSocket, HTTP and TCP, beside plain MCP.
+//! The governed dialect at a real gateway: the document's example messages over WebSocket, HTTP and TCP, beside plain
+//! MCP.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

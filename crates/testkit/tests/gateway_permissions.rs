@@ -319,8 +319,8 @@ async fn shadow_mode_stops_nothing_and_records_what_it_would_have_stopped() {
     eventually("the decision is on the tape", recorded).await.unwrap();
 }
 
-/// Issue 18, point 7: recorded calls get the same verdicts again, and a policy that changes in one number moves exactly the
-/// calls that arithmetic says; `policy explain` names what decides. `MCP_TEST_BACKTEST_CALLS` makes it longer.
+/// Issue 18, point 7: recorded calls get the same verdicts again, and a policy that changes in one number moves exactly
+/// the calls that arithmetic says; `policy explain` names what decides. `MCP_TEST_BACKTEST_CALLS` makes it longer.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_18_7_policies_are_tried_on_the_past() {
     let calls: u64 = std::env::var("MCP_TEST_BACKTEST_CALLS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);

@@ -1,5 +1,6 @@
-//! Every place for connections is taken by one caller, or by one machine without a credential, with each kind of stream that does not
-//! end by itself: others and the probes of an orchestrator are still served, and the newest streams of the one that has too many end.
+//! Every place for connections is taken by one caller, or by one machine without a credential, with each kind of stream
+//! that does not end by itself: others and the probes of an orchestrator are still served, and the newest streams of
+//! the one that has too many end.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
@@ -126,7 +127,8 @@ fn has_ended(socket: &mut TcpStream) -> bool {
     }
 }
 
-/// Holds that another caller and the probes are served while one holds all places, and that only its newest streams end for that.
+/// Holds that another caller and the probes are served while one holds all places, and that only its newest streams end
+/// for that.
 async fn others_are_served(gateway: &GatewayProcess, vic: &str, request: &str) {
     // A WebSocket may prove who calls by its first message, so that one beyond the limit is not refused at once.
     let may_prove_later = request.contains("websocket") && !request.contains("authorization");
@@ -233,8 +235,8 @@ async fn last_words(sockets: &[TcpStream]) -> Vec<u8> {
     eventually("a stream has ended", ended).await.unwrap()
 }
 
-/// An ended stream is told why, in the words of what it is: an error as the last event of a listen request, status 503 for a call, a
-/// close frame (1013, try again later) for a WebSocket.
+/// An ended stream is told why, in the words of what it is: an error as the last event of a listen request, status 503
+/// for a call, a close frame (1013, try again later) for a WebSocket.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_gives_way_is_told_why() {
     let gateway = gateway().await;

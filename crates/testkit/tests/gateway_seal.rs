@@ -1,4 +1,5 @@
-//! Signed calls at real gateways: who signed is who calls, and every forgery is refused with its own error and recorded.
+//! Signed calls at real gateways: who signed is who calls, and every forgery is refused with its own error and
+//! recorded.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
@@ -174,8 +175,8 @@ fn as_protobuf(json: &str) -> Vec<u8> {
     message_to_protobuf(&message_from_json(Bytes::copy_from_slice(json.as_bytes())).unwrap(), false)
 }
 
-/// Waits until the tape of this data folder, which is written a moment later, has what `fits` asks for: the messages that clients
-/// sent or got, each with its principal.
+/// Waits until the tape of this data folder, which is written a moment later, has what `fits` asks for: the messages
+/// that clients sent or got, each with its principal.
 async fn taped(data_dir: &Path, point: Point, what: &str, fits: impl Fn(&[(String, String)]) -> bool) {
     let look = async || fits(&on_tape(data_dir, point).await).then_some(());
     eventually(&format!("on the tape: {what}"), look).await.unwrap();
@@ -492,8 +493,8 @@ async fn answers_as_protobuf_are_signed_as_the_document_has_them() {
     assert!(ids.len() == 3 && ids.iter().all(|id| !id.is_empty()), "{ids:?}");
 }
 
-/// PO-15: with `validate = "full"` a request may be 24 hours old and 5 minutes ahead. PO-16: the frequency that requests
-/// state is kept, and the audit log has their purpose and permissions.
+/// PO-15: with `validate = "full"` a request may be 24 hours old and 5 minutes ahead. PO-16: the frequency that
+/// requests state is kept, and the audit log has their purpose and permissions.
 #[tokio::test(flavor = "multi_thread")]
 async fn po_15_po_16_old_requests_are_taken_and_what_they_state_is_kept_and_recorded() {
     let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], None);
@@ -684,7 +685,8 @@ async fn the_first_profile_is_accepted_only_where_it_is_configured() {
     assert!(greets(&client.post(&signed(5, "greet", &ada())).await.unwrap().message().unwrap()));
 }
 
-/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before its form is made.
+/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before its form is
+/// made.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
     let gateway = trusting("profiles = ['mcp-cbor/1']").await;

@@ -48,7 +48,8 @@ async fn each<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Opens a thousand sessions, lists and calls on each of them, under the same ids everywhere. Returns what `whoami` said.
+/// Opens a thousand sessions, lists and calls on each of them, under the same ids everywhere. Returns what `whoami`
+/// said.
 async fn a_thousand(gateway: &GatewayProcess) -> Vec<Value> {
     let fresh = vec![HttpClient::new(gateway.address()); SESSIONS];
     let open = |_, client: HttpClient| async move { client.initialize(VERSION, json!({})).await.unwrap() };
@@ -295,7 +296,7 @@ async fn issue_17_a_call_in_flight_at_a_crash_ends_on_its_resumed_stream() {
     assert_eq!(general.status(), 200);
 }
 
-/// What `signalbox sessions list --json` shows.
+/// The output of `signalbox sessions list --json`.
 async fn shown(gateway: &GatewayProcess) -> Vec<Value> {
     let text = signalbox(&gateway.data_dir(), &["sessions", "list", "--json"]).await.unwrap();
     serde_json::from_str(&text).unwrap()

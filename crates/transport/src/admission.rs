@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places beyond the limit for connections whose caller is not known yet. They are used only while all others are taken, and each only
-/// until the first request is read.
+/// Places beyond the limit for connections whose caller is not known yet. They are used only while all others are
+/// taken, and each only until the first request is read.
 pub const RESERVE: usize = 256;
 
 /// The rules of a front at its door.
@@ -27,7 +27,8 @@ impl Admission {
         Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), reserved: AtomicUsize::new(0), guard })
     }
 
-    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new rules.
+    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new
+    /// rules.
     pub fn set(&self, most: usize, origins: &[String], hosts: &[String]) {
         self.most.store(most, Ordering::Relaxed);
         self.guard.store(Arc::new(OriginGuard::new(origins, hosts)));

@@ -1,4 +1,5 @@
-//! The clock of a front, which moves twice a second. A timer per request would cost more than all else that a connection notes of itself.
+//! The clock of a front, which moves twice a second. A timer per request would cost more than all else that a
+//! connection notes of itself.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! The HTTP front: where clients connect. It serves Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one path, HTTP+SSE
-//! of 2024-11-05 on two others, and hands everything else to the [`Router`]. hyper reads and writes HTTP/1; the front decides what
-//! a request is for, finds its session, and gives the answer its form.
+//! The HTTP front: where clients connect. It serves Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one
+//! path, HTTP+SSE of 2024-11-05 on two others, and hands everything else to the [`Router`]. hyper reads and writes
+//! HTTP/1; the front decides what a request is for, finds its session, and gives the answer its form.
 //!
 //! A request passes these gates in this order, and each of them answers what it refuses:
 //!
@@ -12,7 +12,8 @@
 //!                                        Session::receive ─► Outbox ─► one JSON body, or events
 //! ```
 //!
-//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends what stays too long:
+//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends what stays
+//! too long:
 //!
 //! ```text
 //!            first byte of a head           head is whole            answered as a whole
@@ -22,8 +23,8 @@
 //!                                                          Waiting ── after 5 s the answer becomes an event stream
 //! ```
 //!
-//! Where all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one, or else a stream of the caller
-//! or address with the most connections above its share ([`crate::places`]).
+//! If all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one, or else a stream
+//! of the caller or address with the most connections above its share ([`crate::places`]).
 //!
 //! Invariants:
 //!
@@ -36,8 +37,8 @@
 //! - Stopping ends connections between two requests, never in the middle of an answer. Only a holder above its share of places loses
 //!   answers, while others want these places.
 //!
-//! The front must never wait with a lock held, start a timer for each request (the clock is there for that), or let what a client
-//! sends decide how much memory is set aside before the budget has agreed.
+//! The front must never wait with a lock held, start a timer for each request (the clock is there for that), or let
+//! what a client sends decide how much memory is set aside before the budget has agreed.
 
 mod accepts;
 mod answer;
@@ -185,7 +186,8 @@ impl FrontShared {
     }
 }
 
-/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
+/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open
+/// ones end after the answer they are busy with.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,

@@ -6,8 +6,8 @@
 //!            a free place ◄── an idle connection's ◄── the newest stream of the holder with the most above its share
 //! ```
 //!
-//! A connection in the reserve displaces no other until its request shows whose it is, so that silent connections take nothing from
-//! others. The reserve itself is a queue: the oldest gives way to the next one.
+//! A connection in the reserve displaces no other until its request shows whose it is, so that silent connections take
+//! nothing from others. The reserve itself is a queue: the oldest gives way to the next one.
 
 pub(crate) mod fair_share;
 
@@ -168,7 +168,8 @@ impl<C: Placed> Places<C> {
         self.reserve.retain(|connection| connection.strong_count() > 0);
     }
 
-    /// Finds a place for a new connection, whose caller is not known yet: a free one, that of an idle connection, or one in the reserve.
+    /// Finds a place for a new connection, whose caller is not known yet: a free one, that of an idle connection, or
+    /// one in the reserve.
     pub fn seat(&mut self, admission: &Arc<Admission>, now: u32) -> Option<ConnectionPermit> {
         let place = admission.enter().or_else(|| self.idle_place(now)).or_else(|| admission.enter_reserve());
         if place.is_some() {
@@ -178,8 +179,8 @@ impl<C: Placed> Places<C> {
             .find_map(|connection| connection.upgrade()?.take_place(Taking::Reserve, now))
     }
 
-    /// Finds a place for a connection of this holder: a free one, that of an idle connection, or that of the newest stream of the
-    /// holder with the most connections above its share.
+    /// Finds a place for a connection of this holder: a free one, that of an idle connection, or that of the newest
+    /// stream of the holder with the most connections above its share.
     pub fn make_room(&mut self, admission: &Arc<Admission>, holder: &Holder, now: u32) -> Option<FoundPlace> {
         if let Some(permit) = admission.enter().or_else(|| self.idle_place(now)) {
             return Some(FoundPlace { permit, report: None });
@@ -240,8 +241,8 @@ impl<C: Placed> Places<C> {
         (self.counted, self.taken) = (Some(now), 0);
     }
 
-    /// Takes the place of the idlest connection. Connections whose caller has proved nothing give way first, so that idle strangers
-    /// cannot shut out callers who prove themselves.
+    /// Takes the place of the idlest connection. Connections whose caller has proved nothing give way first, so that
+    /// idle strangers cannot shut out callers who prove themselves.
     fn idle_place(&mut self, now: u32) -> Option<ConnectionPermit> {
         loop {
             while let Some(connection) = self.idlest.pop_front() {

@@ -66,8 +66,8 @@ impl StdioError {
     }
 }
 
-/// Serves one client until its end of the input closes or the session is closed from elsewhere. Calls in flight at the end
-/// of the input have `drain` to be answered.
+/// Serves one client until its end of the input closes or the session is closed from elsewhere. Calls in flight at the
+/// end of the input have `drain` to be answered.
 ///
 /// # Errors
 /// If no session can be opened, or the output is closed before everything was written.

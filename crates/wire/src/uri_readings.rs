@@ -1,8 +1,9 @@
 //! The ways in which servers read a URI.
 //!
-//! A URI may be decoded once, twice or not at all, taken apart as WHATWG, RFC 3986 or Python do it, or used as a path after its
-//! scheme was cut off. [`UriReadings`] holds every text that a sequence of such steps makes of it, so that a policy can judge all of
-//! them. No file is looked at: links, letter case of file systems and short names of Windows are not known here.
+//! A URI may be decoded once, twice or not at all, taken apart as WHATWG, RFC 3986 or Python do it, or used as a path
+//! after its scheme was cut off. [`UriReadings`] holds every text that a sequence of such steps makes of it, so that a
+//! policy can judge all of them. No file is looked at: links, letter case of file systems and short names of Windows
+//! are not known here.
 //!
 //! A plain URI has one reading, itself, which one look over its bytes tells.
 
@@ -144,7 +145,8 @@ pub fn is_plain(uri: &str) -> bool {
     !ends_in_dots && !uri.ends_with(is_blank)
 }
 
-/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript counts as a blank.
+/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript counts as
+/// a blank.
 fn is_blank(one: char) -> bool {
     one.is_whitespace() || one.is_control() || one == '\u{feff}'
 }
@@ -198,8 +200,9 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which ends the host for
-/// some and not for others), and for the schemes of WHATWG international names, unusual addresses and unusual ports.
+/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which ends
+/// the host for some and not for others), and for the schemes of WHATWG international names, unusual addresses and
+/// unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
     let (scheme, rest) = split_scheme(text);
     let after = rest.trim_start_matches(['/', '\\']);
@@ -234,8 +237,8 @@ fn ends_early(host: &str) -> bool {
     host.contains([' ', '"', '\'', '<', '>', '^', '`', '{', '|', '}'])
 }
 
-/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other clothes, and
-/// for brackets within a name: Python takes what is between them for the host.
+/// True for an address in brackets that is not one of IPv6 alone, such as one with a zone, or one of IPv4 in other
+/// clothes, and for brackets within a name: Python takes what is between them for the host.
 fn is_odd_address(host: &str) -> bool {
     let name = split_port(host).0;
     let Some(address) = name.strip_prefix('[') else { return name.contains(['[', ']']) };
@@ -281,8 +284,9 @@ fn under(scheme: &str, rest: &str) -> String {
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}:{rest}") }
 }
 
-/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI, and tabs and line
-/// breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of characters that need none.
+/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI, and tabs
+/// and line breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of characters that need
+/// none.
 fn normal(text: &str) -> String {
     let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = split_scheme(&text);
@@ -296,8 +300,8 @@ fn normal(text: &str) -> String {
     under(&lower, &format!("//{authority}{path}"))
 }
 
-/// A host in lower case, without an empty port, and for the schemes of WHATWG without the default port, zeros before a port, the
-/// dot of the root domain, and with the usual form of an address.
+/// A host in lower case, without an empty port, and for the schemes of WHATWG without the default port, zeros before a
+/// port, the dot of the root domain, and with the usual form of an address.
 fn normal_host(scheme: &str, host: &str) -> String {
     let (name, port) = split_port(host);
     let port = port.filter(|port| !port.is_empty());

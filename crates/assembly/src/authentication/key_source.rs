@@ -89,8 +89,8 @@ impl KeySource {
         self.wanted.notify_one();
     }
 
-    /// Keeps the keys up to date from the address that serves them; ends at once if there is none. What cannot be read changes
-    /// nothing, and is asked for again.
+    /// Keeps the keys up to date from the address that serves them; ends at once if there is none. What cannot be read
+    /// changes nothing, and is asked for again.
     pub async fn follow(&self, outbound: &Outbound) {
         let Some(url) = &self.url else { return };
         while !self.is_removed() {

@@ -44,7 +44,7 @@ pub struct SignatureProof {
     pub profiles: Vec<Profile>,
     /// Set once any message was signed.
     pub seen: Arc<AtomicBool>,
-    /// How often signers use what they ask for.
+    /// Counts of how often signers use what they ask for.
     pub stated: StatedLimits,
     /// Key of this gateway, which signs answers.
     pub own: Arc<OwnKey>,

@@ -64,7 +64,7 @@ fn too_often(resource: &str, limit: u32, wait: Duration) -> Fault {
         .with_raw("retryAfter", seconds.to_string())
 }
 
-/// What a request says it is for and wants, as claims of its caller.
+/// The purpose and permissions that a request states, as claims of its caller.
 pub fn purpose_claims(request: &McpRequest) -> Vec<(Box<str>, Box<str>)> {
     let mut claims = Vec::new();
     if let Some(purpose) = &request.purpose_dna {

@@ -96,7 +96,7 @@ mod tests {
         assert!(known.callers.len() <= MAX_KNOWN);
     }
 
-    /// PO-16: what a signed request states of its purpose stands in its records, and nobody else's claims do.
+    /// PO-16: what a signed request states of its purpose stands in its records, and claims of other requests do not.
     #[test]
     fn po_16_purpose_and_permissions_of_signed_requests_are_recorded() {
         let mut known = Known::default();

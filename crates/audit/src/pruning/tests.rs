@@ -55,8 +55,8 @@ fn write(path: &Path, day: Option<u64>, lines: &[String]) {
     std::fs::write(file, lines.join("\n") + "\n").unwrap();
 }
 
-/// Issue 31, point 17: a log whose old files were deleted by age still verifies, again and again, and shows what somebody else
-/// deletes.
+/// Issue 31, point 17: a log whose old files were deleted by age still verifies, again and again, and shows what
+/// somebody else deletes.
 #[test]
 fn a_pruned_log_verifies_by_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const DAY_MS: u64 = 24 * 3600 * 1000;
 /// How often what is too old is deleted, at most.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
-/// How often it is told which records stay although they are old.
+/// Interval between log lines about records that stay although they are old.
 const TELL_EVERY: Duration = Duration::from_secs(24 * 3600);
 /// Most bytes of arguments of calls in flight, which `audit_log` gets with their outcomes.
 pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
@@ -35,7 +35,8 @@ pub struct DatabaseSink {
 }
 
 impl DatabaseSink {
-    /// A sink to the database at this address, where records are kept so long. It is opened when there is something to keep.
+    /// A sink to the database at this address, where records are kept so long. It is opened when there is something to
+    /// keep.
     ///
     /// # Errors
     /// If the address makes no sense.
@@ -78,7 +79,8 @@ impl Sink for DatabaseSink {
 }
 
 impl DatabaseSink {
-    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no hole.
+    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no
+    /// hole.
     fn prune(&mut self, before: u64) -> Result<(), StoreError> {
         let tells = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         for chain in self.database.chains_before(before)? {
@@ -127,8 +129,8 @@ impl DatabaseSink {
     }
 }
 
-/// The audit id `audit-RUN-EXCHANGE` as a UUID of version 8: both numbers are in it, so that it sorts by time and each can be
-/// made of the other (NO-7). Another id stays as it is.
+/// The audit id `audit-RUN-EXCHANGE` as a UUID of version 8: both numbers are in it, so that it sorts by time and each
+/// can be made of the other (NO-7). Another id stays as it is.
 fn request_id(audit_id: &str) -> String {
     let numbers = audit_id.strip_prefix("audit-").and_then(|rest| rest.split_once('-'));
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
@@ -241,8 +243,8 @@ mod tests {
         assert_eq!(kept, [intent.text, outcome.text]);
     }
 
-    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no signature covers yet
-    /// stays.
+    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no signature
+    /// covers yet stays.
     #[test]
     fn g_38_records_older_than_retention_days_give_way_to_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();

@@ -85,7 +85,8 @@ impl FileSink {
     }
 }
 
-/// Where the next record begins. What a process that was killed has left of a line is cut off: its successor writes that record again.
+/// Where the next record begins. What a process that was killed has left of a line is cut off: its successor writes
+/// that record again.
 fn whole_lines(file: &File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'];
@@ -196,8 +197,8 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }
 
-    /// A process that is killed in the middle of a write leaves half a line, which is not there for the next one, nor for another
-    /// process that goes on.
+    /// A process that is killed in the middle of a write leaves half a line, which is not there for the next one, nor
+    /// for another process that goes on.
     #[test]
     fn half_a_line_of_a_killed_process_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,8 @@ fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Probl
     session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
 }
 
-/// A session ends with its caller's credential, or when it was idle for the configured time. In milliseconds since 1970.
+/// A session ends with its caller's credential, or when it was idle for the configured time. In milliseconds since
+/// 1970.
 fn expiry(served: &Served, session: &Session) -> u64 {
     let idle_end = served.app().gateway.settings().session_timeout.saturating_sub(session.idle());
     let idle_end = unix_millis().saturating_add(millis(idle_end));
@@ -49,7 +50,7 @@ fn expiry(served: &Served, session: &Session) -> u64 {
     credential.map_or(idle_end, |expires| expires.min(idle_end))
 }
 
-/// What the caller of a session is known to be and may use (G-11, G-12).
+/// The proof, permissions and limits of a session's caller (G-11, G-12).
 fn permissions(session: &Session) -> Value {
     let identity = session.caller.identity();
     let standing = identity.standing.as_deref().cloned().unwrap_or_default();
@@ -62,7 +63,7 @@ fn permissions(session: &Session) -> Value {
     })
 }
 
-/// What is left of the caller's own limits (G-11).
+/// The rest of the caller's own limits (G-11).
 fn rate_limits(served: &Served, session: &Session) -> Value {
     let left = served.app().govern.limits_left(session.caller.principal().as_str());
     let of = |(rate, left): (Rate, u64)| json!({"limit": rate.limit, "per_seconds": rate.per.as_secs(), "left": left});

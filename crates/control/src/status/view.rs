@@ -1,7 +1,7 @@
 //! The state of a process as the asking side reads it.
 //!
-//! Everything may be missing, since the process may be of another version. What has no field of its own here lands in `rest`
-//! and is shown under its name, so that nothing a process tells is hidden.
+//! Everything may be missing, since the process may be of another version. What has no field of its own here lands in
+//! `rest` and is shown under its name, so that nothing a process tells is hidden.
 
 use super::AuditStatus;
 use super::trouble::{AddressView, BreakerView, HealthView};

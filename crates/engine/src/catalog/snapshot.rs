@@ -74,7 +74,7 @@ pub struct Snapshot {
     has_private: bool,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
-    /// Whether each backend has resources, in the order of `backends`; empty unless several have.
+    /// True for each backend that has resources, in the order of `backends`; empty unless several have.
     resource_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
     /// Set once a client was shown a name, or used one.
@@ -281,8 +281,8 @@ impl Snapshot {
         self.tools.candidates(own, &self.backends)
     }
 
-    /// Entries that clients see under their qualified name because another backend has the plain one, as (list, backend,
-    /// own name), in no order.
+    /// Entries that clients see under their qualified name because another backend has the plain one, as (list,
+    /// backend, own name), in no order.
     pub fn collisions(&self) -> impl Iterator<Item = (ListKind, &Arc<str>, &str)> {
         ListKind::ALL.into_iter().flat_map(move |kind| {
             let among = self.names(kind).all_renamed().filter(|(index, _)| !self.backends[*index].apart);

@@ -28,8 +28,8 @@ impl ViewKey {
     }
 }
 
-/// Says whose lists a principal is shown by a backend that may show each principal something else. Where many are shown the same,
-/// they need not be read and kept for each.
+/// Says whose lists a principal is shown by a backend that may show each principal something else. Where many are shown
+/// the same, they need not be read and kept for each.
 pub trait ListOwners: Send + Sync + std::fmt::Debug {
     /// The owner of the lists; `None` for the principal itself.
     fn owner(&self, principal: &Principal) -> Option<Principal>;
@@ -66,7 +66,8 @@ pub struct ListTerms {
 
 /// The entries of one list in the order in which they are shown, with an index of their names.
 ///
-/// Cloning shares the entries: most backends list the same for every capability set, and one copy then serves all views.
+/// Cloning shares the entries: most backends list the same for every capability set, and one copy then serves all
+/// views.
 #[derive(Clone, Debug, Default)]
 pub struct ItemList(Arc<Entries>);
 

@@ -35,7 +35,7 @@ const QUEUE: usize = 64;
 /// How long a large event waits for room, and how often it looks meanwhile.
 const ROOM_WAIT: Duration = Duration::from_secs(5);
 const ROOM_LOOK: Duration = Duration::from_millis(50);
-/// How often a silent stream looks at the credential that it was opened with.
+/// Interval at which a silent stream looks at the credential that it was opened with.
 const CREDENTIAL_LOOK: Duration = Duration::from_millis(500);
 /// The longest id of a page or journal, in bytes.
 const MAX_ID: usize = 128;

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 /// Texts within texts are looked into so many times.
 pub(super) const MAX_TEXTS: usize = 4;
 
-/// What stands in digests for all values that a pattern fits.
+/// Stands in digests for all values that a pattern fits.
 const FITS: &str = "@pattern";
 
 /// A digest of a value that is equal for equal values.

@@ -1,5 +1,5 @@
-//! A backend whose process runs only while somebody uses it. Before and after that it is asleep: it is shown with its last
-//! known lists, gets no requests, and is started by the next use.
+//! A backend whose process runs only while somebody uses it. Before and after that it is asleep: it is shown with its
+//! last known lists, gets no requests, and is started by the next use.
 
 use super::Backend;
 use super::spec::Start;

@@ -1,7 +1,7 @@
 //! The connections of one backend, by role: which of them carries a call, and which gives way when there is no room.
 //!
-//! A [`Connections`] is a plain value behind the backend's lock. It never opens or closes a connection and never waits; the
-//! backend does that with what it is given here. These hold after every method:
+//! A [`Connections`] is a plain value behind the backend's lock. It never opens or closes a connection and never waits;
+//! the backend does that with what it is given here. These hold after every method:
 //!
 //! - A connection is found under its own role only. The home connection, once it is ready, is also the one that the gateway's
 //!   principal shares.
@@ -41,8 +41,8 @@ impl ConnectionRole {
     }
 }
 
-/// Whose calls may share a pooled connection. Servers remember what they asked a client (its roots, for example), so clients
-/// that give themselves another name get connections of their own.
+/// Whose calls may share a pooled connection. Servers remember what they asked a client (its roots, for example), so
+/// clients that give themselves another name get connections of their own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct PoolKey {
     pub user: BackendUser,
@@ -213,8 +213,8 @@ impl Connections {
         self.all_that(|_| true)
     }
 
-    /// Those that something may have become late on. Sessions that do nothing must cost nothing, so the others are not even
-    /// gathered.
+    /// Those that something may have become late on. Sessions that do nothing must cost nothing, so the others are not
+    /// even gathered.
     pub fn not_quiet(&self) -> Vec<Arc<Peer>> {
         self.all_that(|peer| !peer.is_quiet())
     }
@@ -232,11 +232,11 @@ impl Connections {
         peers
     }
 
-    /// Takes the idle connection that has to give way to another out of use and returns it; `None` if every candidate is in
-    /// use or `needed`. This is the only place that decides who goes.
+    /// Takes the idle connection that has to give way to another out of use and returns it; `None` if every candidate
+    /// is in use or `needed`. This is the only place that decides who goes.
     ///
-    /// First goes the connection of a session whose client is away, of several the one that was away longest: it is opened
-    /// again when the client comes back. Then goes a pooled connection that carries no call.
+    /// First goes the connection of a session whose client is away, of several the one that was away longest: it is
+    /// opened again when the client comes back. Then goes a pooled connection that carries no call.
     pub fn give_way(&mut self, among: Candidates<'_>, needed: impl Fn(&Peer) -> bool) -> Option<Arc<Peer>> {
         let gives_way = self.owned_giving_way(among, &needed).or_else(|| {
             let fits = |peer: &&Arc<Peer>| match among {

@@ -1,7 +1,7 @@
 //! What is known about the lists of a backend: which were read, which could not be, and how long they are good.
 //!
-//! A [`ListKnowledge`] is a plain value behind the backend's lock; the lists themselves are in the catalog. These hold after
-//! every method:
+//! A [`ListKnowledge`] is a plain value behind the backend's lock; the lists themselves are in the catalog. These hold
+//! after every method:
 //!
 //! - Lists that were read are not marked as failed.
 //! - One connection reads its lists for the first time once at a time, and rereads a kind of list once at a time.
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 const MAX_FAILED: usize = 64;
 /// Most principals that are known to have to sign in first.
 const MAX_SIGN_INS: usize = 1024;
-/// How long nobody asks again for the lists of a principal who got none, unless somebody signs in at the backend. A secret may also
-/// come from elsewhere.
+/// How long nobody asks again for the lists of a principal who got none, unless somebody signs in at the backend. A
+/// secret may also come from elsewhere.
 const PRIVATE_RETRY: Duration = Duration::from_secs(10);
 /// How long it is remembered that a principal has to sign in, which is as long as the address is good.
 const SIGN_IN_TIME: Duration = Duration::from_secs(600);
 
-/// Who is shown a list: the capability set, and the user if each has its own.
+/// The clients that are shown a list: their capability set, and the user if each has its own.
 type Viewer = (CapSet, Option<BackendUser>);
 
 /// What is known about a backend's lists.
@@ -65,8 +65,8 @@ impl ListKnowledge {
         self.failed.insert((caps, whose), now);
     }
 
-    /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the first
-    /// connection declares nothing.
+    /// True if these lists cannot be had for now. Who has no credential gets none whatever its client declares, and the
+    /// first connection declares nothing.
     pub fn has_failed(&self, view: &ViewKey, whose: Option<&BackendUser>, now: Instant) -> bool {
         let since = |caps: &CapSet| self.failed.get(&(caps.clone(), whose.cloned()));
         let lately = |since: &Instant| now.saturating_duration_since(*since) < PRIVATE_RETRY;
@@ -127,8 +127,8 @@ impl ListKnowledge {
         self.read.retain(|view| views.contains(view));
     }
 
-    /// Notes that a connection begins to read its lists for the first time. False if it need not: it does so already, or
-    /// another connection has read them.
+    /// Notes that a connection begins to read its lists for the first time. False if it need not: it does so already,
+    /// or another connection has read them.
     pub fn begin_reading(&mut self, peer: PeerId, view: &ViewKey, now: Instant) -> bool {
         let known = self.was_read(view) && !self.is_stale(view, now);
         !known && self.reading.insert(peer)
@@ -144,8 +144,8 @@ impl ListKnowledge {
         self.reading.contains(&peer)
     }
 
-    /// Notes that a connection is about to read a list again. `None` if it does so already; otherwise how often everybody was
-    /// told of changes until now.
+    /// Notes that a connection is about to read a list again. `None` if it does so already; otherwise how often
+    /// everybody was told of changes until now.
     pub fn begin_rereading(&mut self, peer: PeerId, kind: ListKind) -> Option<u64> {
         self.rereading.insert((peer, kind)).then(|| self.told[kind as usize])
     }

@@ -110,7 +110,8 @@ impl Backend {
         });
     }
 
-    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must not wait for it.
+    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must not wait
+    /// for it.
     fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
             Some(runtime) => drop(runtime.spawn(task)),
@@ -199,9 +200,9 @@ impl Backend {
         });
     }
 
-    /// Passes a change notification on although the lists are the same as before. Each process of an old server has lists of
-    /// its own, and the gateway does not doubt what a server says. `told` is the count from when the notification came: if
-    /// everybody was told of a change since then, they are not told again.
+    /// Passes a change notification on although the lists are the same as before. Each process of an old server has
+    /// lists of its own, and the gateway does not doubt what a server says. `told` is the count from when the
+    /// notification came: if everybody was told of a change since then, they are not told again.
     fn tell_unchanged(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
@@ -256,7 +257,8 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        // The connection that would tell of changes may end with its session, so private lists are read again now and then.
+        // The connection that would tell of changes may end with its session, so private lists are read again now and
+        // then.
         let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);

@@ -1,7 +1,8 @@
 //! The share of one caller in the processes of a local backend.
 //!
-//! Where callers are told apart, none of them has all processes: a part of `max_children` is kept for others, and a caller that has no
-//! process yet waits for one as long as its call may take. On a gateway where every caller is the same principal there is no share.
+//! If callers are told apart, none of them has all processes: a part of `max_children` is kept for others, and a caller
+//! that has no process yet waits for one as long as its call may take. On a gateway where every caller is the same
+//! principal there is no share.
 
 use super::Backend;
 use super::connections::Candidates;

@@ -1,5 +1,5 @@
-//! Reopens connections that were lost and that carry subscriptions: without a call nobody else would. The home connection is
-//! reopened by its supervisor.
+//! Reopens connections that were lost and that carry subscriptions: without a call nobody else would. The home
+//! connection is reopened by its supervisor.
 
 use super::Backend;
 use super::connections::ConnectionRole;

@@ -79,8 +79,8 @@ impl Backend {
         call: Authorized,
         deadline: impl Fn() -> Instant,
     ) {
-        // At an old backend, a further round belongs to a call that is parked here, and a task request to the connection that
-        // made the task.
+        // At an old backend, a further round belongs to a call that is parked here, and a task request to the
+        // connection that made the task.
         let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
         if (call.round.is_some() || about_task)
             && let Some(gateway) = self.gateway()
@@ -129,7 +129,8 @@ impl Backend {
         self.refuse(session, exchange, fault);
     }
 
-    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend has set the level.
+    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend has set
+    /// the level.
     fn send(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -155,7 +156,7 @@ impl Backend {
         None
     }
 
-    /// Sends a request whose answer nobody waits for on the connection that its user shares, if that is open.
+    /// Sends a request whose answer is not awaited on the connection that its user shares, if that is open.
     pub(crate) fn errand(&self, session: &Session, call: Authorized) {
         let user = self.user(session);
         let shared = {

@@ -38,8 +38,8 @@ impl Support {
         }
     }
 
-    /// Learns from a finished handshake. The home connection tries the new era first, unless the configuration forbids it or
-    /// the backend dies of it. So if it ends up in the old era, the new one is not available.
+    /// Learns from a finished handshake. The home connection tries the new era first, unless the configuration forbids
+    /// it or the backend dies of it. So if it ends up in the old era, the new one is not available.
     pub fn learn(&mut self, home: bool, configured: Wish, era: Era) {
         match era {
             Era::Legacy => {
@@ -122,7 +122,8 @@ impl Home {
     }
 }
 
-/// The changing part of a backend. Each part holds its own invariants; the methods here answer what takes several of them.
+/// The changing part of a backend. Each part holds its own invariants; the methods here answer what takes several of
+/// them.
 #[derive(Default)]
 pub(crate) struct BackendState {
     pub support: Support,
@@ -189,7 +190,7 @@ impl BackendState {
         }
     }
 
-    /// True if somebody follows this resource on the connection to an old backend that a user shares.
+    /// True if a session of the user follows this resource on the connection to an old backend that it shares.
     pub fn shared_wants(&self, user: &BackendUser, uri: &str) -> bool {
         let mut watchers = self.subscriptions.watchers_of(uri);
         watchers.any(|(key, of)| of == user && !self.connections.owns(key))
@@ -197,8 +198,8 @@ impl BackendState {
                 && self.subscriptions.follows_of(user).any(|one| one.names(uri))
     }
 
-    /// True if another connection with the same capabilities is about to read the lists. If each principal has its own, it must
-    /// be the same principal's.
+    /// True if another connection with the same capabilities is about to read the lists. If each principal has its own,
+    /// it must be the same principal's.
     pub fn others_reading(&self, but: &Peer, per_user: bool) -> bool {
         let all = self.connections.all();
         let same = |peer: &Peer| peer.caps == but.caps && (!per_user || peer.user == but.user);

@@ -1,7 +1,7 @@
 //! What clients want to hear of a backend beyond the answers to their calls: resources, tasks, log messages.
 //!
-//! A [`Subscriptions`] is a plain value behind the backend's lock. It is kept with the backend and not with a connection, so
-//! that a connection which is opened later, or again, can be told of it. These hold after every method:
+//! A [`Subscriptions`] is a plain value behind the backend's lock. It is kept with the backend and not with a
+//! connection, so that a connection which is opened later, or again, can be told of it. These hold after every method:
 //!
 //! - A resource is listed as watched only while a session watches it.
 //! - Nothing is kept for a session after [`Subscriptions::forget`].
@@ -86,8 +86,8 @@ impl Follow {
         self.wanted.tasks.iter().any(|own| own == task)
     }
 
-    /// Takes over what the backend refuses, and tells whoever waits for that. A client that stopped waiting was told that
-    /// everything is followed, so it may still hear of all of it.
+    /// Takes over what the backend refuses, and tells whoever waits for that. A client that stopped waiting was told
+    /// that everything is followed, so it may still hear of all of it.
     pub fn settle(&mut self, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
         let Some(sender) = self.acknowledged.take() else { return };
         if let Err(no) = sender.send(self.wanted.take_refused(refused, refused_task)) {
@@ -231,7 +231,7 @@ impl Subscriptions {
         self.follows.values()
     }
 
-    /// What the listen requests of a user follow.
+    /// Everything that the listen requests of a user follow.
     pub fn follows_of(&self, user: &BackendUser) -> impl Iterator<Item = &Follow> {
         self.follows.values().filter(move |one| one.user == *user)
     }

@@ -82,7 +82,7 @@ impl Backend {
     }
 
     /// Closes the connections of users whose token has expired or was revoked. One that still works on a call or a
-    /// task is closed later: what belongs to that goes with the token of whoever asks for it.
+    /// task is closed later: what belongs to that goes with the token of the caller that asks for it.
     pub(crate) fn end_lapsed(self: &Arc<Self>, now: u64) {
         if !self.is_per_caller() {
             return;

@@ -47,7 +47,7 @@ enum Who {
     Others,
 }
 
-/// What one source was refused in this second.
+/// The refusals of one source in this second.
 #[derive(Debug)]
 struct Share {
     since: Instant,

@@ -1,5 +1,5 @@
-//! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their streams and
-//! facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
+//! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their
+//! streams and facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
 
 use super::intending;
 use super::recording::Owed;
@@ -154,8 +154,8 @@ impl Session {
         }
     }
 
-    /// Writes a message to its stream while the session is locked, so that messages leave in the order in which they were
-    /// decided. Keeps an answer of a batch that goes out together with others.
+    /// Writes a message to its stream while the session is locked, so that messages leave in the order in which they
+    /// were decided. Keeps an answer of a batch that goes out together with others.
     pub(super) fn send(&self, inner: &mut SessionState, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
         let mut out = Out::new(message);
@@ -193,8 +193,8 @@ impl Session {
             Pushed::Taken => {}
             Pushed::Closed => self.lose("client_gone", &numbers, facts),
             Pushed::Dropped => {
-                // A reader that is this far behind never gets its answer, so its stream is closed instead of leaving it to
-                // wait. The machine hears of that when the reader is dropped.
+                // A reader that is this far behind never gets its answer, so its stream is closed instead of leaving it
+                // to wait. The machine hears of that when the reader is dropped.
                 if !droppable {
                     outbox.close();
                 }
@@ -203,7 +203,8 @@ impl Session {
         }
     }
 
-    /// Counts messages that reach nobody. Marks them as lost in the facts that are about to be noted, or with facts of their own.
+    /// Counts messages that reach nobody. Marks them as lost in the facts that are about to be noted, or with facts of
+    /// their own.
     fn lose(&self, reason: &'static str, numbers: &[u64], facts: &mut Facts) {
         self.gateway.counters.dropped(reason);
         for number in numbers {

@@ -7,7 +7,7 @@ use serde_json::json;
 use signalbox_runtime::Gateway;
 use std::sync::Arc;
 
-/// How long a call takes, in milliseconds.
+/// Duration of a call, in milliseconds.
 const LONG: u64 = 15_000;
 
 fn slow() -> Fake {

@@ -278,7 +278,8 @@ async fn an_error_sends_users_to_web_pages_only() {
     }
 }
 
-/// Issue 32, point 12: the first call comes after the server has made the roots its own, which it does before it answers the next ping.
+/// Issue 32, point 12: the first call comes after the server has made the roots its own, which it does before it
+/// answers the next ping.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_waits_until_the_server_has_applied_the_roots() {
     const APPLIES: u64 = 200;

@@ -42,9 +42,10 @@ pub enum HoldCommand {
     },
     /// Change a held message and let it continue
     ///
-    /// Without --message, --params or --result, $VISUAL or $EDITOR (otherwise vi) opens the message in a private file, and
-    /// what you save there is sent on. If it cannot be used, it is opened again, with the reason. Leaving the editor without
-    /// a change, or with an empty file, leaves the message held; an edit that could not be used is then kept in a file.
+    /// Without --message, --params or --result, $VISUAL or $EDITOR (otherwise vi) opens the message in a private file,
+    /// and what you save there is sent on. If it cannot be used, it is opened again, with the reason. Leaving the
+    /// editor without a change, or with an empty file, leaves the message held; an edit that could not be used is then
+    /// kept in a file.
     #[command(after_help = EDIT_HELP)]
     Edit(EditArgs),
     /// Answer a held request in the backend's place, or replace a held answer

@@ -13,31 +13,34 @@ use std::time::Duration;
 pub enum ReplayCommand {
     /// Let a tape answer as a server
     ///
-    /// Over standard input and output if a program is at the other end or with --stdio, else over HTTP. The server is not
-    /// needed: handshake, lists and answers come from the tape. A call that is not on it is refused, and the error names the
-    /// nearest recorded call and where it differs.
+    /// Over standard input and output if a program is at the other end or with --stdio, else over HTTP. The server is
+    /// not needed: handshake, lists and answers come from the tape. A call that is not on it is refused, and the error
+    /// names the nearest recorded call and where it differs.
     #[command(after_help = SERVE_HELP)]
     Serve(Box<ReplayServeArgs>),
     /// Send a tape's calls to a live server again, and compare the answers
     ///
-    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and other values
-    /// that the server makes up anew take the place of the recorded ones in later calls. Exits with 1 if an answer differs.
+    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and other
+    /// values that the server makes up anew take the place of the recorded ones in later calls. Exits with 1 if an
+    /// answer differs.
     #[command(after_help = RUN_HELP)]
     Run(Box<ReplayRunArgs>),
     /// Go another way from some call of a tape on
     ///
-    /// The tape answers up to that call, perhaps with another answer to it; from there on the live server answers, or, without
-    /// one, the rest of the tape. What happens is recorded onto a new tape that names this one as its parent.
+    /// The tape answers up to that call, perhaps with another answer to it; from there on the live server answers, or,
+    /// without one, the rest of the tape. What happens is recorded onto a new tape that names this one as its parent.
     #[command(after_help = BRANCH_HELP)]
     Branch(Box<ReplayBranchArgs>),
     /// Find the fewest calls of a tape with which `replay run` still fails
     ///
-    /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed onto a new tape.
+    /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed onto a new
+    /// tape.
     #[command(after_help = SHRINK_HELP)]
     Shrink(Box<ReplayShrinkArgs>),
     /// Drive a run that was started with --control or --interactive
     ///
-    /// Every action prints the state of the run that follows. Calls are counted from 1, in the order in which they are sent.
+    /// Every action prints the state of the run that follows. Calls are counted from 1, in the order in which they are
+    /// sent.
     #[command(after_help = CONTROL_HELP)]
     Control(ReplayControlArgs),
 }
@@ -55,8 +58,8 @@ pub struct ReplayRunArgs {
     pub update: Option<PathBuf>,
     /// Run so many times, at least a second apart, and propose patterns for the values that differ from run to run
     ///
-    /// A pattern leaves open only what changes by itself, such as moments, numbers and ids: `"Created <word>."`. What differs
-    /// otherwise is named and not learned.
+    /// A pattern leaves open only what changes by itself, such as moments, numbers and ids: `"Created <word>."`. What
+    /// differs otherwise is named and not learned.
     #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
     pub learn: Option<u32>,
     /// Write what --learn proposes to this file, after asking

@@ -81,9 +81,9 @@ pub enum TapeCommand {
     Export(ExportArgs),
     /// Import a tape file, exported JSON lines, a packet capture or a recording of another program into the store
     ///
-    /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact` says.
-    /// Nothing is kept of a file that cannot be read to its end. Of packet captures, connections that are encrypted are left
-    /// out, and so is what follows lost packets; the command says so.
+    /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact`
+    /// says. Nothing is kept of a file that cannot be read to its end. Of packet captures, connections that are
+    /// encrypted are left out, and so is what follows lost packets; the command says so.
     Import {
         /// The file
         file: PathBuf,
@@ -93,8 +93,8 @@ pub enum TapeCommand {
     },
     /// Have a running gateway write the calls in its ring to the tape
     ///
-    /// With `record.sampling = "ring"` nothing is on the tape until something fires: an error, a slow call, a decision, or
-    /// this command. It returns when they are on disk.
+    /// With `record.sampling = "ring"` nothing is on the tape until something fires: an error, a slow call, a decision,
+    /// or this command. It returns when they are on disk.
     Keep {
         /// Which process.
         #[command(flatten)]
@@ -102,21 +102,21 @@ pub enum TapeCommand {
     },
     /// Check that a tape is as it was recorded: no entry changed, added, missing or moved
     ///
-    /// Exit codes: 0 valid, 1 broken, 3 intact but signed by an unknown key, 4 intact but never closed (a crash, or the end was
-    /// cut off), 5 never sealed, 6 intact and closed, but some of what happened could not be recorded.
+    /// Exit codes: 0 valid, 1 broken, 3 intact but signed by an unknown key, 4 intact but never closed (a crash, or the
+    /// end was cut off), 5 never sealed, 6 intact and closed, but some of what happened could not be recorded.
     #[command(after_help = VERIFY_HELP)]
     Verify(VerifyArgs),
     /// Write the proof that one entry is on a sealed tape, for somebody who does not get the tape
     ///
-    /// The file holds the entry, the hashes from there to the next signature, and that signature. Of the other entries it shows
-    /// nothing. `tape verify --proof` checks it, and so does examples/verify-seal/proof.py.
+    /// The file holds the entry, the hashes from there to the next signature, and that signature. Of the other entries
+    /// it shows nothing. `tape verify --proof` checks it, and so does examples/verify-seal/proof.py.
     #[command(after_help = PROVE_HELP)]
     Prove(ProveArgs),
     /// Write a copy of a sealed tape without some values; the rest still proves itself
     ///
-    /// The copy is a tape file that `tape verify` holds against the original signatures, and that `replay serve` plays. It says where
-    /// something was removed. Values below the members of `seal.commit` go one by one; for any other, the whole message goes.
-    /// Names of members, and what a tape says of a message besides (tool, times, lengths), stay.
+    /// The copy is a tape file that `tape verify` holds against the original signatures, and that `replay serve` plays.
+    /// It says where something was removed. Values below the members of `seal.commit` go one by one; for any other, the
+    /// whole message goes. Names of members, and what a tape says of a message besides (tool, times, lengths), stay.
     #[command(after_help = REDACT_HELP)]
     Redact(RedactArgs),
     /// Delete old entries, or the oldest beyond a size
@@ -140,10 +140,12 @@ pub struct VerifyArgs {
     /// Check the proof of one entry in this file instead of a tape
     #[arg(long, value_name = "FILE", conflicts_with = "tape")]
     pub proof: Option<PathBuf>,
-    /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May be given several times
+    /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May be given
+    /// several times
     #[arg(long, value_name = "KEY")]
     pub pin: Vec<String>,
-    /// Compare the tape with the signed heads of it in this file, which `seal.anchor` had kept elsewhere. May be given several times
+    /// Compare the tape with the signed heads of it in this file, which `seal.anchor` had kept elsewhere. May be given
+    /// several times
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub anchor: Vec<PathBuf>,
 }
@@ -257,14 +259,15 @@ pub struct SearchArgs {
     /// Only before this moment
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// Only requests with this value: NAME=VALUE of the arguments, or /PATH=VALUE with a path below params. VALUE may have * and ?.
-    /// May be given several times
+    /// Only requests with this value: NAME=VALUE of the arguments, or /PATH=VALUE with a path below params. VALUE may
+    /// have * and ?. May be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "facets")]
     pub param: Vec<String>,
     /// Only results with this value, as --param has it; with --param, only calls with both. May be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "facets")]
     pub result: Vec<String>,
-    /// Only entries of this type; with `end`, --since and --until are about when calls ended. May be given several times
+    /// Only entries of this type; with `end`, --since and --until are about when calls ended. May be given several
+    /// times
     #[arg(long = "type", value_enum, value_name = "TYPE", conflicts_with = "facets")]
     pub types: Vec<EntryType>,
     /// Show at most this many
@@ -319,8 +322,8 @@ pub struct PlacesArgs {
     /// A place in messages that does not count, such as /**/timestamp. May be given several times
     #[arg(long, value_name = "PATH")]
     pub ignore: Vec<String>,
-    /// A file with such paths, and patterns of values that `replay run --learn` proposes, one per line; lines that begin with #
-    /// are comments. May be given several times
+    /// A file with such paths, and patterns of values that `replay run --learn` proposes, one per line; lines that
+    /// begin with # are comments. May be given several times
     #[arg(long, value_name = "FILE")]
     pub ignore_file: Vec<PathBuf>,
     /// A place in messages whose array may come in any order. May be given several times
@@ -355,7 +358,8 @@ pub struct DiffArgs {
     /// What does not count.
     #[command(flatten)]
     pub places: PlacesArgs,
-    /// Two numbers are the same if they differ by at most this much, or this part of the larger one [without a number: 0.01]
+    /// Two numbers are the same if they differ by at most this much, or this part of the larger one [without a number:
+    /// 0.01]
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "0.01", value_parser = tolerance)]
     pub tolerance: Option<f64>,
     /// Compare JSON in texts as text, character by character
@@ -469,8 +473,8 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Format [default: by the end of the name: .tape, .jsonl, .har, .otlp or .json, .html, .sh, .postman_collection.json,
-    /// .insomnia.json, .k6.js, .spec.js, .test.js, .py]
+    /// Format [default: by the end of the name: .tape, .jsonl, .har, .otlp or .json, .html, .sh,
+    /// .postman_collection.json, .insomnia.json, .k6.js, .spec.js, .test.js, .py]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session

@@ -1,5 +1,5 @@
-//! What commands change in the files of a data folder is written to the audit log of the configuration, by the command itself: no
-//! gateway need run, and one that does is told by nobody who changed the file.
+//! What commands change in the files of a data folder is written to the audit log of the configuration, by the command
+//! itself: no gateway need run, and one that does is told by nobody who changed the file.
 
 use super::{load, processes};
 use crate::cli::Global;
@@ -32,8 +32,8 @@ pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Fa
     done
 }
 
-/// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written is told,
-/// and does not undo what was done.
+/// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written
+/// is told, and does not undo what was done.
 pub(super) fn note(global: &Global, action: (&str, &str), before: Option<Value>, after: Option<Value>) {
     write(global, action, (before.as_ref(), after.as_ref()), AdminOutcome::Done);
 }

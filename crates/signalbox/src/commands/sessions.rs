@@ -140,7 +140,7 @@ fn list_of(value: &Value) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
-/// How many requests are left of each limit.
+/// Number of requests that are left of each limit.
 fn limits(value: &Value) -> String {
     let one = |limit: &Value| format!("{} of {} in {} s", limit["left"], limit["limit"], limit["per_seconds"]);
     let all: Vec<String> = value.as_array().into_iter().flatten().map(one).collect();

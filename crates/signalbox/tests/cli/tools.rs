@@ -4,8 +4,8 @@ use crate::program::{Program, run};
 use serde_json::Value;
 use std::path::Path;
 
-/// A gateway with one backend, this very program with its demo tools, and a rule. Its file is not the one that a command finds
-/// by itself.
+/// A gateway with one backend, this very program with its demo tools, and a rule. Its file is not the one that a
+/// command finds by itself.
 async fn gateway(folder: &Path) -> Program {
     let (program, inner) = (env!("CARGO_BIN_EXE_signalbox"), folder.join("inner"));
     let text = format!(

@@ -1,7 +1,7 @@
 //! E8: reading recorded messages of the store is an act of administration, whichever command does it.
 //!
-//! No route of the API reads a tape of the store: those of `replay run --control` belong to the process of that command,
-//! and the tools by which clients ask about tapes are calls, which have records of their own.
+//! No route of the API reads a tape of the store: those of `replay run --control` belong to the process of that
+//! command, and the tools by which clients ask about tapes are calls, which have records of their own.
 
 use crate::{config, greet, log_of, records, session};
 use serde_json::Value;

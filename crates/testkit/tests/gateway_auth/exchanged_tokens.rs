@@ -210,7 +210,7 @@ async fn answers(gateway: &GatewayProcess, credential: &str, way: &str) -> Vec<V
     answers
 }
 
-/// Issue 31: what a server shows for one token is for no other credential of the principal, whoever asks first.
+/// Issue 31: what a server shows for one token is for no other credential of the principal, in any order.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
     let cached = "[[rules]]\nid = 'call'\nwhen = { tool = ['common', 'safe__common'], params = { '/arguments/kept' = true } }\nthen = { cache = { ttl = '1h' } }\n\
@@ -244,7 +244,7 @@ async fn what_a_server_shows_for_one_token_is_for_no_other_credential() {
     }
 }
 
-/// What a session's stream for messages of no call brings within a while, or until it brings this.
+/// Everything that a session's stream for messages of no call brings within a while, or until it brings this.
 async fn told(session: &HttpClient, wanted: &str, patience: Duration) -> String {
     let stream = session.open(Method::GET, "/mcp", Bytes::new()).await.unwrap();
     let (mut body, mut told) = (stream.into_body(), String::new());

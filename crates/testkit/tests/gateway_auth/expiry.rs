@@ -1,4 +1,4 @@
-//! What goes on, and with whose rights, after the credential that opened it has expired.
+//! Connections and streams after the credential that opened them has expired, and the rights they have then.
 
 use super::{VERSION, bearer, gateway, token};
 use bytes::Bytes;

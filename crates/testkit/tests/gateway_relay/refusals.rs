@@ -101,7 +101,8 @@ async fn c_11_c_12_only_ids_that_were_minted_here_name_a_session() {
     assert!(metrics.contains("signalbox_relay_sessions 1\n"), "that of `initialize` alone: {metrics}");
 }
 
-/// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come back.
+/// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come
+/// back.
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_and_floods_are_slowed_down() {
     let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n[record]\nenabled = true\n";
@@ -153,7 +154,8 @@ async fn co_11_too_many_mcp_messages_are_refused_with_a_code_of_their_own() {
     assert!((1..=60).contains(&wait), "{wait}");
 }
 
-/// CO-11: what every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers that it may ask.
+/// CO-11: what every answer of the MCP endpoint says in its head, the relay's metrics, and how long a browser remembers
+/// that it may ask.
 #[tokio::test(flavor = "multi_thread")]
 async fn co_11_answers_tell_their_time_and_there_are_metrics() {
     let config = "[relay]\nenabled = true\norigins = ['https://codap.concord.org']\n[relay.limits]\nmcp_requests_per_minute = 4\n";

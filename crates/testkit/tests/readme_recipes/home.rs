@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-/// How long one command may take, and how long something may take to show.
+/// Maximum time of one command, and of anything that is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Home {

@@ -60,7 +60,8 @@ pub(super) enum Phase {
 /// The headers that credentials come in.
 const CREDENTIAL_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
 
-/// Who sent the last request, and the credentials that came with it: the next request with the same ones has the same caller.
+/// Who sent the last request, and the credentials that came with it: the next request with the same ones has the same
+/// caller.
 struct Identified {
     caller: Caller,
     credentials: [Option<HeaderValue>; 2],
@@ -283,8 +284,8 @@ impl ClientConnection {
         }
     }
 
-    /// True once the connection should end after the answer it is busy with. All connections of a front learn it at once:
-    /// a client that sees one of them end can begin nothing on another.
+    /// True once the connection should end after the answer it is busy with. All connections of a front learn it at
+    /// once: a client that sees one of them end can begin nothing on another.
     pub fn is_stopped(&self) -> bool {
         self.front.stopping.load(Ordering::Acquire)
     }

@@ -49,7 +49,7 @@ fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: 
     }
 }
 
-/// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of
+/// Goes on after the event that the client saw last, or says that it cannot: a gap that the client is not told of
 /// would be worse. What is refused is then forgotten, so that a general stream begins anew at the next try. One that
 /// was opened with another token that is exchanged does not go on.
 fn resume(

@@ -1,4 +1,5 @@
-//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a connection that lost it.
+//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a connection
+//! that lost it.
 
 use super::FrontAnswer;
 use super::answer::{plain, refusal};
@@ -99,8 +100,8 @@ impl ClientConnection {
     }
 }
 
-/// Refuses a request on a connection that has no place outside the reserve. What the client still sends of it is read for a moment:
-/// a socket that is closed with unread bytes is reset, and the client would not get the answer.
+/// Refuses a request on a connection that has no place outside the reserve. What the client still sends of it is read
+/// for a moment: a socket that is closed with unread bytes is reset, and the client would not get the answer.
 pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> FrontAnswer {
     connection.front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
     let mut unheard = 0;

@@ -1,7 +1,8 @@
 //! Decides whose connection gives its place to a new one.
 //!
-//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller, and each address has
-//! its part of that: machines without a credential, however many, cannot take the places of callers who proved themselves.
+//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller, and
+//! each address has its part of that: machines without a credential, however many, cannot take the places of callers
+//! who proved themselves.
 
 use signalbox_engine::{Caller, Principal, Proof};
 use std::collections::{BTreeSet, HashMap};
@@ -116,8 +117,8 @@ pub struct Holdings<C> {
 }
 
 impl<C> Holdings<C> {
-    /// Groups connections by holder, where at most `most` may be open. Of each holder the newest connection in use gives way first; those
-    /// whose request has not come yet are the last.
+    /// Groups connections by holder, where at most `most` may be open. Of each holder the newest connection in use
+    /// gives way first; those whose request has not come yet are the last.
     pub fn new(most: usize, mut candidates: Vec<Candidate<C>>) -> Self {
         candidates.sort_by_key(|candidate| (candidate.is_in_use, candidate.number));
         let (mut proved, mut unproved) = (HashMap::<_, Vec<C>>::new(), HashMap::<_, Vec<C>>::new());

@@ -36,7 +36,7 @@ use tokio::sync::mpsc;
 const BUFFER: usize = 1 << 20;
 /// Messages that may wait.
 const QUEUE: usize = 256;
-/// How long until the state of the server is looked at again.
+/// Interval at which the state of the server is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long the gateway may take to end.
 pub(super) const DRAIN: Duration = Duration::from_secs(5);

@@ -23,8 +23,8 @@ pub(super) struct ProvedCaller {
     _watch: JoinSet<()>,
 }
 
-/// Identifies the caller by the credential in [`STDIO_TOKEN`], which is read once; by the owner of the pipe where there is
-/// none. A credential that is not valid is told to the client.
+/// Identifies the caller by the credential in [`STDIO_TOKEN`], which is read once; by the owner of the pipe where there
+/// is none. A credential that is not valid is told to the client.
 ///
 /// # Errors
 /// If the credential is not valid, or keys cannot be read.
