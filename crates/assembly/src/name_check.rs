@@ -98,12 +98,8 @@ pub fn collisions(catalog: &Snapshot) -> Vec<String> {
         .collisions()
         .map(|(kind, backend, name)| {
             let shown = kind.style().qualify(backend, name);
-            let route = match kind {
-                ListKind::Tools => catalog.tool(name),
-                ListKind::Prompts => catalog.prompt(name),
-                ListKind::Resources | ListKind::Templates => catalog.resource(name),
-            };
-            let other = route.map_or_else(|| "another backend".to_owned(), |route| format!("`{}`", route.backend));
+            let owner = catalog.owner_of(kind, name);
+            let other = owner.map_or_else(|| "another backend".to_owned(), |owner| format!("`{owner}`"));
             format!(
                 "`{name}` of backend `{backend}` is called `{shown}`: {other} had that name first ({})",
                 kind.member()

@@ -429,6 +429,13 @@ impl Snapshot {
         }
     }
 
+    /// The backend that has a plain name. Clients are not shown it by this, so the name may still go to another backend.
+    #[must_use]
+    pub fn owner_of(&self, kind: ListKind, exposed: &str) -> Option<&Arc<str>> {
+        let (index, _) = self.names(kind).owner(exposed)?;
+        Some(&self.backends[index].name)
+    }
+
     fn route(&self, names: &Names, exposed: &str) -> Option<Route> {
         let (index, name) = names.owner(exposed)?;
         self.show();

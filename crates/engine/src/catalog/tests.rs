@@ -222,6 +222,19 @@ fn before_anybody_saw_a_name_it_goes_to_the_first_backend_of_the_configuration()
     assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"echo"},{"name":"b__echo"}]"#);
 }
 
+/// Warnings of collisions are looked for while backends still start, and the one that is configured first may be slow.
+#[test]
+fn names_are_not_shown_by_asking_who_has_them() {
+    let mut catalog = catalog(&["a", "b"]);
+    for name in ["a", "b"] {
+        catalog.set_view(name, bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"echo"}"#]));
+    }
+    let snapshot = catalog.snapshot();
+    assert_eq!(snapshot.owner_of(ListKind::Tools, "echo").map(|owner| &**owner), Some("a"));
+    assert_eq!(snapshot.collisions().count(), 1);
+    assert!(!snapshot.was_shown());
+}
+
 /// Issue 13, point 14: MCP Apps whose page is in no list.
 #[test]
 fn a_page_that_only_a_tool_names_goes_to_the_backend_of_that_tool() {
