@@ -15,6 +15,9 @@ pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 /// are known.
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
+/// The same for a client that declares capabilities, to which a server may show more.
+pub const DECLARED_LIST_WAIT: Duration = Duration::from_secs(4);
+
 impl Gateway {
     /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog:
     /// lists that arrive in between would count as ready here and not be shown.
@@ -54,16 +57,17 @@ impl Gateway {
     ) {
         let most = self.settings().first_list_wait;
         let short = EARLY_LIST_WAIT.min(most);
+        let is_told = session.is_told_of_changes(exchange, client);
         let mut coming = std::pin::pin!(async {
             tokio::select! {
                 () = self.lists_come(session, client, selector) => {}
-                () = self.similar_lists_come(&session.caller, selector) => {}
+                () = self.similar_lists_come(&session.caller, selector, is_told) => {}
             }
         });
         if tokio::time::timeout(short, &mut coming).await.is_ok() {
             return;
         }
-        let early = session.is_told_of_changes(exchange, client) && self.shows_any(&session.caller, selector);
+        let early = is_told && self.shows_any(&session.caller, selector);
         if !early && tokio::time::timeout(most.saturating_sub(short), coming).await.is_ok() {
             return;
         }
@@ -96,16 +100,21 @@ impl Gateway {
         }
     }
 
-    /// Waits until every backend has read its lists for some kind of client, and a moment longer for those of this
-    /// kind.
-    async fn similar_lists_come(&self, caller: &Caller, selector: &Selector) {
+    /// Waits until every backend has read its lists for some kind of client, and a while longer for those of this
+    /// kind. A client that declares capabilities and is not told of changes would never learn what else it is shown.
+    async fn similar_lists_come(&self, caller: &Caller, selector: &Selector, is_told: bool) {
+        let longer = match (selector.caps.is_bare(), is_told) {
+            (true, _) => KNOWN_LIST_WAIT,
+            (false, true) => DECLARED_LIST_WAIT,
+            (false, false) => return std::future::pending().await,
+        };
         let mut changes = self.catalog.follow();
         while !self.similar_lists_known(caller, selector) {
             if changes.changed().await.is_err() {
                 return std::future::pending().await;
             }
         }
-        tokio::time::sleep(KNOWN_LIST_WAIT).await;
+        tokio::time::sleep(longer).await;
     }
 
     fn similar_lists_known(&self, caller: &Caller, selector: &Selector) -> bool {

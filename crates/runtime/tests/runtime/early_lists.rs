@@ -6,7 +6,7 @@ use crate::{Setup, spec, start};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
-use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
+use signalbox_runtime::list_wait::{DECLARED_LIST_WAIT, EARLY_LIST_WAIT};
 use signalbox_runtime::{Backend, Gateway, Lifetime, StreamReader};
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,6 +116,23 @@ async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
     let again = Instant::now();
     assert_eq!(client.tools().await, ["t1"]);
     assert!(again.elapsed() < Duration::from_secs(1), "{:?}", again.elapsed());
+}
+
+/// A server may show more to a client that declares capabilities, and this one would not hear of it.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind() {
+    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
+        OPEN => vec![Step::Wait(u64::try_from(SLOW.as_millis()).unwrap())],
+        "server/discover" => vec![Step::Say(json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-06-18"], "capabilities": {"tools": {}}
+        }))],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { wish: Wish::Auto, ..Setup::default() });
+    let begun = Instant::now();
+    let client = Client::open(&gateway, json!({"sampling": {}})).await;
+    assert_eq!(client.tools().await, ["t1"]);
+    assert!(begun.elapsed() > SLOW + DECLARED_LIST_WAIT + Duration::from_secs(1), "{:?}", begun.elapsed());
 }
 
 /// A call of a tool that nobody has listed yet may be one of the slow backend.

@@ -25,7 +25,7 @@ use signalbox_engine::{Limit, Principal, catalog, front};
 use signalbox_oauth::page_host::PageHost;
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
-use signalbox_runtime::list_wait::{EARLY_LIST_WAIT, KNOWN_LIST_WAIT};
+use signalbox_runtime::list_wait::{DECLARED_LIST_WAIT, EARLY_LIST_WAIT, KNOWN_LIST_WAIT};
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, session_store, task_directory};
 use signalbox_seal::canonical;
 use signalbox_transport::admission::RESERVE;
@@ -459,12 +459,18 @@ fn of_backends() -> Vec<Row> {
             .shown(&["an_old_client_with_a_general_stream_gets_the_others_lists_early_and_is_told_of_the_rest"]),
         row(
             "a list while only another process of its backend, of the other era for example, has listed anything",
-            vec![Time(KNOWN_LIST_WAIT)],
+            vec![Time(KNOWN_LIST_WAIT), Time(DECLARED_LIST_WAIT)],
             None,
         )
-        .answer("what that process listed, and `list_changed` when there is more")
+        .answer(
+            "what that process listed, and `list_changed` when there is more. The longer time is for clients that declare \
+             capabilities; those of them that do not hear of changes wait for `gateway.first_list_wait`",
+        )
         .metric("signalbox_backend_up")
-        .shown(&["an_old_client_is_shown_what_the_process_of_the_new_era_listed"]),
+        .shown(&[
+            "an_old_client_is_shown_what_the_process_of_the_new_era_listed",
+            "a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind",
+        ]),
         row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
             .answer("it ends, and is opened again for the next call")
             .metric("signalbox_backend_up")
