@@ -11,6 +11,7 @@ mod rules_args;
 mod seal_args;
 mod sign_in_args;
 mod tape_args;
+mod tape_search_args;
 mod transparent;
 mod user_args;
 
@@ -51,9 +52,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;
 pub use tape_args::{
-    DiffArgs, EntryType, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, SearchArgs,
-    ShowArgs, TapeCommand, VerifyArgs,
+    DiffArgs, ExportArgs, Format, ImportFormat, PlacesArgs, ProveArgs, PruneArgs, RedactArgs, ShowArgs, TapeCommand,
+    VerifyArgs,
 };
+pub use tape_search_args::{EntryType, SearchArgs};
 use user_args::USERS_HELP;
 pub use user_args::UsersCommand;
 
