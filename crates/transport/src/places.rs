@@ -206,12 +206,8 @@ impl<C: Placed> Places<C> {
         let connection = displaced.connection.upgrade()?;
         let (caller, holder) = (connection.known_caller(), connection.holder());
         let permit = connection.take_place(Taking::Share, now)?;
-        let report = self.is_due(&holder, now).then(|| Overdrawn {
-            caller,
-            held: displaced.held,
-            share: displaced.share,
-            holder,
-        });
+        let is_due = self.is_due(&holder, now);
+        let report = is_due.then_some(Overdrawn { caller, held: displaced.held, share: displaced.share, holder });
         Some(FoundPlace { permit, report })
     }
 

@@ -337,9 +337,7 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        if exchange.method == method::TOOLS_CALL {
-            resource_uris::restore_uris(&route, message, &mut edits, ctx);
-        }
+        resource_uris::restore_uris(exchange, &route, message, &mut edits, ctx);
         let round = match sign_in::round_of(exchange, message, params, &mut edits) {
             Ok(round) => round,
             Err(fault) => return self.fail(id, &fault, ctx, out),

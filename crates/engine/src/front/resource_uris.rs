@@ -64,8 +64,14 @@ pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut E
 }
 
 /// Gives arguments of a call the backend's own URIs for those that it is exposed under.
-pub(super) fn restore_uris(route: &Route, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
-    if !ctx.catalog.shares_uris(&route.backend) {
+pub(super) fn restore_uris(
+    exchange: &Exchange,
+    route: &Route,
+    message: &Envelope,
+    edits: &mut Edits,
+    ctx: &Context<'_>,
+) {
+    if exchange.method != method::TOOLS_CALL || !ctx.catalog.shares_uris(&route.backend) {
         return;
     }
     let Some(arguments) = message.params_members().find(|member| *member.name == *b"arguments") else { return };

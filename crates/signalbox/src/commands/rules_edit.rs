@@ -92,7 +92,7 @@ fn edited(text: &str, line: usize, edit: Edit) -> Option<String> {
     // Tables of the rule itself, such as `[rules.when]`, belong to it.
     let is_other = |line: &&str| line.starts_with('[') && !line.starts_with("[rules.") && !line.starts_with("[[rules.");
     let rest = lines.get(start + 1..)?;
-    let end = start + 1 + rest.iter().position(|line| is_other(line)).unwrap_or(rest.len());
+    let end = start + 1 + rest.iter().position(is_other).unwrap_or(rest.len());
     let mut new: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
     match edit {
         Edit::Remove => _ = new.drain(start..end),

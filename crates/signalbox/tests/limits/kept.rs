@@ -138,6 +138,7 @@ pub(super) fn of_holds() -> Vec<Row> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one row after the other")]
 pub(super) fn of_recording() -> Vec<Row> {
     let settings = RecorderSettings::default();
     vec![

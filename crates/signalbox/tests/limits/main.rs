@@ -78,6 +78,7 @@ impl Row {
 const OVERLOADED: &str = "error `overloaded`, which may be tried again";
 const BY_OUTCOME: &str = "signalbox_requests_total";
 
+#[expect(clippy::too_many_lines, reason = "a table, one row after the other")]
 fn of_connections() -> Vec<Row> {
     let (spec, share) = (FrontSpec::default(), 100 / places::LEAST_HOLDERS);
     vec![
@@ -231,6 +232,7 @@ fn of_messages() -> Vec<Row> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one row after the other")]
 fn of_sessions() -> Vec<Row> {
     let settings = Settings::default();
     vec![
@@ -395,6 +397,7 @@ fn of_calls() -> Vec<Row> {
     ]
 }
 
+#[expect(clippy::too_many_lines, reason = "a table, one row after the other")]
 fn of_backends() -> Vec<Row> {
     vec![
         row("a message of a backend", vec![Bytes(limits::SSE_EVENT)], Some("gateway.max_message"))

@@ -100,7 +100,7 @@ fn mixed() -> Script {
 #[test]
 fn last_is_the_newest_tape_with_a_call_and_running_ones_come_first() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("tapes.db")).unwrap();
+    let store = SqliteStore::open(folder.path().join("tapes.db")).unwrap();
     let mut called = Script::default();
     called.call(None, "read", None, 1);
     let mut listed = Script::default();
@@ -215,7 +215,7 @@ fn nothing_recorded(folder: &Path) -> Global {
 #[test]
 fn messages_are_found_by_values_and_types_page_by_page() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("tapes.db")).unwrap();
+    let store = SqliteStore::open(folder.path().join("tapes.db")).unwrap();
     let mut script = Script::default();
     for number in 1..=6_u64 {
         let path = if number % 2 == 0 { "/etc/hosts" } else { "/tmp/x" };
