@@ -96,8 +96,8 @@ struct Terms {
     redactor: Redactor,
 }
 
-/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have runtimes of their
-/// own.
+/// The settings and sinks of a configuration. Not to be dropped on a thread of a runtime: sinks have
+/// runtimes of their own.
 pub(crate) struct AuditParts {
     settings: AuditSettings,
     sinks: Vec<Box<dyn Sink>>,
@@ -349,8 +349,8 @@ impl AuditPlace {
         }
     }
 
-    /// Hands every record that fits to `each`, until that says false. Lines that are no records are passed over.
-    /// Blocks.
+    /// Hands every record that fits to `each`, until that says false. Lines that are no records
+    /// are passed over. Blocks.
     ///
     /// # Errors
     /// If the log cannot be read.

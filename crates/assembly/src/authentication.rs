@@ -1,5 +1,5 @@
-//! How callers prove who they are, as the configuration says it: the authenticators in their order, and what keeps them
-//! up to date while the process runs.
+//! The ways in which callers prove who they are, as configured: the authenticators in their order, and the task that
+//! keeps them up to date.
 //!
 //! ```text
 //! keys.json, users.json, key sets ──(looked at before use, and twice a second)──► SharedKeys, TokenIssuer ◄── asked by the authenticators
@@ -199,7 +199,7 @@ impl Authentication {
     }
 
     /// Keeps the keys up to date, and ends what callers hold open whose credentials have ended, until the set is
-    /// dropped. While nobody has a credential that could end, it sleeps: keys are looked at before each use.
+    /// dropped. It sleeps while no caller has a credential that could end: keys are looked at before each use.
     #[must_use]
     pub fn keep_up(self: &Arc<Self>, gateway: &Arc<Gateway>) -> JoinSet<()> {
         let (this, gateway) = (Arc::clone(self), Arc::clone(gateway));
@@ -345,7 +345,7 @@ fn order(
     Authenticators::new(list)
 }
 
-/// Whether messages can prove who calls: the configuration says so, or a client's key is trusted at the start.
+/// True if messages can prove who calls: the configuration says so, or a client's key is trusted at the start.
 /// Otherwise nothing is read of callers without a credential.
 fn signatures(config: &Config, data_dir: &Path) -> bool {
     let listed = config.auth.order.iter().any(|way| way == "signature");

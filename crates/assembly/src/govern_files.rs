@@ -105,8 +105,8 @@ impl GovernFiles {
 }
 
 impl Followed {
-    /// Writes the switches in force down again if their file is gone, and returns how many they are. A failure is told
-    /// once.
+    /// Writes the switches in force down again if their file is gone, and returns how many they are. A
+    /// failure is told once.
     fn restore(&mut self, file: &SwitchFile, data_dir: &Path) -> usize {
         // A data folder that is gone as a whole is not made anew.
         if self.in_force.0.is_empty() || file.stamp().is_some() || !data_dir.is_dir() {

@@ -1,5 +1,5 @@
-//! The parts that decide about calls by themselves, from the configuration: labels, permissions, limits, budgets,
-//! scopes.
+//! The parts that decide about calls by themselves, from the configuration: labels,
+//! permissions, limits, budgets, scopes.
 
 use crate::answer_redaction::{AnswerRedaction, path_constraints};
 use crate::approval_desk::ApprovalDesk;
@@ -113,15 +113,15 @@ impl GovernParts {
         &self.spent
     }
 
-    /// True if any process of the data folder may have written down switches or grants since they were last put in
-    /// force.
+    /// True if any process of the data folder may have written down switches or grants since they were
+    /// last put in force.
     pub(crate) fn has_news(&self, config: &Config) -> bool {
         self.files.has_news(config)
     }
 
-    /// Puts in force which switches and grants any process of the data folder has written down since it was last asked.
-    /// Looks at two files, and reads what has changed. Returns how many switches were written down again because their
-    /// file was gone.
+    /// Puts in force which switches and grants any process of the data folder has written down since it was last
+    /// asked. Looks at two files, and reads what has changed. Returns how many switches were written down again
+    /// because their file was gone.
     pub(crate) fn follow_files(&self, config: &Config, gateway: &Gateway) -> usize {
         self.files.follow(config, &self.permissions, &self.grants, gateway)
     }
@@ -132,9 +132,9 @@ impl GovernParts {
         self.follow_files(config, gateway);
     }
 
-    /// The interceptors, in the order of NO-14: what is off is off for everybody, and whoever asks too often is told so
-    /// before anything else is looked at. Nobody is asked about a request that its caller may not make, or may not make
-    /// so. What is taken out of answers is taken out last.
+    /// The interceptors, in the order of NO-14: switches come first, then rates, so that a caller that asks
+    /// too often costs little. People are asked only about requests that their caller may make in this way.
+    /// Answers are cleaned last.
     pub(crate) fn interceptors(&self) -> [Arc<dyn Interceptor>; 8] {
         [
             Arc::clone(&self.redaction) as _,

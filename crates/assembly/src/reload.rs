@@ -144,11 +144,11 @@ impl Reloader {
         self.record.report()
     }
 
-    /// Reads the configuration and takes it over. One reload waits for another. What the file holds while nobody has
-    /// told us to read it is taken over only where it is not empty, as it is while an editor writes it.
+    /// Reads the configuration and takes it over. One reload waits for another. An empty file that no command asked to
+    /// read is left alone: an editor may be writing it.
     ///
     /// # Errors
-    /// Why it is not taken over; everything is then as it was, unless only some keys need a restart.
+    /// The reason why it is not taken over. Everything is then as it was, unless only some keys need a restart.
     pub async fn reload(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
         let _turn = self.turn.lock().await;
         if trigger == Trigger::File {

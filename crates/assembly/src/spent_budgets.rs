@@ -62,7 +62,7 @@ impl SpentBudgets {
     }
 }
 
-/// Why the file cannot be used.
+/// An error of the file of budgets.
 #[derive(Debug, thiserror::Error)]
 enum SpentFileError {
     #[error(transparent)]

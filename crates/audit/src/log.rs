@@ -195,8 +195,8 @@ impl AuditLog {
         self.door.progress().stats()
     }
 
-    /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take waits in the
-    /// journal.
+    /// Takes nothing more, writes what it has, and gives sinks so long to take it. What they do not take
+    /// waits in the journal.
     pub fn stop(&self, within: Duration) {
         self.door.intake.close();
         if let Some(thread) = self.thread.lock().unpoisoned().take() {
@@ -271,8 +271,8 @@ impl Door {
         }
     }
 
-    /// The writer, if it is free or will be at once: one write takes some microseconds, less than it takes to wake a
-    /// thread.
+    /// The writer, if it is free or will be at once: one write takes some microseconds, less than it takes
+    /// to wake a thread.
     fn soon(&self, tries: usize) -> Option<MutexGuard<'_, Option<Writing>>> {
         for _ in 0..tries {
             if let Ok(writing) = self.writing.try_lock() {
@@ -283,9 +283,9 @@ impl Door {
         None
     }
 
-    /// Writes what waits, unless somebody else is writing, who will write that too: whoever is done looks once more
-    /// whether calls wait, since one that found it writing left. A disk that is slow is left to the thread for a while,
-    /// since other calls may be waiting for this one.
+    /// Writes the queue, unless another thread is writing, which then writes these records too: after its last one it
+    /// looks at the queue once more. A slow disk is left to the log's own thread for a while, since other calls may be
+    /// waiting for this one.
     fn write_now(&self, now: u64) {
         if now < self.own_from.load(Ordering::Relaxed) {
             return self.intake.urge();

@@ -81,8 +81,8 @@ impl Progress {
         self.lock().stats.clone()
     }
 
-    /// The journal has everything up to this record. Whoever waits is told when the sinks that are required have
-    /// theirs. Returns the last record that every sink has.
+    /// Notes that the journal has everything up to this record. Waiters are told when the required sinks have theirs.
+    /// Returns the last record that every sink has.
     pub fn written(&self, seq: u64, keep_from: u64, waiters: impl IntoIterator<Item = Waiter>) -> u64 {
         let mut state = self.lock();
         (state.stats.written, state.keep_from, state.stats.failing) = (seq, keep_from, None);

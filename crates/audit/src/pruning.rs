@@ -208,8 +208,8 @@ impl Pruner {
         verifier.places().map(cut).collect()
     }
 
-    /// True if the journal has this record: a process that was killed signs its last records only when its chain goes
-    /// on.
+    /// True if the journal has this record: a process that was killed signs its last records only when
+    /// its chain goes on.
     fn is_journaled(&self, chain: &str, seq: u64, hash: &ChainHash) -> bool {
         // The name comes from the log and must not lead out of the folder.
         let is_name = chain.bytes().all(|byte| byte.is_ascii_alphanumeric());

@@ -26,7 +26,7 @@ pub struct SignedPlace {
 /// Kind of a place that says how far a chain went.
 pub const HEAD: &str = "head";
 
-/// Why a place stands for records that are not there.
+/// The reason why records are missing at a place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Absence {
     /// The sink was too far behind.
@@ -122,8 +122,8 @@ impl SignedPlace {
         Some(text)
     }
 
-    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the signature does
-    /// not fit.
+    /// The place that such an object tells of, and the key that signed it; `None` if it is none or the
+    /// signature does not fit.
     #[must_use]
     pub fn read(object: &Value) -> Option<(Self, VerifyingKey)> {
         let text = |name: &str| object[name].as_str();

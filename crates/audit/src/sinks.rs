@@ -60,8 +60,8 @@ pub trait Sink: Send + std::fmt::Debug {
         String::new()
     }
 
-    /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given some that it
-    /// has.
+    /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given
+    /// some that it has.
     ///
     /// # Errors
     /// Why it did not take them.

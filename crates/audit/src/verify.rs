@@ -192,8 +192,8 @@ impl<'a> AuditVerifier<'a> {
         if first > expected {
             self.fault(place, &chain, FaultKind::Missing(expected, first - 1));
         } else if first < expected {
-            // A process that was killed between its checkpoint and the deletion leaves records that the checkpoint
-            // stands for.
+            // A process that was killed between its checkpoint and the deletion leaves records that
+            // the checkpoint stands for.
             if reached.is_some_and(|reached| record.seq <= reached.pruned) {
                 return;
             }

@@ -85,7 +85,7 @@ impl LocalUsers {
         self.users.contains_key(name)
     }
 
-    /// When the account that has this name now began, in milliseconds since 1970.
+    /// Time at which the present account of this name began, in milliseconds since 1970.
     #[must_use]
     pub fn created(&self, name: &str) -> Option<u64> {
         self.users.get(name).map(|user| user.created)
@@ -122,8 +122,7 @@ impl LocalUsers {
         self.users.remove(name).is_some()
     }
 
-    /// What has to be checked to know whether this is the user's password. It takes as long where there is no such
-    /// user.
+    /// Prepares the check of a user's password, which takes as long if there is no such user.
     pub(crate) fn check(&self, name: &str, password: &str) -> Result<PasswordCheck, Refusal> {
         if password.len() > MAX_PASSWORD || name.len() > MAX_USER {
             return Err(Refusal::new("invalid_request", "the name or the password is too long"));

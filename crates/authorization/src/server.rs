@@ -37,8 +37,8 @@ pub struct Damaged(#[from] serde_json::Error);
 pub enum Authorize {
     /// This is answered.
     Reply(Reply),
-    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then the same request
-    /// again.
+    /// The metadata document at this address is needed first: [`AuthorizationServer::learn`], then
+    /// the same request again.
     Document(String),
 }
 
@@ -154,7 +154,7 @@ impl AuthorizationServer {
         (ended, gone.map(str::to_owned).collect())
     }
 
-    /// When the account of a local user began, in milliseconds since 1970.
+    /// Time at which the account of a local user began, in milliseconds since 1970.
     #[must_use]
     pub fn user_created(&self, name: &str) -> Option<u64> {
         self.inner().users.created(name)

@@ -1,7 +1,7 @@
 //! `signalbox import`: a client's list of MCP servers, written as our own configuration.
 //!
-//! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as the
-//! client's file itself.
+//! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as
+//! the client's file itself.
 
 use std::path::Path;
 

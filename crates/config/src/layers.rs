@@ -58,8 +58,8 @@ impl Overrides {
             config.log_level = log_level;
         }
         if let Some(record) = &self.record {
-            // Such a command has a server of its own, with which the tape of the configuration's servers has nothing to
-            // do.
+            // Such a command has a server of its own, with which the tape of the configuration's servers
+            // has nothing to do.
             config.record = Record { baseline: None, ..record.clone() };
         }
     }

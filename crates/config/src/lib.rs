@@ -260,8 +260,8 @@ impl Config {
         }
     }
 
-    /// The same for a text that was read already; `file` is what messages call it, and what relative folders start
-    /// from.
+    /// The same for a text that was read already; `file` is what messages call it, and what
+    /// relative folders start from.
     pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
         Self::assemble(Some(file), text, env, overrides)
     }

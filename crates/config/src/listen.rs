@@ -37,8 +37,8 @@ impl Default for Listen {
 }
 
 impl Listen {
-    /// True if nobody reaches the address who should not: it is a loopback one, or clients have to prove who they are,
-    /// be it by a certificate or because the file requires `authentication`.
+    /// True if strangers cannot use the address: it is a loopback one, or clients have to prove who they are, by a
+    /// certificate or because the file requires `authentication`.
     #[must_use]
     pub fn may_be_reached(&self, authentication: bool) -> bool {
         self.host.is_loopback() || authentication || self.tls.as_ref().is_some_and(ListenTls::authenticates)

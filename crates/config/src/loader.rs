@@ -9,8 +9,8 @@ use std::time::SystemTime;
 /// What the environment says, as the process sees it.
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// Where the configuration of a process comes from, and what was read there last. Flags and variables stay as they were
-/// at the start.
+/// The sources of a process's configuration, and what was read there last. Flags and variables stay as they
+/// were at the start.
 pub struct Loader {
     flag: Option<PathBuf>,
     environment: Environment,
@@ -94,8 +94,8 @@ impl Loader {
         Ok(loaded)
     }
 
-    /// Where state is kept, as far as that can be told of a file that is bad, and what is bad about it: whoever wants
-    /// to know how a process is, or to have it read the file, must find it all the same.
+    /// The data folder, as far as a bad file tells it, and the error of that file. Commands that ask a process for its
+    /// state, or to read the file, must find it all the same.
     ///
     /// # Errors
     /// If there is nowhere to keep state.

@@ -85,10 +85,10 @@ impl Pipe {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
         loop {
             let line = self.output.next_line().await?.ok_or(PipeError::Ended)?;
-            match Heard::read(line.as_bytes(), id)? {
-                Heard::Notification(notification) => on_notification(&notification),
-                Heard::Answer(result) => return Ok(result),
-                Heard::Other => {}
+            match ServerMessage::read(line.as_bytes(), id)? {
+                ServerMessage::Notification(notification) => on_notification(&notification),
+                ServerMessage::Answer(result) => return Ok(result),
+                ServerMessage::Other => {}
             }
         }
     }
@@ -100,14 +100,14 @@ impl Pipe {
 }
 
 /// What the gateway may say while a request waits for its answer.
-pub(crate) enum Heard {
+pub(crate) enum ServerMessage {
     Notification(Value),
     Answer(Value),
     /// A question, or the answer to another request.
     Other,
 }
 
-impl Heard {
+impl ServerMessage {
     pub(crate) fn read(line: &[u8], id: u64) -> Result<Self, PipeError> {
         let mut message: Map<String, Value> = serde_json::from_slice(line)?;
         if message.contains_key("method") {
@@ -143,11 +143,11 @@ pub async fn request_of(
     let mut waiting_for = 1;
     loop {
         let line = heard.next().await?.ok_or(PipeError::Ended)?;
-        match Heard::read(&line, waiting_for)? {
-            Heard::Notification(notification) => on_notification(&notification),
-            Heard::Answer(_) if waiting_for == 1 => waiting_for = 2,
-            Heard::Answer(result) => return Ok(result),
-            Heard::Other => {}
+        match ServerMessage::read(&line, waiting_for)? {
+            ServerMessage::Notification(notification) => on_notification(&notification),
+            ServerMessage::Answer(_) if waiting_for == 1 => waiting_for = 2,
+            ServerMessage::Answer(result) => return Ok(result),
+            ServerMessage::Other => {}
         }
     }
 }

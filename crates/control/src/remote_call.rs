@@ -1,7 +1,7 @@
 //! One `tools/call` at an MCP server of 2026-07-28: a single request, without a session.
 
 use crate::control_socket::AskError;
-use crate::pipe::{Heard, PipeError};
+use crate::pipe::{PipeError, ServerMessage};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Uri};
@@ -15,7 +15,7 @@ use signalbox_transport::web_client;
 use signalbox_wire::sse::SseDecoder;
 use signalbox_wire::{Revision, header, meta};
 
-/// The largest answer.
+/// Maximum size of an answer.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 /// The id of the request.
 const ID: u64 = 1;
@@ -96,15 +96,15 @@ async fn read(answer: http::Response<Incoming>, on_notification: impl Fn(&Value)
             if event.data.is_empty() {
                 continue;
             }
-            match Heard::read(&event.data, ID)? {
-                Heard::Notification(notification) => on_notification(&notification),
-                Heard::Answer(result) => return Ok(Some(result)),
-                Heard::Other => {}
+            match ServerMessage::read(&event.data, ID)? {
+                ServerMessage::Notification(notification) => on_notification(&notification),
+                ServerMessage::Answer(result) => return Ok(Some(result)),
+                ServerMessage::Other => {}
             }
         }
     }
-    match Heard::read(&whole, ID) {
-        Ok(Heard::Answer(result)) => Ok(Some(result)),
+    match ServerMessage::read(&whole, ID) {
+        Ok(ServerMessage::Answer(result)) => Ok(Some(result)),
         Err(error @ PipeError::Refused { .. }) => Err(error),
         _ => Err(PipeError::Ended),
     }

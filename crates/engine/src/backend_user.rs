@@ -1,8 +1,8 @@
 //! The user that a backend takes a caller for.
 //!
-//! Most backends know callers by their principal, if at all. A backend that is reached with what a caller's own token
-//! is exchanged for may show something else for each token, so what it shows for one is for no other credential of the
-//! same principal.
+//! Most backends know callers by their principal, if at all. A backend that is reached with what a caller's own
+//! token is exchanged for may show something else for each token, so what it shows for one is for no other
+//! credential of the same principal.
 
 use crate::caller::{Caller, Principal};
 use crate::standing::{Credential, Standing};

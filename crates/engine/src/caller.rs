@@ -37,8 +37,8 @@ impl Principal {
         Self(Arc::from(name))
     }
 
-    /// Stands for an account that is gone, so that what it left belongs to no caller. No caller can be it: names have
-    /// no such character.
+    /// Stands for an account that is gone, so that what it left belongs to no caller. No caller can be it: names
+    /// have no such character.
     #[must_use]
     pub fn gone(number: u64) -> Self {
         Self(Arc::from(format!("\0{number}")))
@@ -197,8 +197,8 @@ impl Caller {
         self.0.standing.as_ref()?.credential.as_ref()?.token.as_ref()
     }
 
-    /// Why its credential is not good at this time, in milliseconds since 1970; `None` if it is, or has nothing that
-    /// could end.
+    /// The reason why its credential is not good at this time, in milliseconds since 1970; `None` if it is
+    /// good or cannot end.
     #[must_use]
     pub fn credential_fault(&self, now: u64) -> Option<&'static str> {
         self.0.standing.as_ref()?.credential.as_ref()?.fault(now)

@@ -11,8 +11,8 @@
 //!
 //! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
 //! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]). A
-//! backend with credentials per user has views of each principal, and nobody is shown or reaches an entry that only
-//! another's have.
+//! backend with credentials per user has views of each principal, and a user neither sees nor reaches an entry that
+//! only the views of others have.
 //!
 //! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
 //!
@@ -192,8 +192,8 @@ pub struct BackendEntry {
     pub private: bool,
     /// True if it may show each token of a principal something else; it is then private.
     pub per_token: bool,
-    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and takes none
-    /// from them.
+    /// True if it is reached by a way of its own alone: it has no plain names among those of others, and
+    /// takes none from them.
     pub apart: bool,
     /// Whose lists each principal is shown, where that is not its own.
     owners: Option<Arc<dyn ListOwners>>,

@@ -8,8 +8,8 @@ use signalbox_wire::Envelope;
 
 /// Looks at the proofs that messages carry.
 pub trait MessageProof: Send + Sync {
-    /// Who calls, by a proof in this message; `None` if it carries none. `caller` is whom the connection proved. Asked
-    /// once about every message of a client, so it must be cheap where there is no proof.
+    /// The caller by a proof in this message; `None` if it carries none. `caller` is the one that the connection
+    /// proved. Asked once about every message of a client, so it must be cheap where there is no proof.
     ///
     /// # Errors
     /// If it carries a proof that is not valid, or proves somebody else than the connection does.

@@ -138,8 +138,8 @@ impl Operations {
         if inner.holders.contains_key(state) { StateOrigin::Foreign } else { StateOrigin::Unknown }
     }
 
-    /// Has the states of a principal be those of no caller, since its account is gone: a later one of the same name
-    /// gets none.
+    /// Has the states of a principal be those of no caller, since its account is gone: a later one of the
+    /// same name gets none.
     pub fn forget(&self, principal: &Principal) {
         let mut inner = self.lock();
         if let Some(own) = inner.callers.remove(principal) {

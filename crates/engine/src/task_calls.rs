@@ -78,7 +78,7 @@ impl TaskCalls {
         inner.calls.contains_key(key) || inner.makers.get(&place) == Some(&key.principal)
     }
 
-    /// True if somebody else is known to have made a task of this id at this backend. Ask only about one whose call is
+    /// True if another caller is known to have made a task of this id at this backend. Ask only about one whose call is
     /// not remembered: two connections may use the same id.
     #[must_use]
     pub fn is_of_another(&self, key: &TaskKey) -> bool {
@@ -86,8 +86,8 @@ impl TaskCalls {
         self.lock().makers.get(&place).is_some_and(|maker| *maker != key.principal)
     }
 
-    /// Has the tasks of a principal be those of no caller, since its account is gone: a later one of the same name
-    /// gets none.
+    /// Has the tasks of a principal be those of no caller, since its account is gone: a later one of the
+    /// same name gets none.
     pub fn forget(&self, principal: &Principal) {
         let mut inner = self.lock();
         inner.calls.retain(|key, _| key.principal != *principal);

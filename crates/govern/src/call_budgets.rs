@@ -1,10 +1,10 @@
 //! Bounds on what calls use: how many run at once, how large results are, how often the same call is made in a row, and
 //! what callers spend in a day.
 //!
-//! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest bound holds and
-//! the highest price counts. Days are those of UTC. Counts of a day are handed out to be kept elsewhere
-//! ([`CallBudgets::take_unsaved`]), and taken over with those of other processes and of earlier runs
-//! ([`CallBudgets::take_over`]).
+//! Each bound is given for the tools that a pattern means; where several patterns fit, the strictest
+//! bound holds and the highest price counts. Days are those of UTC. Counts of a day are handed out to
+//! be kept elsewhere ([`CallBudgets::take_unsaved`]), and taken over with those of other processes and
+//! of earlier runs ([`CallBudgets::take_over`]).
 
 use crate::day_counts::{DayCounts, MAX_COUNTED};
 use signalbox_engine::bridge::digest::write_canonical;

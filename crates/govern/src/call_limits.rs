@@ -1,7 +1,7 @@
 //! How often callers may ask: all of them together, each by itself, for each tool, and each for each tool.
 //!
 //! A request takes one from every bucket that it falls into, or, if one of them is empty, from none. Buckets are kept
-//! by the moment at which they are full again, so that one that nobody used for a minute is the same as none; those
+//! by the moment at which they are full again, so that one that was not used for a minute is the same as none; those
 //! make room when there are too many. While there is no room, new callers and tools share one bucket of their kind.
 
 use signalbox_engine::catalog::{EntryRef, ListKind};
@@ -88,7 +88,7 @@ pub type Rates = [ScopeRates; 4];
 /// Rate of each caller at the tools of a pattern, in place of the rate in a minute of [`LimitScope::UserAndTool`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolRate {
-    /// Which tools.
+    /// The tools that it is about.
     pub pattern: SubjectPattern,
     /// Calls in a minute.
     pub per_minute: u64,
@@ -282,8 +282,8 @@ impl Interceptor for CallLimits {
         }
     }
 
-    /// What nobody has and what the caller must not know of is counted as one tool, so that neither is free and nobody
-    /// can tell them apart by how soon a limit is met.
+    /// Counts unknown tools and those that the caller must not know of as one tool, so that neither is free and a
+    /// caller cannot tell them apart by how soon it meets a limit.
     fn judge_unknown(&self, case: &Case<'_>) -> Option<Judgement> {
         if self.is_idle() || is_free(case) {
             return None;
@@ -340,8 +340,8 @@ mod tests {
             assert_eq!(take(500), Ok(()));
             assert_eq!(take(1_500), Err((scope, 3)), "the minute is used up");
             assert_eq!(take(20_000), Ok(()));
-            // Neither another caller with another tool nor, but for the first two, a request that calls no tool is
-            // concerned.
+            // Neither another caller with another tool nor, but for the first two, a request that calls
+            // no tool is concerned.
             let others = limits.take("eve", Some("a\0u"), at(start, 20_000)).is_ok();
             assert_eq!(others, scope != LimitScope::Global);
             let other = limits.take("ada", None, at(start, 20_000)).is_ok();

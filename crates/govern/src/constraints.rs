@@ -1,7 +1,7 @@
 //! Constraints on calls that are allowed: the paths in their arguments have to lie within folders.
 //!
-//! They are looked at before people are asked, so that nobody decides about a call that cannot be made so, and speak
-//! only where permissions would let the call through.
+//! They are checked before people are asked, so that people decide only about calls that can be made, and only where
+//! permissions would let the call through.
 
 use crate::path_bounds::{Folders, PathFault};
 use crate::permissions::{Access, Permissions, entry_of};

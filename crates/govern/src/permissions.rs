@@ -12,8 +12,8 @@
 //!
 //! A grant that ends by itself makes up for a role or a `permit` that is lacking, and for consent ([`TimedGrants`]).
 //!
-//! What a caller may not see is not listed, and a use of it is answered like that of an unknown name, unless `reveal`
-//! is on. What is listed and denied for its arguments is answered with the reason and the policy.
+//! Entries that a caller may not see are not listed, and a use of one is answered like that of an unknown name, unless
+//! `reveal` is on. A listed entry that is denied for its arguments is answered with the reason and the policy.
 //!
 //! # Invariants
 //!
@@ -117,8 +117,8 @@ impl PermissionSet {
         }
     }
 
-    /// Where roles are configured, permissions come from them and from scopes; else every caller has those that its
-    /// scopes do not leave out.
+    /// With roles configured, permissions come from them and from scopes; otherwise a caller has all that its scopes
+    /// do not leave out.
     fn has_permission(&self, caller: &Caller, permission: &str) -> bool {
         if self.roles.is_empty() {
             return ScopePermissions.has(caller, permission);
@@ -150,8 +150,8 @@ pub struct Permissions {
     approvals: Approvals,
     /// Changes with everything that lists depend on.
     version: AtomicU64,
-    /// Changes with what is configured and what is off. A grant for somebody does not change what others are asked
-    /// about.
+    /// Changes with what is configured and what is off. A grant for one caller does not change what
+    /// others are asked about.
     rules_version: AtomicU64,
     open: AtomicBool,
 }

@@ -1,5 +1,5 @@
-//! Tokens for one backend: sent while they are fresh, refreshed ahead of their end, got anew when the backend refuses
-//! them.
+//! Tokens for one backend: sent while they are fresh, refreshed ahead of their end, got anew when
+//! the backend refuses them.
 
 use crate::challenge::Challenge;
 use crate::client_identity::ClientIdentity;
@@ -69,8 +69,8 @@ impl OauthCredentials {
         Self(Arc::new(Inner { backend: backend.into(), url, spec, desk, exchanged: ExchangedTokens::default() }))
     }
 
-    /// The address at which a person signs in for this principal. `challenges` are those of the server, if it was
-    /// asked.
+    /// The address at which a person signs in for this principal. `challenges` are those of the server,
+    /// if it was asked.
     ///
     /// # Errors
     /// If the server needs no sign-in of a person, or cannot be used.
@@ -102,8 +102,8 @@ impl Inner {
         Ok(Holder { backend: self.backend.to_string(), subject: subject.to_owned() })
     }
 
-    /// True if a token is for the server at our address: under the name of the backend there may have been another one
-    /// before.
+    /// True if a token is for the server at our address: under the name of the backend there may have
+    /// been another one before.
     fn is_for_us(&self, token: &TokenSet) -> bool {
         match &self.spec.resource {
             Some(resource) => *resource == token.resource,
@@ -317,8 +317,8 @@ impl Inner {
         Ok(found)
     }
 
-    /// The scopes to ask for: those of the challenge, else all that the server knows, and in a step-up those of before
-    /// too.
+    /// The scopes to ask for: those of the challenge, else all that the server knows, and in a step-up
+    /// those of before too.
     async fn scopes(
         &self,
         holder: &Holder,
@@ -419,8 +419,8 @@ impl Inner {
 
     fn fault(&self, error: &OauthError) -> Fault {
         let text = format!("there is no credential for backend `{}`: {error}", self.backend);
-        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend, nor of other
-        // callers.
+        // A caller that has nothing to exchange, or nothing of worth, says nothing of the backend,
+        // nor of other callers.
         let kind = match error {
             OauthError::NoSubject => FaultKind::Refused,
             OauthError::Refused { .. } if self.is_from_caller() => FaultKind::Refused,

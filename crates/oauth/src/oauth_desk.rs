@@ -241,8 +241,8 @@ impl OauthDesk {
         Ok(kept.clients.into_iter().find(fits))
     }
 
-    /// The address at which browsers find the pages of this holder's sign-in. A port on loopback is opened when it is
-    /// first needed.
+    /// The address at which browsers find the pages of this holder's sign-in. A port on loopback is opened when
+    /// it is first needed.
     ///
     /// # Errors
     /// If there is no port for it, or the holder would have to prove itself and this process has no page for that.

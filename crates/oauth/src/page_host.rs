@@ -1,5 +1,5 @@
-//! Where the pages of a sign-in are served. A person who completes a sign-in lends an account to its holder, so a
-//! holder that proves who it is needs a page on which a browser can prove the same.
+//! The listener that serves the pages of a sign-in. A person who completes a sign-in lends an account to its holder, so
+//! a holder that proves who it is needs a page on which a browser can prove the same.
 
 use crate::oauth_credentials::EVERYBODY;
 

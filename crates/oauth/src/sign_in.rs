@@ -47,8 +47,8 @@ pub struct SignIn {
     pub ticket: String,
     /// Random, in the address that the browser comes back to; good once.
     state: String,
-    /// Hashes of the cookies of the browsers that opened the address. Once a person goes on in one of them, only that
-    /// one.
+    /// Hashes of the cookies of the browsers that opened the address. Once a person goes on in one of
+    /// them, only that one.
     browsers: Vec<String>,
     opened: Option<Instant>,
     begun: Instant,
@@ -222,9 +222,9 @@ impl SignIns {
         self.0.get(state).filter(|one| !one.is_late()).map(|one| &one.holder)
     }
 
-    /// Notes a browser that opens the address of a ticket, by a cookie with this secret. The first one in which a
-    /// person goes on gets the sign-in: a program that looks at addresses in messages may open it before, and another
-    /// person after.
+    /// Notes a browser that opens the address of a ticket, by a cookie with this secret. The first one in
+    /// which a person goes on gets the sign-in: a program that looks at addresses in messages may open it
+    /// before, and another person after.
     pub fn bind(&mut self, ticket: &str, secret: &str, is_secure: bool) -> Option<(&SignIn, String)> {
         let one = self.0.values_mut().find(|one| one.ticket == ticket && one.is_waiting())?;
         if one.browsers.len() >= MAX_BROWSERS {

@@ -211,8 +211,8 @@ fn connects(message: &Envelope) -> bool {
     message.method() == Some(method::TOOLS_CALL) && name.as_deref() == Some(CONNECT)
 }
 
-/// The member of the arguments of this name, if it is a string: the object's place, its value's place, and what it
-/// says.
+/// The member of the arguments of this name, if it is a string: the object's place, its value's place,
+/// and what it says.
 fn argument(message: &Envelope, name: &str) -> Option<(Span, Span, String)> {
     let bytes = message.bytes();
     let object = message.param("arguments")?;

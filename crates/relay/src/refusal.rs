@@ -1,5 +1,4 @@
-//! What legacy clients are told where there is no answer: `{error, message, code, sessionCode?}` with the names they
-//! know (CO-3).
+//! Refusals as legacy clients are told them: `{error, message, code, sessionCode?}` with the names they know (CO-3).
 
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};

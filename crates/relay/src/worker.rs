@@ -1,5 +1,5 @@
-//! A page that is asked: which requests it is given, which of them again, and which end because nobody knows how far
-//! another page got.
+//! A page that is asked: which requests it is given, which of them again, and which end because it is not known how
+//! far another page got.
 
 use crate::code::Code;
 use crate::counts::Counts;
@@ -66,8 +66,8 @@ impl Worker {
         relay.store.take_lead(&self.code, &self.holder, &self.stream, until, now).await
     }
 
-    /// What it is to be sent now, of which nothing was sent to it before on this connection: [`MAX_DUE`] bytes at a
-    /// time, or one request that is larger. Whoever sends it asks again.
+    /// The requests to send to it now, none of which was sent before on this connection: [`MAX_DUE`] bytes at a time,
+    /// or one request that is larger. The sender asks again for the rest.
     ///
     /// # Errors
     /// If the store cannot be reached.

@@ -33,8 +33,8 @@ pub const USUAL_TOLERANCE: f64 = 0.01;
 /// Most differences that one comparison lists; the rest are counted.
 pub const MAX_DIFFERENCES: usize = 1000;
 
-/// What counts as a difference. By default everything does but `_meta`, ids, the order of members and the spelling of
-/// numbers.
+/// Decides what counts as a difference. By default everything does but `_meta`, ids, the order of members and
+/// the spelling of numbers.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Comparison {
     /// Places that do not count, with all below them.
@@ -108,8 +108,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What it means to a client that relied on the recorded message: a new member harms nobody, a missing one or one
-    /// of another type does, and another value or another number of items is data.
+    /// Rates the difference for a client that relied on the recorded message: a new member is harmless, a missing one
+    /// or one of another type breaks the client, and another value or number of items is data.
     #[must_use]
     pub fn tier(&self) -> Tier {
         match self.kind {
@@ -168,8 +168,8 @@ impl Comparison {
         walk.found
     }
 
-    /// A digest that is equal for messages between which there is no difference, unless only the tolerance makes them
-    /// equal.
+    /// A digest that is equal for messages between which there is no difference, unless only the
+    /// tolerance makes them equal.
     #[must_use]
     pub fn digest(&self, message: &Value) -> Digest {
         digest::of_message(self, message)

@@ -19,7 +19,7 @@ pub struct IgnoredPlaces {
     pub patterns: ValuePatterns,
 }
 
-/// Why a line cannot be used.
+/// An error in a line of the file.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LineError {
     /// It is not a path.

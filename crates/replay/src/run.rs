@@ -1,8 +1,8 @@
 //! A tape's clients against a live server.
 //!
-//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of transports:
-//! it is handed a connection for every recorded session, as two channels of messages, and speaks on it as the recorded
-//! client did.
+//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of
+//! transports: it is handed a connection for every recorded session, as two channels of messages, and speaks on it as
+//! the recorded client did.
 //!
 //! ```text
 //!            ┌─ not wanted (filters), not safe (writes), not whole (holes) ──► left out, counted
@@ -18,8 +18,8 @@
 //! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
 //! - every call of the tape is in the report once, whatever became of it.
 //!
-//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what is sent and
-//! when.
+//! [`Runner::controlled`] does the same one call at a time, as a person wants it: [`control`] decides what
+//! is sent and when.
 //!
 //! ```no_run
 //! use signalbox_replay::call_gatherer::gather;
@@ -108,8 +108,8 @@ pub struct Runner<'a> {
     answers: BTreeMap<u64, Value>,
 }
 
-/// How often a list is asked for that differs from the recorded one, and how long after the time before: a server may
-/// still be adding to its lists when the first client comes.
+/// Number of times that a list is asked for if it differs from the recorded one, and the pause between them: a server
+/// may still be adding to its lists when the first client comes.
 const LIST_TRIES: u32 = 4;
 const LIST_PAUSE: Duration = Duration::from_millis(300);
 
@@ -241,8 +241,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Why a call is not sent although it may be: it has a value from an earlier answer for which nothing certain
-    /// stands now.
+    /// The reason for not sending a call that may be sent: it has a value from an earlier answer for which
+    /// nothing certain stands now.
     fn objection(&self, call: &RecordedCall) -> Option<Verdict> {
         let unsettled = self.rebinding.unsettled(call)?;
         let only_reads = self.settings.only_reads(call);
@@ -306,9 +306,9 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet, and
-    /// for a slow read that may have waited for a handshake: the gateway opens some connections at the first call of a
-    /// session.
+    /// True for a call that failed, where failed calls are to be tried again, for a list that has not settled yet,
+    /// and for a slow read that may have waited for a handshake: the gateway opens some connections at the first
+    /// call of a session.
     async fn is_worth_asking_again(&self, call: &RecordedCall, answer: &Value, waiting: &Pending) -> bool {
         let (tries, took) = (waiting.tries, waiting.sent.elapsed());
         if waiting.is_first && tries == 1 && self.settings.only_reads(call) && self.is_late(call, took).is_some() {

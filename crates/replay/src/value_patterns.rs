@@ -48,7 +48,7 @@ enum Part {
     Time,
 }
 
-/// Why a line is not a pattern.
+/// An error in the text of a pattern.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ValuePatternError {
     /// The path is none.
@@ -63,7 +63,7 @@ pub enum ValuePatternError {
 }
 
 impl ValuePatterns {
-    /// Adds a pattern.
+    /// Adds a pattern, given as a line of text.
     ///
     /// # Errors
     /// If there are too many.

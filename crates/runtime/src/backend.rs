@@ -23,8 +23,8 @@
 //!     └─ ready: Up                └── died too often ─────┘ (so does Down)
 //! ```
 //!
-//! A backend with credentials per user is `AwaitsCaller` until somebody uses it, and again whenever that somebody turns
-//! out to have no credential: its home connection is opened on behalf of whoever comes, and is that principal's alone.
+//! A backend with credentials per user is `AwaitsCaller` until a caller uses it, and again if that caller turns out to
+//! have no credential: its home connection is opened on behalf of the first caller, and is that principal's alone.
 //!
 //! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
 //! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
@@ -403,8 +403,8 @@ impl Backend {
         }
     }
 
-    /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if
-    /// necessary.
+    /// Finds another way for the calls that waited for a lost connection, or fails them, and has
+    /// it reopened if necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let (mut queue, mut taken) = (queue, Vec::new());
         let (home, down, lonely, stopping, retired) = {

@@ -1,9 +1,9 @@
 //! The port through which links ask for the credential that goes with a request to a protected backend.
 //!
-//! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports a
-//! refusal with what the backend said about it. The port then gives another credential, with which the request is sent
-//! again, or a fault that says what the caller has to do. What the caller itself sent as a credential never goes to a
-//! backend.
+//! A link asks before each request (or handshake) on whose behalf it goes, adds the header that it gets, and reports
+//! a refusal with what the backend said about it. The port then gives another credential, with which the request is
+//! sent again, or a fault that says what the caller has to do. What the caller itself sent as a credential never
+//! goes to a backend.
 
 use crate::link::BoxFuture;
 use http::header::{HeaderName, HeaderValue};
@@ -51,8 +51,7 @@ pub struct Refusal {
 /// The sender of a request to a backend.
 #[derive(Clone, Debug, Default)]
 pub enum Asker {
-    /// The gateway, on behalf of the user of the connection. Also where the credential does not depend on the
-    /// caller.
+    /// The gateway, on behalf of the user of the connection. Also where the credential does not depend on the caller.
     #[default]
     Gateway,
     /// The caller of this very request.

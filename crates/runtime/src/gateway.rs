@@ -330,10 +330,10 @@ impl Gateway {
         }
     }
 
-    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with,
-    /// if any. So many of each source are recorded in a second, so that a flood cannot fill a tape or hide other
-    /// refusals. The next one that is recorded says how many were left out before it; without a next one,
-    /// [`Self::tell_refusals_left_out`] does.
+    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was
+    /// answered with, if any. So many of each source are recorded in a second, so that a flood cannot fill a
+    /// tape or hide other refusals. The next one that is recorded says how many were left out before it;
+    /// without a next one, [`Self::tell_refusals_left_out`] does.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;

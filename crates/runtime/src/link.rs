@@ -62,8 +62,8 @@ pub trait LinkEvents: Send + Sync {
         self.message(message, about, status);
     }
 
-    /// A future that completes when there is room for the next message, or after a time limit. `None` while there is
-    /// room.
+    /// A future that completes when there is room for the next message, or after a time limit. `None`
+    /// while there is room.
     fn room(&self) -> Option<BoxFuture<()>> {
         None
     }
@@ -161,8 +161,8 @@ pub trait Connector: Send + Sync {
         false
     }
 
-    /// True if each request is made with the token of its own caller, so that answers to callers of one principal may
-    /// differ.
+    /// True if each request is made with the token of its own caller, so that answers to callers of
+    /// one principal may differ.
     fn is_per_caller(&self) -> bool {
         false
     }

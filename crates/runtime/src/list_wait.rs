@@ -11,8 +11,8 @@ use std::time::Duration;
 /// How long a list waits for slow backends if its client hears of changes and others have lists to show.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 
-/// Time that a list waits for lists of exactly its kind of client while those of another process of the same backend
-/// are known.
+/// Time that a list waits for lists of exactly its kind of client while those of another process of the
+/// same backend are known.
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
 /// The same for a client that declares capabilities, to which a server may show more.
@@ -45,9 +45,9 @@ impl Gateway {
         }
     }
 
-    /// Waits until the lists are there, or other processes of the same backends have listed something to show, or the
-    /// time is over. A client that hears of changes waits for a shorter time, gets what is there, and is told when
-    /// there is more.
+    /// Waits until the lists are there, or other processes of the same backends have listed something to show, or
+    /// the time is over. A client that hears of changes waits for a shorter time, gets what is there, and is told
+    /// when there is more.
     pub(crate) async fn wait_for_lists(
         &self,
         session: &Arc<Session>,

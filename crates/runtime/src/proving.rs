@@ -15,8 +15,8 @@ impl Gateway {
         let _ = self.proof.set(proof);
     }
 
-    /// From now on takes messages of unproved callers only if they are signed. Whoever judges messages refuses the
-    /// others; fronts read less of what is not proved yet.
+    /// From now on takes messages of unproved callers only if they are signed. Interceptors refuse the others; fronts
+    /// read less of messages that are not proved yet.
     pub fn demand_signatures(&self) {
         self.demands_signatures.store(true, Ordering::Relaxed);
     }
@@ -27,8 +27,8 @@ impl Gateway {
         self.demands_signatures.load(Ordering::Relaxed) || self.settings().require_proof
     }
 
-    /// Who calls, by a proof that the message carries; `None` if it carries none. `caller` is whom the connection
-    /// proved.
+    /// The caller by a proof that the message carries; `None` if it carries none. `caller` is the one
+    /// that the connection proved.
     ///
     /// # Errors
     /// If the proof does not hold.
@@ -60,8 +60,7 @@ impl Gateway {
             && !self.face(caller).is_some_and(|face| face.open)
     }
 
-    /// Refuses a message by which nobody has proved who calls, neither on its connection nor in itself, where that is
-    /// required.
+    /// Refuses a message whose caller is proved neither by its connection nor by itself, if proof is required.
     fn demand_proof(&self, caller: &Caller, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
         match proved {
             Ok(None) if self.must_still_prove(caller) => {

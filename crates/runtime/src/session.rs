@@ -12,7 +12,7 @@
 //!
 //! # States
 //!
-//! How long it lives depends on its [`Mode`]: a pipe or a session of the old era until one side closes it, a request of
+//! Its [`Mode`] decides how long it lives: a pipe or a session of the old era until one side closes it, a request of
 //! the new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of
 //! the new era describes itself and needs none of them:
 //!
@@ -193,8 +193,8 @@ impl Session {
         })
     }
 
-    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that process can
-    /// have had.
+    /// Goes on with what the client declared to an earlier process. Streams get numbers that none of that
+    /// process can have had.
     pub(crate) fn restore(&self, client: Arc<ClientProfile>, level: Option<LogLevel>) {
         let first = crate::clock::unix_millis().max(1);
         let mut inner = self.lock();
@@ -233,8 +233,8 @@ impl Session {
         Some(StreamReader::new(self, id, outbox))
     }
 
-    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or are
-    /// refused and counted.
+    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or
+    /// are refused and counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?.for_answers_only();

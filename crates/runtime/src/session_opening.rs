@@ -41,8 +41,8 @@ impl Gateway {
         self.open_session_for(caller, principal, mode, external, via)
     }
 
-    /// The same for a session that acts for another principal than its caller is: one of several rooms that the caller
-    /// has.
+    /// The same for a session that acts for another principal than its caller is: one of several rooms
+    /// that the caller has.
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
@@ -77,9 +77,8 @@ impl Gateway {
         Ok(self.begin_session((caller, principal), mode, external, via))
     }
 
-    /// Ends the session of this principal that has been idle longest, so that a client that never ends its sessions
-    /// can open another. A session with an open stream or a call in flight is not idle. Returns `false` if there
-    /// is none.
+    /// Ends the session of this principal that has been idle longest, so that a client that never ends its sessions can
+    /// open another. A session with an open stream or a call in flight is not idle. Returns `false` if there is none.
     fn end_idlest(&self, principal: &Principal) -> bool {
         let own = self.sessions.all().into_iter().filter(|session| session.principal == *principal);
         let idle = own.filter(|session| session.mode == Mode::Session && !session.is_ended());

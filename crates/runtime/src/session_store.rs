@@ -1,7 +1,7 @@
-//! Sessions of the old era that outlive the process: what their clients declared, one small file for each in the data
-//! folder.
+//! Sessions of the old era that outlive the process: what their clients declared, one small file for each
+//! in the data folder.
 //!
-//! A file is named after the SHA-256 of the session's id, so that nobody who reads the folder can use a session. It is
+//! A file is named after the SHA-256 of the session's id, so that a reader of the folder cannot use a session. It is
 //! written when the client has introduced itself, touched while it is used, and removed when the session ends, but not
 //! when the process does. At the start the files are read; a session is opened anew when its owner comes back with its
 //! id. Who never does loses it after the session time-out.
@@ -112,8 +112,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Forgets the sessions of an earlier process for which this holds, by the name of their principal and when they
-    /// were used last.
+    /// Forgets the sessions of an earlier process for which this holds, by the name of their principal and when
+    /// they were used last.
     pub fn forget_sessions(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
         let Some(store) = self.session_store.get() else { return };
         let mut dormant = store.dormant.lock().unpoisoned();
@@ -127,8 +127,8 @@ impl Gateway {
         self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))
     }
 
-    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none, or it
-    /// is another's.
+    /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none,
+    /// or it is another's.
     ///
     /// # Errors
     /// A fault if no session can be opened now.

@@ -312,8 +312,8 @@ fn is_dense(secret: &[u8]) -> bool {
     plain && body.len() >= 24 && together >= 2 && changes * 3 >= body.len() && entropy(body) >= 4.0
 }
 
-/// True if this may be the rest of a credential of which only the beginning is known: a long stretch of letters and
-/// digits.
+/// True if this may be the rest of a credential of which only the beginning is known: a long stretch
+/// of letters and digits.
 pub(crate) fn is_tail(tail: &[u8]) -> bool {
     let stretch = tail.split(|byte| !byte.is_ascii_alphanumeric()).max_by_key(|part| part.len()).unwrap_or_default();
     let digits = stretch.iter().filter(|byte| byte.is_ascii_digit()).count();

@@ -175,8 +175,8 @@ impl Scanner {
 }
 
 impl<'a> Search<'a> {
-    /// Takes what follows a telling keyword for a credential if it looks random, since issuers change lengths and
-    /// alphabets.
+    /// Takes what follows a telling keyword for a credential if it looks random, since issuers
+    /// change lengths and alphabets.
     fn tail(
         &mut self,
         rule: Option<&'a Rule>,

@@ -106,8 +106,8 @@ pub fn serialize_response(response: &McpResponse) -> Result<Vec<u8>, MessageErro
     MessageLimits::default().serialize_response(response)
 }
 
-/// A response from protobuf, within the default limits. [`MessageLimits::deserialize_response`] does it without
-/// copying.
+/// A response from protobuf, within the default limits. [`MessageLimits::deserialize_response`]
+/// does it without copying.
 ///
 /// # Errors
 /// If it or its payload is too large, or if it is malformed.

@@ -1,7 +1,7 @@
 //! JSON-RPC to protobuf and back.
 //!
-//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know are carried beside
-//! them.
+//! Params, results, errors and ids are carried byte for byte. Members that JSON-RPC does not know
+//! are carried beside them.
 
 use bytes::Bytes;
 use prost::Message as _;
@@ -57,8 +57,8 @@ pub fn message_from_json(message: Bytes) -> Result<McpMessage, MessageError> {
     Ok(McpMessage { message: Some(either) })
 }
 
-/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts of `bytes`, not
-/// copies.
+/// A message from protobuf, within the default [`MessageLimits`] (PO-1). Its binary fields are parts
+/// of `bytes`, not copies.
 ///
 /// # Errors
 /// If it or its payload is too large, or it is no message of this package.

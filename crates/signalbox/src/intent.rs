@@ -77,8 +77,7 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -
     }
 }
 
-/// What the system knows of a word: a path is a file, a bare word a file here with a known ending, or a program on
-/// PATH.
+/// Looks a word up in the system: a path is a file, a bare word a file here with a known ending, or a program on PATH.
 #[must_use]
 pub fn look(word: &OsStr) -> Found {
     let path = Path::new(word);

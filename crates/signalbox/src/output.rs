@@ -16,8 +16,8 @@ pub fn result(text: &str) -> Result<(), Failure> {
     styled(&printable::lines(text))
 }
 
-/// Writes a result as one line of JSON. Characters that a terminal would act on are written as escapes of the same
-/// value.
+/// Writes a result as one line of JSON. Characters that a terminal would act on are written as escapes
+/// of the same value.
 ///
 /// # Errors
 /// If it cannot be written.

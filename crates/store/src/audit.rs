@@ -54,8 +54,8 @@ pub struct CallRow {
     pub latency_ms: u64,
 }
 
-/// A row of `audit_record` as it is read back. Anybody who can write to the database can change its columns: only the
-/// record itself is covered by the chain.
+/// A row of `audit_record` as it is read back. A writer to the database can change its columns: only the record itself
+/// is covered by the chain.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct StoredRecord<'a> {
     /// Column `chain`.

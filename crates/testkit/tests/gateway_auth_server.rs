@@ -1,5 +1,5 @@
-//! The gateway's own authorization server: real clients sign in there by their own OAuth flows, and call with what they
-//! get.
+//! The gateway's own authorization server: real clients sign in there by their own OAuth flows, and call
+//! with what they get.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;

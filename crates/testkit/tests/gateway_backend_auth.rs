@@ -409,8 +409,8 @@ async fn lists_completion_and_subscriptions_of_who_has_to_sign_in_end_with_the_a
     assert_eq!(server.ran(), 1);
 }
 
-/// Follows the address of the gateway to the authorization server and returns the address that the browser is sent back
-/// to.
+/// Follows the address of the gateway to the authorization server and returns the address that the browser
+/// is sent back to.
 async fn granted(url: &str) -> String {
     visit(url, Method::GET, "").await.headers.get("location").unwrap().to_str().unwrap().to_owned()
 }
@@ -419,8 +419,8 @@ fn cookie_of(answer: &HttpAnswer) -> String {
     answer.headers.get("set-cookie").unwrap().to_str().unwrap().split(';').next().unwrap().to_owned()
 }
 
-/// A caller got this address. Another browser than the one that opened it cannot complete the sign-in, and the page
-/// names the caller.
+/// A caller got this address. Another browser than the one that opened it cannot complete the sign-in, and the
+/// page names the caller.
 async fn stays_in_its_browser(url: &str, caller: &str) {
     let asked = visit(url, Method::GET, "").await;
     let page = String::from_utf8_lossy(&asked.body).into_owned();

@@ -1,5 +1,5 @@
-//! The governed dialect at a real gateway: the document's example messages over WebSocket, HTTP and TCP, beside plain
-//! MCP.
+//! The governed dialect at a real gateway: the document's example messages over WebSocket, HTTP and
+//! TCP, beside plain MCP.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
@@ -432,8 +432,8 @@ async fn g_24_errors_tell_as_much_as_the_caller_is_trusted() {
 const GOVERNED: &str = "[constraints.\"demo/*\"]\npath_arguments = [\"path\"]\nfolders = [\"src\"]\nredact = [\"0000-[0-9]+\"]\n\
     [tools.\"demo/echo\"]\npermissions = [\"spend:money\"]\n";
 
-/// G-13, G-14, G-22: a call is validated without being made: `{granted, constraints, audit_context}`, or the permission
-/// that is lacking.
+/// G-13, G-14, G-22: a call is validated without being made: `{granted, constraints, audit_context}`, or the
+/// permission that is lacking.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constraints() {
     let folder = folder();

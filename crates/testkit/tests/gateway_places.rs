@@ -127,8 +127,8 @@ fn has_ended(socket: &mut TcpStream) -> bool {
     }
 }
 
-/// Holds that another caller and the probes are served while one holds all places, and that only its newest streams end
-/// for that.
+/// Holds that another caller and the probes are served while one holds all places, and that only its newest
+/// streams end for that.
 async fn others_are_served(gateway: &GatewayProcess, vic: &str, request: &str) {
     // A WebSocket may prove who calls by its first message, so that one beyond the limit is not refused at once.
     let may_prove_later = request.contains("websocket") && !request.contains("authorization");

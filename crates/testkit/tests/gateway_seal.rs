@@ -1,5 +1,5 @@
-//! Signed calls at real gateways: who signed is who calls, and every forgery is refused with its own error and
-//! recorded.
+//! Signed calls at real gateways: who signed is who calls, and every forgery is refused with its
+//! own error and recorded.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use bytes::Bytes;
@@ -685,8 +685,8 @@ async fn the_first_profile_is_accepted_only_where_it_is_configured() {
     assert!(greets(&client.post(&signed(5, "greet", &ada())).await.unwrap().message().unwrap()));
 }
 
-/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before its form is
-/// made.
+/// Issue 31, point 11: a forged signature over numbers of 318 digits is refused wherever it comes, before
+/// its form is made.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_signature_over_long_numbers_is_refused_at_every_way_in() {
     let gateway = trusting("profiles = ['mcp-cbor/1']").await;

@@ -48,8 +48,8 @@ async fn each<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
     all.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Opens a thousand sessions, lists and calls on each of them, under the same ids everywhere. Returns what `whoami`
-/// said.
+/// Opens a thousand sessions, lists and calls on each of them, under the same ids everywhere.
+/// Returns what `whoami` said.
 async fn a_thousand(gateway: &GatewayProcess) -> Vec<Value> {
     let fresh = vec![HttpClient::new(gateway.address()); SESSIONS];
     let open = |_, client: HttpClient| async move { client.initialize(VERSION, json!({})).await.unwrap() };

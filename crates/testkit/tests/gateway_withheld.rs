@@ -70,8 +70,8 @@ impl Reason {
         }
     }
 
-    /// True if it withholds what comes by this way. Constraints are for results of tools, and rules on answers hide no
-    /// entry.
+    /// True if it withholds what comes by this way. Constraints are for results of tools, and rules on
+    /// answers hide no entry.
     fn counts_for(self, way: Way) -> bool {
         match way {
             Way::Lists | Way::Listen => matches!(self, Self::RoleDeny | Self::Hidden),
@@ -387,8 +387,8 @@ async fn issue_31_5_what_is_withheld_is_in_nothing_that_the_caller_receives() {
     }
 }
 
-/// Issue 31, point 5: what belongs to another caller is in nothing that a caller receives, though nothing limits
-/// either.
+/// Issue 31, point 5: what belongs to another caller is in nothing that a caller receives,
+/// though nothing limits either.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_5_what_is_another_callers_is_in_nothing_that_the_caller_receives() {
     const SECRET: &str = "canary of bob";

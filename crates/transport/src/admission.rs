@@ -27,8 +27,8 @@ impl Admission {
         Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), reserved: AtomicUsize::new(0), guard })
     }
 
-    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new
-    /// rules.
+    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at
+    /// by the new rules.
     pub fn set(&self, most: usize, origins: &[String], hosts: &[String]) {
         self.most.store(most, Ordering::Relaxed);
         self.guard.store(Arc::new(OriginGuard::new(origins, hosts)));

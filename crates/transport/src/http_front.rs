@@ -12,8 +12,8 @@
 //!                                        Session::receive ─► Outbox ─► one JSON body, or events
 //! ```
 //!
-//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends what stays
-//! too long:
+//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends
+//! what stays too long:
 //!
 //! ```text
 //!            first byte of a head           head is whole            answered as a whole

@@ -1,5 +1,5 @@
-//! Messages that clients carry as protobuf. They become the JSON that everything behind the fronts sees, and answers
-//! become protobuf again.
+//! Messages that clients carry as protobuf. They become the JSON that everything behind the fronts sees, and
+//! answers become protobuf again.
 
 use crate::large_proof::{LARGE, off_the_workers};
 use crate::proved::Proved;
@@ -70,9 +70,9 @@ fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decod
     Ok(Decoded { json, proof: Proved(proof), origin })
 }
 
-/// A message for the client of this session. An answer has an id, a time and a signature of its own, as the document
-/// has them; `origin` is looked up by the id of JSON-RPC. A message that is no JSON-RPC, which the gateway never sends,
-/// is none.
+/// A message for the client of this session. An answer has an id, a time and a signature of its own, as the
+/// document has them; `origin` is looked up by the id of JSON-RPC. A message that is no JSON-RPC, which the gateway
+/// never sends, is none.
 pub(crate) fn encode(
     gateway: &Gateway,
     session: &Session,

@@ -101,8 +101,8 @@ pub struct Route {
 }
 
 impl Route {
-    /// Requests of this method for this path are answered by this handler, which must not block. `GET` is `HEAD` as
-    /// well.
+    /// Requests of this method for this path are answered by this handler, which must not block. `GET`
+    /// is `HEAD` as well.
     pub fn new<H, F>(method: Method, path: &'static str, mount: Mount, handler: H) -> Self
     where
         H: Fn(RoutedRequest) -> F + Send + Sync + 'static,
@@ -139,15 +139,15 @@ impl Route {
         Self { audited: Some(action), ..self }
     }
 
-    /// Served even while all places for connections are taken. For probes of orchestrators: its handler answers at
-    /// once.
+    /// Served even while all places for connections are taken. For probes of orchestrators: its
+    /// handler answers at once.
     #[must_use]
     pub fn probe(self) -> Self {
         Self { is_probe: true, ..self }
     }
 
-    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may look at roles
-    /// themselves.
+    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may
+    /// look at roles themselves.
     fn is_observed(&self) -> bool {
         self.audited.is_some() || self.access != Access::Open
     }
@@ -329,8 +329,8 @@ async fn serve(
     unfailing(route, request).await
 }
 
-/// Tells an observer what came of a request. What is only read by those who may is not told, unless the route is
-/// audited.
+/// Tells an observer what came of a request. What is only read by those who may is not told, unless
+/// the route is audited.
 fn observe(
     observer: &dyn RouteObserver,
     door: Door,

@@ -258,8 +258,8 @@ where
     let _ = timeout(LAST_WORD, output.shutdown()).await;
 }
 
-/// Waits for the first byte. False where nothing will be done for the client, which has been told so where that is of
-/// use.
+/// Waits for the first byte. False where nothing will be done for the client, which has been told so where
+/// that is of use.
 async fn greeted(socket: &mut TcpStream, gateway: &Gateway, within: Duration) -> bool {
     match timeout(within, begins_with_json(socket)).await {
         Ok(Ok(true)) => return true,

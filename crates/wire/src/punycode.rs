@@ -8,8 +8,8 @@ const DAMP: u32 = 700;
 const INITIAL_BIAS: u32 = 72;
 const INITIAL_N: u32 = 128;
 
-/// A label of a host name in lower case and in ASCII: `bücher` becomes `xn--bcher-kva`. `None` if it is too long for
-/// that.
+/// A label of a host name in lower case and in ASCII: `bücher` becomes `xn--bcher-kva`. `None` if it is
+/// too long for that.
 #[must_use]
 pub fn ascii_label(label: &str) -> Option<String> {
     let lower = label.to_lowercase();

@@ -145,8 +145,8 @@ pub fn is_plain(uri: &str) -> bool {
     !ends_in_dots && !uri.ends_with(is_blank)
 }
 
-/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript counts as
-/// a blank.
+/// True for what some server trims off a URI: blanks, controls, and the mark of byte order, which JavaScript
+/// counts as a blank.
 fn is_blank(one: char) -> bool {
     one.is_whitespace() || one.is_control() || one == '\u{feff}'
 }
@@ -200,9 +200,9 @@ fn closure(written: &str, form: Form) -> UriReadings {
     UriReadings::Known(found)
 }
 
-/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which ends
-/// the host for some and not for others), and for the schemes of WHATWG international names, unusual addresses and
-/// unusual ports.
+/// True for what servers read in ways that are not followed here: NUL, a backslash before the user's `@` (which
+/// ends the host for some and not for others), and for the schemes of WHATWG international names, unusual
+/// addresses and unusual ports.
 fn is_beyond_reading(text: &str) -> bool {
     let (scheme, rest) = split_scheme(text);
     let after = rest.trim_start_matches(['/', '\\']);
@@ -284,9 +284,9 @@ fn under(scheme: &str, rest: &str) -> String {
     if scheme.is_empty() { rest.to_owned() } else { format!("{scheme}:{rest}") }
 }
 
-/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI, and tabs
-/// and line breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of characters that need
-/// none.
+/// The form that readings are compared in. WHATWG and Python drop blanks and control characters around a URI,
+/// and tabs and line breaks within. RFC 3986, 6.2.2, has scheme and host in lower case, and no escapes of
+/// characters that need none.
 fn normal(text: &str) -> String {
     let text = text.trim_matches(is_blank).replace(['\t', '\n', '\r'], "");
     let (scheme, rest) = split_scheme(&text);

@@ -1,5 +1,5 @@
-//! Cuts a tool's error to what its caller is told, by how far it is trusted (G-24). The gateway's own errors are told
-//! alike by [`signalbox_engine::Fault::told`].
+//! Cuts a tool's error to what its caller is told, by how far it is trusted (G-24). The gateway's own errors are
+//! told alike by [`signalbox_engine::Fault::told`].
 
 use bytes::Bytes;
 use signalbox_engine::fault::without_places;

@@ -121,8 +121,8 @@ pub(super) fn settings(before: &Config, next: &Config) -> Plan {
     Plan { config, settings, held_back }
 }
 
-/// Takes over that issuers of tokens were removed, which must not wait for a restart. Other issuers need their keys
-/// first.
+/// Takes over that issuers of tokens were removed, which must not wait for a restart. Other issuers
+/// need their keys first.
 fn copy_issuers(next: &Config, into: &mut Config) {
     if next.auth.issuers.iter().all(|issuer| into.auth.issuers.contains(issuer)) {
         into.auth.issuers.clone_from(&next.auth.issuers);
@@ -217,8 +217,8 @@ mod tests {
         assert_eq!((plan.settings, plan.held_back), (vec!["mcp.protocol.audit"], vec![]));
     }
 
-    /// Issue 32, A.1; D15: users, roles and switches do not wait for another key of `auth`, and a removed issuer is
-    /// gone at once.
+    /// Issue 32, A.1; D15: users, roles and switches do not wait for another key of `auth`, and a removed issuer
+    /// is gone at once.
     #[test]
     fn a_key_of_auth_that_needs_a_restart_holds_no_other_back() {
         let issuer = |name: &str, skew: u32| {

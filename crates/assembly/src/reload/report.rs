@@ -65,7 +65,8 @@ pub struct Report {
     pub reloads: u64,
     /// Reloads that were refused.
     pub refused: u64,
-    /// Why the last reload was refused, or which keys need a restart; nothing once one was carried out whole.
+    /// The reason why the last reload was refused, or the keys that need a restart; `None` once one
+    /// was carried out whole.
     pub last_error: Option<String>,
     /// True if all but those keys is in force.
     pub partly: bool,

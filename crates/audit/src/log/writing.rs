@@ -1,6 +1,6 @@
-//! Makes records and appends them to the journal. Whoever has the lock on it writes everything that waits: a call that
-//! is about to leave, if nobody else is writing, and otherwise the thread of the log, which also writes what no call
-//! waits for.
+//! Makes records and appends them to the journal. The holder of its lock writes the whole queue: a call that is
+//! about to leave, if no other thread is writing, and otherwise the thread of the log, which also writes records
+//! that no call waits for.
 
 use super::{clocks, unix_ms};
 use crate::chain::ChainPlace;

@@ -294,8 +294,8 @@ fn secrets_in_the_words_of_decisions_and_subjects_are_taken_out() {
     }
 }
 
-/// Switches come before permissions: what is off is recorded as killed, although its caller was told of an unknown
-/// name.
+/// Switches come before permissions: what is off is recorded as killed, although its caller was told
+/// of an unknown name.
 #[test]
 fn what_is_switched_off_is_recorded_as_killed_where_it_is_hidden_too() {
     for (absence, status, reason) in [(Absence::Hidden, "denied", "hidden"), (Absence::SwitchedOff, "killed", "killed")]

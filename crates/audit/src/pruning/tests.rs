@@ -56,7 +56,7 @@ fn write(path: &Path, day: Option<u64>, lines: &[String]) {
 }
 
 /// Issue 31, point 17: a log whose old files were deleted by age still verifies, again and again, and shows what
-/// somebody else deletes.
+/// others delete from it.
 #[test]
 fn a_pruned_log_verifies_by_its_checkpoint() {
     let folder = tempfile::tempdir().unwrap();

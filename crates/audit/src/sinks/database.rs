@@ -27,7 +27,7 @@ pub struct DatabaseSink {
     retention_days: u64,
     pruner: Pruner,
     pruned: Option<Instant>,
-    /// When it was last told which chains stay although they are old.
+    /// Time of the last log line about chains that stay although they are old.
     told: Option<Instant>,
     /// The arguments of calls whose outcomes are not known yet, by audit id, and how many bytes they are.
     open: HashMap<String, String>,
@@ -35,8 +35,8 @@ pub struct DatabaseSink {
 }
 
 impl DatabaseSink {
-    /// A sink to the database at this address, where records are kept so long. It is opened when there is something to
-    /// keep.
+    /// A sink to the database at this address, where records are kept so long. It is opened when there
+    /// is something to keep.
     ///
     /// # Errors
     /// If the address makes no sense.
@@ -79,8 +79,8 @@ impl Sink for DatabaseSink {
 }
 
 impl DatabaseSink {
-    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set back leaves no
-    /// hole.
+    /// Deletes what is from before this time. Of each chain only the start goes: a clock that was set
+    /// back leaves no hole.
     fn prune(&mut self, before: u64) -> Result<(), StoreError> {
         let tells = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         for chain in self.database.chains_before(before)? {
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(kept, [intent.text, outcome.text]);
     }
 
-    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no signature
-    /// covers yet stays.
+    /// G-38; issue 31, point 17: old records are deleted, and a signed checkpoint stands for them. What no
+    /// signature covers yet stays.
     #[test]
     fn g_38_records_older_than_retention_days_give_way_to_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();

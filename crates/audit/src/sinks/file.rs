@@ -85,8 +85,8 @@ impl FileSink {
     }
 }
 
-/// Where the next record begins. What a process that was killed has left of a line is cut off: its successor writes
-/// that record again.
+/// Returns the offset of the next record. Cuts off the rest of a line that a killed process left: its successor
+/// writes that record again.
 fn whole_lines(file: &File) -> io::Result<u64> {
     let length = file.metadata()?.len();
     let mut last = [b'\n'];

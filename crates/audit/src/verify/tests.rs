@@ -70,8 +70,8 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
     }
 }
 
-/// Issue 31, point 17: records that a crash left behind their checkpoint are not looked at; what follows must still
-/// fit.
+/// Issue 31, point 17: records that a crash left behind their checkpoint are not looked at; what
+/// follows must still fit.
 #[test]
 fn records_that_a_checkpoint_stands_for_may_still_be_there() {
     let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();

@@ -40,8 +40,8 @@ fn found(served: &Served, request: &RoutedRequest) -> Result<Arc<Session>, Probl
     session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
 }
 
-/// A session ends with its caller's credential, or when it was idle for the configured time. In milliseconds since
-/// 1970.
+/// A session ends with its caller's credential, or when it was idle for the configured time.
+/// In milliseconds since 1970.
 fn expiry(served: &Served, session: &Session) -> u64 {
     let idle_end = served.app().gateway.settings().session_timeout.saturating_sub(session.idle());
     let idle_end = unix_millis().saturating_add(millis(idle_end));

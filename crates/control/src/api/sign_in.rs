@@ -171,8 +171,8 @@ pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) ->
     Ok(render(&desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await))
 }
 
-/// Refuses a person who may not act for the holder. For a shared token there is a way that needs no browser of an
-/// administrator.
+/// Refuses a person who may not act for the holder. For a shared token there is a way that needs no
+/// browser of an administrator.
 fn refuse_other(holder: Option<&Holder>) -> Problem {
     let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
         let backend = &holder.backend;

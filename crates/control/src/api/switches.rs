@@ -80,8 +80,8 @@ pub(super) async fn lift(served: Arc<Served>, request: RoutedRequest) -> Answere
     Ok(ok(&json!({"pattern": lifted.pattern, "lifted": found})))
 }
 
-/// Puts in force what the file says. A file that was deleted is written again first: it must not look as if nothing
-/// were switched off.
+/// Puts in force what the file says. A file that was deleted is written again first: it must not look as if
+/// nothing were switched off.
 async fn follow(served: &Served) {
     let reloader = Arc::clone(&served.reloader);
     let _ = tokio::task::spawn_blocking(move || reloader.follow_govern_files()).await;

@@ -98,7 +98,7 @@ pub struct ReloadView {
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: String,
-    /// Why the last reload was refused, or which keys need a restart.
+    /// The reason why the last reload was refused, or the keys that need a restart.
     pub last_error: Option<String>,
     /// True if all but those keys is in force.
     pub partly: bool,

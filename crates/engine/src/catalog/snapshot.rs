@@ -429,7 +429,8 @@ impl Snapshot {
         }
     }
 
-    /// The backend that has a plain name. Clients are not shown it by this, so the name may still go to another backend.
+    /// The backend that has a plain name. Clients are not shown it by this, so the name may still
+    /// go to another backend.
     #[must_use]
     pub fn owner_of(&self, kind: ListKind, exposed: &str) -> Option<&Arc<str>> {
         let (index, _) = self.names(kind).owner(exposed)?;

@@ -190,8 +190,8 @@ fn what_is_saved_reads_back_and_damage_is_said() {
     assert_eq!(read_saved(&mut two, br#"{"version":9,"x":1}"#), Err(PersistError::Version(9)));
 }
 
-/// Issue 13, point 2: a backend that lists another's name later does not get it, wherever it stands in the
-/// configuration.
+/// Issue 13, point 2: a backend that lists another's name later does not get it, wherever it
+/// stands in the configuration.
 #[test]
 fn a_name_that_was_given_does_not_change_hands() {
     let echo = || view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
@@ -334,8 +334,8 @@ fn a_list_may_be_kept_as_the_strictest_backend_says() {
     assert_eq!(told(&catalog, None, 0), (0, "private"), "one that is down may come back any time");
 }
 
-/// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has one
-/// owner over all.
+/// T10: a backend with credentials per user shows each principal its own lists, saves none, and every name has
+/// one owner over all.
 #[test]
 fn t10_private_lists_are_for_one_principal_each_and_collide_with_all_others() {
     let of = |whose: &str| ViewKey { whose: Some(Principal::named(whose).into()), ..bare(Era::Legacy) };

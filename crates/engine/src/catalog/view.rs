@@ -66,8 +66,8 @@ pub struct ListTerms {
 
 /// The entries of one list in the order in which they are shown, with an index of their names.
 ///
-/// Cloning shares the entries: most backends list the same for every capability set, and one copy then serves all
-/// views.
+/// Cloning shares the entries: most backends list the same for every capability set, and one copy
+/// then serves all views.
 #[derive(Clone, Debug, Default)]
 pub struct ItemList(Arc<Entries>);
 

@@ -112,9 +112,9 @@ impl Context<'_> {
         wanted
     }
 
-    /// The route of an entry that no list has because the caller has yet to sign in: to the backend in its qualified
-    /// name, else to the first that wants a sign-in. That backend then has the caller asked, whatever others are shown
-    /// of it.
+    /// The route of an entry that no list has because the caller has yet to sign in: to the backend in its
+    /// qualified name, else to the first that wants a sign-in. That backend then has the caller asked, whatever
+    /// others are shown of it.
     pub(super) fn behind_sign_in(&self, style: Style, exposed: &str) -> Option<Route> {
         let wanted = self.behind_sign_ins();
         let named = style.divide(exposed).and_then(|(backend, own)| {

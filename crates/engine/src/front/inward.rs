@@ -110,8 +110,8 @@ impl FrontMachine {
         }
         edits.replace(span, token.token());
         if exchange.held_progress > 0 {
-            // The client was told the seconds of the hold, and progress may only grow: the backend's own is added to
-            // them.
+            // The client was told the seconds of the hold, and progress may only grow: the backend's own
+            // is added to them.
             for member in ["progress", "total"] {
                 let place = in_params(message, &[member]);
                 let Some((span, own)) = place.and_then(|span| Some((span, number(span.of(message.bytes()))?))) else {

@@ -1,8 +1,8 @@
 //! URIs of resources in results and arguments of calls, where several backends have resources.
 //!
-//! A client reads a URI that it finds in a result from the gateway, which may know the same URI of another backend.
-//! Such a URI is exposed as in lists, `BACKEND+URI`, and arguments for tools of that backend have it as the backend
-//! wrote it.
+//! A client reads a URI that it finds in a result from the gateway, which may know the same URI of another
+//! backend. Such a URI is exposed as in lists, `BACKEND+URI`, and arguments for tools of that backend have it as
+//! the backend wrote it.
 
 use super::Context;
 use crate::catalog::{Route, Sight, Style};

@@ -16,7 +16,7 @@ use crate::paths::Paths;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// Why nothing certain stands for a recorded value.
+/// The reason why no value certainly stands for a recorded one.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Doubt {
     /// Another item has it, or its item has another one.
@@ -74,12 +74,12 @@ pub(super) struct AnswerPair {
 /// The values of one place in both answers.
 #[derive(Default)]
 struct Sides {
-    then: Vec<Seen>,
-    now: Vec<Seen>,
+    then: Vec<ValueContext>,
+    now: Vec<ValueContext>,
 }
 
 /// A value at some place, with the digest of what is around it.
-struct Seen {
+struct ValueContext {
     value: String,
     signature: u64,
 }
@@ -92,7 +92,7 @@ impl AnswerPair {
         then.sum_up(&volatile);
         now.sum_up(&volatile);
         let mut places: HashMap<String, Sides> = HashMap::new();
-        let seen = |values: &AnswerValues, value: &AnswerValue| Seen {
+        let seen = |values: &AnswerValues, value: &AnswerValue| ValueContext {
             value: value.value.clone(),
             signature: values.signature(value),
         };
@@ -162,7 +162,8 @@ impl AnswerPair {
         if !is_serial(current) && self.all_now.contains(current) {
             return if alike.is_empty() { Ok(current.to_owned()) } else { Err(Doubt::Moved) };
         }
-        let is_there_again = |one: &Seen| is_id_like(&one.value, "") && now.iter().any(|new| new.value == one.value);
+        let is_there_again =
+            |one: &ValueContext| is_id_like(&one.value, "") && now.iter().any(|new| new.value == one.value);
         if is_kept_place || others().any(is_there_again) {
             return Err(Doubt::Gone);
         }

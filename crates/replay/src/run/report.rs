@@ -123,7 +123,7 @@ impl CallReport {
         }
     }
 
-    /// Why it could not be compared, if it depends on another call.
+    /// The reasons why it could not be compared, if it depends on other calls.
     #[must_use]
     pub fn dependence(&self) -> Vec<String> {
         match &self.verdict {

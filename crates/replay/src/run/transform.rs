@@ -19,9 +19,9 @@ pub trait MessageTransformer {
 const NEAR: i64 = 24 * 3600;
 const NANOS: u64 = 1_000_000_000;
 
-/// Moves moments in arguments by the time that has passed since the recording, and moments in answers back by as much
-/// (S-39, `update_timestamps`): texts as RFC 3339 has them, and numbers of seconds or milliseconds, within a day of
-/// their call.
+/// Moves moments in arguments by the time that has passed since the recording, and moments in answers back by as
+/// much (S-39, `update_timestamps`): texts as RFC 3339 has them, and numbers of seconds or milliseconds, within a
+/// day of their call.
 ///
 /// All moments move by the same whole number of seconds, so that their order and the times between them stay.
 #[derive(Copy, Clone, Debug)]

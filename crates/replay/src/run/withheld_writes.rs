@@ -29,8 +29,8 @@ impl WithheldWrites {
         }
     }
 
-    /// The write before a call that explains its differences: the call asks for what the write is about, or a
-    /// difference names it.
+    /// The write before a call that explains its differences: the call asks for what the write is about, or
+    /// a difference names it.
     pub(super) fn behind(&self, call: &RecordedCall, differences: &Differences, rebinding: &Rebinding) -> Option<u64> {
         let mut before = self.0.iter().filter(|write| write.seq < call.seq).rev().peekable();
         before.peek()?;

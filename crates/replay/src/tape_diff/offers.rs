@@ -73,9 +73,9 @@ impl Offers {
     }
 }
 
-/// Compares what is offered on both tapes. Where a tape does not have what backends sent, it is what clients were
-/// shown; so it is where one tape was made from the other (`related`) and played under another name than its backends
-/// have.
+/// Compares what is offered on both tapes. Where a tape does not have what backends sent, it is what clients
+/// were shown; so it is where one tape was made from the other (`related`) and played under another name
+/// than its backends have.
 pub(super) fn compare(
     old: &Offers,
     new: &Offers,

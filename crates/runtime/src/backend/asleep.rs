@@ -1,5 +1,5 @@
-//! A backend whose process runs only while somebody uses it. Before and after that it is asleep: it is shown with its
-//! last known lists, gets no requests, and is started by the next use.
+//! A backend whose process runs only while it is used. Before and after that it is asleep: it is shown with its last
+//! known lists, gets no requests, and is started by the next use.
 
 use super::Backend;
 use super::spec::Start;
@@ -64,8 +64,8 @@ impl Backend {
             && gateway.catalog.has_lists(self)
     }
 
-    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this user if it awaits
-    /// one.
+    /// Starts the process if the backend is asleep, or opens the home connection on behalf of this user
+    /// if it awaits one.
     pub(super) fn wake(&self, state: &mut BackendState, whose: Option<&BackendUser>) {
         if state.is_ending() || self.lacks_token(whose) {
             return;

@@ -213,8 +213,8 @@ impl Connections {
         self.all_that(|_| true)
     }
 
-    /// Those that something may have become late on. Sessions that do nothing must cost nothing, so the others are not
-    /// even gathered.
+    /// Those that something may have become late on. Sessions that do nothing must cost nothing, so the others
+    /// are not even gathered.
     pub fn not_quiet(&self) -> Vec<Arc<Peer>> {
         self.all_that(|peer| !peer.is_quiet())
     }

@@ -1,8 +1,8 @@
 //! The resources and tasks that listen requests of clients follow on a backend.
 //!
-//! A backend of the new era gets a listen request for each of them. A backend of the old era gets `resources/subscribe`
-//! on the connection that the principal shares and on the pooled ones that its calls may run on; it reports on tasks
-//! without being asked.
+//! A backend of the new era gets a listen request for each of them. A backend of the old era gets
+//! `resources/subscribe` on the connection that the principal shares and on the pooled ones that its calls may run on;
+//! it reports on tasks without being asked.
 
 use super::Backend;
 use super::subscriptions::{Follow, Followed};
@@ -83,11 +83,11 @@ impl Backend {
         receiver
     }
 
-    /// Subscribes to resources on connections to an old backend, and tells the waiters what the shared connection
-    /// refused.
+    /// Subscribes to resources on connections to an old backend, and tells the waiters what
+    /// the shared connection refused.
     ///
-    /// The first requests are sent before this returns, because the next call on the connection may change the
-    /// resource.
+    /// The first requests are sent before this returns, because the next call on the connection
+    /// may change the resource.
     pub(super) fn subscribe(self: &Arc<Self>, peers: Vec<Arc<Peer>>, uris: Vec<String>, waiters: Vec<Waiter>) {
         if uris.is_empty() && waiters.is_empty() {
             return;
@@ -120,8 +120,8 @@ impl Backend {
         wanted.map(|uri| (uri.clone(), peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(uri), OWN_TIMEOUT))).collect()
     }
 
-    /// Waits for the answers and returns the resources that the backend refuses. Unsubscribes from those that nobody
-    /// follows any more: an earlier `resources/unsubscribe` may have overtaken the subscription.
+    /// Waits for the answers and returns the resources that the backend refuses. Unsubscribes from those that no
+    /// session follows any more: an earlier `resources/unsubscribe` may have overtaken the subscription.
     async fn await_subscriptions(
         &self,
         peer: &Peer,
@@ -172,8 +172,8 @@ impl Backend {
         follows.map(Follow::waiter).collect()
     }
 
-    /// The listen requests of a user that follow this resource. Empty for a backend of the new era, which answers them
-    /// itself.
+    /// The listen requests of a user that follow this resource. Empty for a backend of the new era,
+    /// which answers them itself.
     pub(crate) fn followers(&self, uri: &str, user: &BackendUser) -> Vec<Waiter> {
         let state = self.lock();
         if state.support.target(Era::Modern) == Era::Modern {
@@ -247,8 +247,8 @@ impl Backend {
         self.follow_later(peer, waiter);
     }
 
-    /// Sends a listen request again after a while, unless the connection is lost: the next one gets it when it is
-    /// ready.
+    /// Sends a listen request again after a while, unless the connection is lost: the next one gets it
+    /// when it is ready.
     fn follow_later(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
         let (backend, peer, waiter) = (Arc::downgrade(self), Arc::downgrade(peer), waiter.clone());
         tokio::spawn(async move {

@@ -1,7 +1,7 @@
 //! What is known about the lists of a backend: which were read, which could not be, and how long they are good.
 //!
-//! A [`ListKnowledge`] is a plain value behind the backend's lock; the lists themselves are in the catalog. These hold
-//! after every method:
+//! A [`ListKnowledge`] is a plain value behind the backend's lock; the lists themselves are in the catalog. These
+//! hold after every method:
 //!
 //! - Lists that were read are not marked as failed.
 //! - One connection reads its lists for the first time once at a time, and rereads a kind of list once at a time.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const MAX_FAILED: usize = 64;
 /// Most principals that are known to have to sign in first.
 const MAX_SIGN_INS: usize = 1024;
-/// How long nobody asks again for the lists of a principal who got none, unless somebody signs in at the backend. A
+/// Time before the lists of a principal who got none are asked for again, unless a person signs in at the backend. A
 /// secret may also come from elsewhere.
 const PRIVATE_RETRY: Duration = Duration::from_secs(10);
 /// How long it is remembered that a principal has to sign in, which is as long as the address is good.

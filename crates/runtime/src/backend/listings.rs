@@ -110,8 +110,8 @@ impl Backend {
         });
     }
 
-    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must not wait
-    /// for it.
+    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must
+    /// not wait for it.
     fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
             Some(runtime) => drop(runtime.spawn(task)),
@@ -257,8 +257,8 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        // The connection that would tell of changes may end with its session, so private lists are read again now and
-        // then.
+        // The connection that would tell of changes may end with its session, so private lists are read
+        // again now and then.
         let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
@@ -275,7 +275,7 @@ impl Backend {
         changed.any()
     }
 
-    /// Why this user is shown nothing of the backend, if that is because it has to sign in first.
+    /// The fault that tells this user to sign in, if the backend shows it nothing before that.
     pub(crate) fn wanted_sign_in(&self, whose: &BackendUser) -> Option<Fault> {
         let state = self.lock();
         let down = state.home.fault().filter(|fault| fault.kind == FaultKind::SignInNeeded);

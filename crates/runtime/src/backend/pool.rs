@@ -91,8 +91,8 @@ impl Backend {
                 // The call gets one of the caller's own connections when its call is over.
                 (Room::Taken, Some(_)) if !state.connections.pool(&key).is_empty() => Pick::Wait,
                 (Room::Taken, Some(fault)) => Pick::Refuse(fault),
-                // The call gets one of the pooled connections when its call is over, or the first process of its
-                // caller.
+                // The call gets one of the pooled connections when its call is over, or the first
+                // process of its caller.
                 (Room::Taken, None) if state.connections.pooled_count() > 0 => Pick::Wait,
                 (Room::Taken, None) if self.has_no_process(state, &key.user) => Pick::Wait,
                 (Room::Taken, None) => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),

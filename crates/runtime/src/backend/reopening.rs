@@ -1,4 +1,4 @@
-//! Reopens connections that were lost and that carry subscriptions: without a call nobody else would. The home
+//! Reopens connections that were lost and that carry subscriptions: without a call nothing else would. The home
 //! connection is reopened by its supervisor.
 
 use super::Backend;

@@ -129,8 +129,8 @@ impl Backend {
         self.refuse(session, exchange, fault);
     }
 
-    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend has set
-    /// the level.
+    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend
+    /// has set the level.
     fn send(
         self: &Arc<Self>,
         peer: &Arc<Peer>,

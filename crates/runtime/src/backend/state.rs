@@ -122,8 +122,8 @@ impl Home {
     }
 }
 
-/// The changing part of a backend. Each part holds its own invariants; the methods here answer what takes several of
-/// them.
+/// The changing part of a backend. Each part holds its own invariants; the methods here answer what
+/// takes several of them.
 #[derive(Default)]
 pub(crate) struct BackendState {
     pub support: Support,

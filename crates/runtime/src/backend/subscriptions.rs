@@ -86,8 +86,8 @@ impl Follow {
         self.wanted.tasks.iter().any(|own| own == task)
     }
 
-    /// Takes over what the backend refuses, and tells whoever waits for that. A client that stopped waiting was told
-    /// that everything is followed, so it may still hear of all of it.
+    /// Takes over what the backend refuses, and tells the waiting listen requests. A client that stopped waiting was
+    /// told that everything is followed, so it may still hear of all of it.
     pub fn settle(&mut self, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
         let Some(sender) = self.acknowledged.take() else { return };
         if let Err(no) = sender.send(self.wanted.take_refused(refused, refused_task)) {

@@ -7,8 +7,8 @@ use crate::session::Session;
 use signalbox_engine::{BackendUser, Event, ExchangeId, Fault, FaultKind, Principal};
 use std::sync::Arc;
 
-/// Most connections that other tokens of a principal may have when one is opened. The one that was unused longest is
-/// closed.
+/// Most connections that other tokens of a principal may have when one is opened. The one that was
+/// unused longest is closed.
 const MAX_OTHER_TOKENS: usize = 32;
 
 impl Backend {
@@ -72,8 +72,8 @@ impl Backend {
         }
     }
 
-    /// Closes the connections of a principal, so that no later one of the same name meets what a server remembers of
-    /// it.
+    /// Closes the connections of a principal, so that no later one of the same name meets what a
+    /// server remembers of it.
     pub(crate) fn close_connections_of(&self, principal: &Principal) {
         let own = self.lock().connections.of_users(|user| user.principal() == principal);
         for peer in own {

@@ -1,5 +1,5 @@
-//! The resources that old sessions subscribe to, and the log levels that they set: brought to the backend now and again
-//! after every reconnection.
+//! The resources that old sessions subscribe to, and the log levels that they set: brought to the backend now and
+//! again after every reconnection.
 
 use super::Backend;
 use super::connections::ConnectionRole;
@@ -149,8 +149,8 @@ impl Backend {
         self.subscribe(vec![Arc::clone(peer)], uris.into_iter().collect(), waiters);
     }
 
-    /// The resources that old sessions of a user watch at a backend of the new era, for its listen request. Empty for
-    /// an old backend.
+    /// The resources that old sessions of a user watch at a backend of the new era, for its listen request. Empty
+    /// for an old backend.
     pub(crate) fn watched(&self, user: &BackendUser) -> Vec<String> {
         let state = self.lock();
         if state.support.target(Era::Legacy) != Era::Modern {
@@ -161,8 +161,8 @@ impl Backend {
         uris
     }
 
-    /// Answers an old session's subscription at a backend of the new era with a new listen request for all watched
-    /// resources.
+    /// Answers an old session's subscription at a backend of the new era with a new listen request
+    /// for all watched resources.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let user = self.user_of(session, exchange);
         match (self.shared_peer(session, &user, Era::Modern), self.successor()) {
@@ -187,8 +187,8 @@ impl Backend {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Unsubscribes from those of these resources that no session watches any more, on the connection that a user
-    /// shares.
+    /// Unsubscribes from those of these resources that no session watches any more, on the connection
+    /// that a user shares.
     pub(super) fn unwatch(&self, user: &BackendUser, uris: &[String]) {
         if uris.is_empty() {
             return;
@@ -206,8 +206,8 @@ impl Backend {
     /// is to be passed on at once.
     ///
     /// A backend with several processes reports each change several times. Clients are told once, after the last
-    /// report: passing on the first and dropping the others would lose a change that came after a client had read the
-    /// resource again.
+    /// report: passing on the first and dropping the others would lose a change that came after a client had
+    /// read the resource again.
     pub(crate) fn coalesce_change(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
         if !peer.is_legacy() || peer.owner().is_some() {
             return false;

@@ -70,8 +70,8 @@ impl Default for RefusalLog {
 }
 
 impl RefusalLog {
-    /// Returns the refusal for this fault if it is to be recorded, with the number of those of its source that were
-    /// left out before.
+    /// Returns the refusal for this fault if it is to be recorded, with the number of those of its source that
+    /// were left out before.
     pub fn admit(&self, mut refused: RefusedFact, fault: &Fault) -> Option<RefusedFact> {
         let identity = refused.caller.identity();
         let (is_proved, now) = (identity.proof != Proof::Unproved, refused.at);
@@ -102,8 +102,8 @@ impl RefusalLog {
         Some(refused)
     }
 
-    /// Returns the last refusal of each source that was left out, with the number of them, if no recorded one has told
-    /// of it yet.
+    /// Returns the last refusal of each source that was left out, with the number of them, if no recorded one has
+    /// told of it yet.
     pub fn take_left_out(&self) -> Vec<RefusedFact> {
         let mut last_ones = Vec::new();
         for table in [&self.proved, &self.unproved] {
@@ -214,8 +214,8 @@ mod tests {
         assert_eq!(flood("[2001:db8::2]"), MAX_ADDRESS_REFUSALS as usize - 15, "the same network");
     }
 
-    /// E7: a flood from very many addresses is bounded, and each of them is still recorded until there is no room for
-    /// more.
+    /// E7: a flood from very many addresses is bounded, and each of them is still recorded until there is
+    /// no room for more.
     #[test]
     fn many_addresses_together_are_bounded() {
         let (log, start, fault) = (RefusalLog::default(), Instant::now(), missing());

@@ -114,8 +114,8 @@ impl Peer {
         }
     }
 
-    /// False for a change of a resource that its session does not follow. Of one for nobody in particular, the
-    /// followers are looked for later.
+    /// False for a change of a resource that its session does not follow. If the change names no session, the followers
+    /// are looked for later.
     fn is_followed(&self, backend: &Backend, about: Option<&Origin>, message: &Envelope) -> bool {
         let session = about.and_then(Origin::exchange).map(|(session, _)| session);
         let Some(session) = session.as_ref().or(self.owner()) else { return true };

@@ -1,4 +1,4 @@
-//! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their
+//! Handles the events of a session. The machine runs while the session is locked, and messages are pushed to their
 //! streams and facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
 
 use super::intending;
@@ -203,8 +203,8 @@ impl Session {
         }
     }
 
-    /// Counts messages that reach nobody. Marks them as lost in the facts that are about to be noted, or with facts of
-    /// their own.
+    /// Counts messages without a receiver. Marks them as lost in the facts that are about to be noted, or with
+    /// facts of their own.
     fn lose(&self, reason: &'static str, numbers: &[u64], facts: &mut Facts) {
         self.gateway.counters.dropped(reason);
         for number in numbers {

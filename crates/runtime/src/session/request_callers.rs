@@ -119,8 +119,8 @@ impl Session {
     }
 }
 
-/// True if two callers of one principal may do the same and are the same to backends. Requests with one credential
-/// share its standing.
+/// True if two callers of one principal may do the same and are the same to backends. Requests with one
+/// credential share its standing.
 fn is_alike(one: &Identity, other: &Identity) -> bool {
     let token = |identity: &Identity| {
         let credential = identity.standing.as_ref().and_then(|standing| standing.credential.as_ref());

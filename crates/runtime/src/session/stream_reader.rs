@@ -80,8 +80,8 @@ impl StreamReader {
 }
 
 impl Session {
-    /// Answers the request with an error where the session serves no other. False for other sessions, whose clients may
-    /// come back.
+    /// Answers the request with an error where the session serves no other. False for other sessions, whose
+    /// clients may come back.
     pub fn fail_lone_request(self: &Arc<Self>, fault: &Fault) -> bool {
         if self.mode != Mode::Stateless {
             return false;

@@ -96,10 +96,8 @@ async fn a_new_client_that_listens_gets_the_others_lists_early_and_is_told_of_th
     assert_eq!(names(&prompts, "prompts").len(), 2, "changes of prompts were not asked for: {prompts}");
 }
 
-/// Issue 32, point 13: a backend of both eras is started a second time for clients of the old era, which need not wait
-/// for that: they are shown what the first process listed.
-#[tokio::test(start_paused = true)]
-async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
+/// A gateway in front of a server of both eras whose processes take [`SLOW`] to start.
+fn slow_of_both_eras() -> Arc<Gateway> {
     let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
         OPEN => vec![Step::Wait(u64::try_from(SLOW.as_millis()).unwrap())],
         "server/discover" => vec![Step::Say(json!({
@@ -107,7 +105,14 @@ async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
         }))],
         _ => plain(heard),
     });
-    let gateway = start(&fake, Setup { wish: Wish::Auto, ..Setup::default() });
+    start(&fake, Setup { wish: Wish::Auto, ..Setup::default() })
+}
+
+/// Issue 32, point 13: a backend of both eras is started a second time for clients of the old era, which need not wait
+/// for that: they are shown what the first process listed.
+#[tokio::test(start_paused = true)]
+async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
+    let gateway = slow_of_both_eras();
     let begun = Instant::now();
     let client = Client::open(&gateway, json!({})).await;
     let early = client.post("tools/list", json!({}));
@@ -121,14 +126,7 @@ async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
 /// A server may show more to a client that declares capabilities, and this one would not hear of it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind() {
-    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
-        OPEN => vec![Step::Wait(u64::try_from(SLOW.as_millis()).unwrap())],
-        "server/discover" => vec![Step::Say(json!({
-            "resultType": "complete", "supportedVersions": ["2026-07-28", "2025-06-18"], "capabilities": {"tools": {}}
-        }))],
-        _ => plain(heard),
-    });
-    let gateway = start(&fake, Setup { wish: Wish::Auto, ..Setup::default() });
+    let gateway = slow_of_both_eras();
     let begun = Instant::now();
     let client = Client::open(&gateway, json!({"sampling": {}})).await;
     assert_eq!(client.tools().await, ["t1"]);

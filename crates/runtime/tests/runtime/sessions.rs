@@ -199,8 +199,8 @@ async fn the_first_call_waits_until_the_server_knows_the_roots() {
     }
 }
 
-/// Issue point 16(c): a client that does not tell its roots, or a server that answers no ping, holds the call up for 2
-/// s.
+/// Issue point 16(c): a client that does not tell its roots, or a server that answers no ping, holds the call
+/// up for 2 s.
 #[tokio::test(start_paused = true)]
 async fn the_first_call_waits_for_two_seconds_at_most() {
     let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
@@ -231,8 +231,8 @@ async fn a_call_that_waited_for_the_handshake_has_its_whole_time() {
     assert_eq!(text(&client.call("t1").await), "link 2");
 }
 
-/// Issue point 12: a client that takes only JSON cannot be asked on its call's stream; the server is told, and it is
-/// counted.
+/// Issue point 12: a client that takes only JSON cannot be asked on its call's stream; the server is told,
+/// and it is counted.
 #[tokio::test(start_paused = true)]
 async fn a_question_to_a_client_that_takes_only_json_is_refused_and_counted() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {

@@ -77,8 +77,8 @@ impl Notes {
         all
     }
 
-    /// What is wrong with the order of the facts. On one thread the numbers of all messages rise; on several, those of
-    /// one session toward its client.
+    /// Finds faults in the order of the facts. On one thread the numbers of all messages rise; on several, those of one
+    /// session toward its client.
     pub fn faults(&self, one_thread: bool) -> Vec<String> {
         let mut faults = Vec::new();
         for (key, words) in self.by_exchange() {
@@ -112,7 +112,7 @@ impl Notes {
     }
 }
 
-/// What is wrong with the facts of one exchange: its request comes first; one end; one answer, unless it was cancelled
+/// Finds the fault in the facts of one exchange: its request comes first; one end; one answer, unless it was cancelled
 /// or is a listen request that its client closed; behind its end comes nothing but what passes between gateway and
 /// backend, and what was lost.
 fn exchange_fault(words: &[Word]) -> Option<String> {

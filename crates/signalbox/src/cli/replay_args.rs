@@ -20,9 +20,9 @@ pub enum ReplayCommand {
     Serve(Box<ReplayServeArgs>),
     /// Send a tape's calls to a live server again, and compare the answers
     ///
-    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and other
-    /// values that the server makes up anew take the place of the recorded ones in later calls. Exits with 1 if an
-    /// answer differs.
+    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and
+    /// other values that the server makes up anew take the place of the recorded ones in later calls. Exits with 1
+    /// if an answer differs.
     #[command(after_help = RUN_HELP)]
     Run(Box<ReplayRunArgs>),
     /// Go another way from some call of a tape on
@@ -33,14 +33,14 @@ pub enum ReplayCommand {
     Branch(Box<ReplayBranchArgs>),
     /// Find the fewest calls of a tape with which `replay run` still fails
     ///
-    /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed onto a new
-    /// tape.
+    /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed
+    /// onto a new tape.
     #[command(after_help = SHRINK_HELP)]
     Shrink(Box<ReplayShrinkArgs>),
     /// Drive a run that was started with --control or --interactive
     ///
-    /// Every action prints the state of the run that follows. Calls are counted from 1, in the order in which they are
-    /// sent.
+    /// Every action prints the state of the run that follows. Calls are counted from 1, in the order in
+    /// which they are sent.
     #[command(after_help = CONTROL_HELP)]
     Control(ReplayControlArgs),
 }

@@ -141,12 +141,12 @@ pub struct VerifyArgs {
     /// Check the proof of one entry in this file instead of a tape
     #[arg(long, value_name = "FILE", conflicts_with = "tape")]
     pub proof: Option<PathBuf>,
-    /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May be given
-    /// several times
+    /// Only this key may have signed it: its id (ed25519-…) or its public key, as hexadecimal digits. May
+    /// be given several times
     #[arg(long, value_name = "KEY")]
     pub pin: Vec<String>,
-    /// Compare the tape with the signed heads of it in this file, which `seal.anchor` had kept elsewhere. May be given
-    /// several times
+    /// Compare the tape with the signed heads of it in this file, which `seal.anchor` had kept elsewhere. May
+    /// be given several times
     #[arg(long, value_name = "FILE", conflicts_with = "proof")]
     pub anchor: Vec<PathBuf>,
 }
@@ -272,8 +272,8 @@ pub struct DiffArgs {
     /// What does not count.
     #[command(flatten)]
     pub places: PlacesArgs,
-    /// Two numbers are the same if they differ by at most this much, or this part of the larger one [without a number:
-    /// 0.01]
+    /// Two numbers are the same if they differ by at most this much, or this part of the larger one
+    /// [without a number: 0.01]
     #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "0.01", value_parser = tolerance)]
     pub tolerance: Option<f64>,
     /// Compare JSON in texts as text, character by character

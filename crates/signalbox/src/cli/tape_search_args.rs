@@ -52,8 +52,8 @@ pub struct SearchArgs {
     /// Only results with this value, as --param has it; with --param, only calls with both. May be given several times
     #[arg(long, value_name = "NAME=VALUE", conflicts_with = "facets")]
     pub result: Vec<String>,
-    /// Only entries of this type; with `end`, --since and --until are about when calls ended. May be given several
-    /// times
+    /// Only entries of this type; with `end`, --since and --until are about when calls ended. May
+    /// be given several times
     #[arg(long = "type", value_enum, value_name = "TYPE", conflicts_with = "facets")]
     pub types: Vec<EntryType>,
     /// Show at most this many

@@ -1,5 +1,5 @@
-//! What commands change in the files of a data folder is written to the audit log of the configuration, by the command
-//! itself: no gateway need run, and one that does is told by nobody who changed the file.
+//! Commands that change files of a data folder write that to the audit log themselves: no gateway need run, and a
+//! running one cannot know who changed a file.
 
 use super::{load, processes};
 use crate::cli::Global;

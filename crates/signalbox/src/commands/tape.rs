@@ -86,9 +86,9 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
     Ok(place.open()?)
 }
 
-/// Finds a tape whose messages are then shown, sent or tried, by what the user calls it. The audit log has who reads a
-/// tape of the store, and by which command, before anything of it is read; files outside of the store are the reader's
-/// own.
+/// Finds a tape whose messages are then shown, sent or tried, by what the user calls it. The audit log has who
+/// reads a tape of the store, and by which command, before anything of it is read; files outside of the store
+/// are the reader's own.
 pub(super) fn read_tape(global: &Global, name: &str, command: &str) -> Result<TapeSource, Failure> {
     let source = find_tape(global, name)?;
     if let TapeSource::Stored(_, tape) = &source {

@@ -141,8 +141,8 @@ fn a_small_file_does_not_unpack_to_hours_of_work() {
     }
 }
 
-/// Issue 31, point 14: an empty member takes two bytes of a frame, which pack to nothing, and hundreds of bytes of
-/// memory.
+/// Issue 31, point 14: an empty member takes two bytes of a frame, which pack to nothing, and hundreds
+/// of bytes of memory.
 #[test]
 fn empty_members_are_weighed_before_they_are_decoded() {
     let (preamble, too_much) = ([&MAGIC[..], &VERSION.to_le_bytes()].concat(), "unpacks to more than a recording");

@@ -1,5 +1,5 @@
-//! Weighs records before they are decoded. An empty element takes two bytes of a record and hundreds of bytes of
-//! memory.
+//! Weighs records before they are decoded. An empty element takes two bytes of a record and hundreds
+//! of bytes of memory.
 
 use super::record::Nonsense;
 use bytes::Buf;
@@ -46,8 +46,8 @@ pub(super) const ENTRY: &[Field] = &[
     field(14, 0, Record(&[field(5, PAIR, Record(&[])), field(6, 32, Text)])),
 ];
 
-/// Sums the weights of all elements of a record. Fields that are not listed weigh nothing: only their last value is
-/// kept.
+/// Sums the weights of all elements of a record. Fields that are not listed weigh nothing: only their
+/// last value is kept.
 ///
 /// # Errors
 /// If it is no protobuf, or has groups, which no version of the format writes.

@@ -152,8 +152,8 @@ async fn issue_31_16_commands_are_audited_while_no_gateway_runs() {
     assert!(good, "{said}");
 }
 
-/// Issue 31, point 16: keys of signatures, tapes and refreshed credentials; a deleted file of switches lifts nothing
-/// and says so.
+/// Issue 31, point 16: keys of signatures, tapes and refreshed credentials; a deleted file of switches lifts
+/// nothing and says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_16_signature_keys_tapes_and_deleted_switches_are_in_the_log() {
     let gateway = GatewayProcess::serve(&config("", "")).await.unwrap();

@@ -93,8 +93,8 @@ async fn issue_31_17_decisions_are_redacted() {
     assert!(text.contains("\"rule\":\"tells\"") && !text.contains(SECRET), "{text}");
 }
 
-/// Issue 31, point 17: the gateway deletes no young record of a database whose column `at` was set back, and names the
-/// rows.
+/// Issue 31, point 17: the gateway deletes no young record of a database whose column `at` was set back,
+/// and names the rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_17_rows_that_were_dated_back_stay() {
     let Some(server) = tokio::task::block_in_place(PostgresServer::start) else { return };

@@ -12,8 +12,8 @@ use signalbox_testkit::protected_server::{Demands, ProtectedServer, SeenRequest}
 use signalbox_testkit::scene::{eventually, text};
 use std::time::Duration;
 
-/// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token itself never
-/// goes there.
+/// RFC 8693, T8: each caller reaches a server with what its own token was exchanged for, and the token
+/// itself never goes there.
 #[tokio::test(flavor = "multi_thread")]
 async fn t8_a_callers_own_token_is_exchanged_for_one_that_the_server_takes() {
     let server = ProtectedServer::start(Demands::Token, None).await.unwrap();

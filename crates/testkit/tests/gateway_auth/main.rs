@@ -1,5 +1,5 @@
-//! Callers that prove who they are at real gateways: by API key, token and first message, and what each of them may
-//! reach.
+//! Callers that prove who they are at real gateways: by API key, token and first message, and what each
+//! of them may reach.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod exchanged_tokens;

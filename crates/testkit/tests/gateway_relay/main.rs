@@ -186,8 +186,8 @@ async fn c_4_to_16_a_legacy_client_and_mcp_clients_of_all_eras_use_one_page() {
     assert!(refused["error"].is_object(), "{refused}");
 }
 
-/// C-31 to C-35: clients that each speak exactly one revision, 2024-11-05 over Streamable HTTP among them, find nothing
-/// to object to.
+/// C-31 to C-35: clients that each speak exactly one revision, 2024-11-05 over Streamable HTTP among them, find
+/// nothing to object to.
 #[tokio::test(flavor = "multi_thread")]
 async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
     let gateway = gateway(OPEN).await;
@@ -211,8 +211,8 @@ async fn c_31_to_35_strict_clients_of_every_revision_are_served() {
     }
 }
 
-/// C-31: the document's clients speak 2024-11-05, and JSON-RPC 2.0 has batches. The revisions without them still
-/// refuse.
+/// C-31: the document's clients speak 2024-11-05, and JSON-RPC 2.0 has batches. The revisions
+/// without them still refuse.
 #[tokio::test(flavor = "multi_thread")]
 async fn c_31_batches_of_the_documents_clients_are_answered() {
     let gateway = gateway(OPEN).await;

@@ -101,8 +101,8 @@ async fn c_11_c_12_only_ids_that_were_minted_here_name_a_session() {
     assert!(metrics.contains("signalbox_relay_sessions 1\n"), "that of `initialize` alone: {metrics}");
 }
 
-/// Who guesses codes has to wait, by whichever way, with the right one too; who asks too often is told when to come
-/// back.
+/// A client that guesses codes has to wait, by any way and with the right code too; one that asks too often is told
+/// when to come back.
 #[tokio::test(flavor = "multi_thread")]
 async fn guesses_and_floods_are_slowed_down() {
     let limits = "[relay]\nenabled = true\n[relay.limits]\nwrong_codes_per_minute = 3\nsessions_per_minute = 5\nrequests_per_minute = 2\n[record]\nenabled = true\n";

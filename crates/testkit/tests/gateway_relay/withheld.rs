@@ -1,5 +1,5 @@
-//! Issue 31, point 5, at the relay: a text that is withheld reaches a caller neither by the legacy routes nor by MCP of
-//! any era.
+//! Issue 31, point 5, at the relay: a text that is withheld reaches a caller neither by the legacy routes nor by
+//! MCP of any era.
 
 use super::page::{Events, Page, send};
 use super::{Agent, OPEN, gateway, modern};

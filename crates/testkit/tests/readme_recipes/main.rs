@@ -1,8 +1,8 @@
-//! The recipes of README.md, carried out as they are written, in their order, in an empty home: each works the first
-//! time.
+//! The recipes of README.md, carried out as they are written, in their order, in an empty home: each
+//! works the first time.
 //!
-//! Commands, files and expected output are read from the page. Only names that the reader is told to replace are
-//! replaced.
+//! Commands, files and expected output are read from the page. Only names that the reader is told
+//! to replace are replaced.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that cannot go on fails")]
 

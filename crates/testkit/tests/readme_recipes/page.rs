@@ -47,8 +47,8 @@ fn recipe(text: &str) -> Recipe {
     for line in text.lines() {
         match (line.strip_prefix("    "), parts.last_mut()) {
             (Some(code), Some(Part::Code(lines))) => {
-                // A block may have blank lines in it, and another one may follow without prose: output, after a
-                // command.
+                // A block may have blank lines in it, and another one may follow without prose:
+                // output, after a command.
                 if fresh && code.starts_with(|first: char| first.is_alphanumeric()) && !is_command(code) {
                     parts.push(Part::Code(vec![code.to_owned()]));
                 } else {

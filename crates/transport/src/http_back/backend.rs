@@ -86,8 +86,8 @@ impl Backend {
         }
     }
 
-    /// Another credential, where the backend refused the last one. `None` where it has not, or where no other would
-    /// help.
+    /// Another credential, where the backend refused the last one. `None` where it has not, or where
+    /// no other would help.
     pub(crate) async fn renewed(
         &self,
         (events, key): (&dyn LinkEvents, Option<u64>),

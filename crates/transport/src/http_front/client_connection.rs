@@ -60,8 +60,8 @@ pub(super) enum Phase {
 /// The headers that credentials come in.
 const CREDENTIAL_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
 
-/// Who sent the last request, and the credentials that came with it: the next request with the same ones has the same
-/// caller.
+/// The sender of the last request, and the credentials that came with it: the next request with the same ones
+/// has the same caller.
 struct Identified {
     caller: Caller,
     credentials: [Option<HeaderValue>; 2],

@@ -1,6 +1,6 @@
-//! A second MCP endpoint of the front, which stands for a server of its own. What a request is, how it is read and how
-//! it is answered is as everywhere; the [`Entry`] says who may come, whose room a request is for, and what sessions are
-//! called.
+//! A second MCP endpoint of the front, which stands for a server of its own. What a request is, how it is read
+//! and how it is answered is as everywhere; the [`Entry`] says who may come, whose room a request is for, and
+//! what sessions are called.
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
@@ -63,8 +63,8 @@ pub trait Entry: Send + Sync + fmt::Debug {
     /// A new session with its room, for the `initialize` of this id.
     fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
 
-    /// The room of the session of this id. `None` if there is none, or its time is over; an answer if that cannot be
-    /// found out now.
+    /// The room of the session of this id. `None` if there is none, or its time is over; an answer if that cannot
+    /// be found out now.
     fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
 
     /// The room that a request of the new era names, and the request as everybody else may see it.

@@ -1,5 +1,5 @@
-//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a connection
-//! that lost it.
+//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a
+//! connection that lost it.
 
 use super::FrontAnswer;
 use super::answer::{plain, refusal};

@@ -128,8 +128,8 @@ pub struct ProtobufBody {
 }
 
 impl ProtobufBody {
-    /// Ends the stream with an error as the answer to its request, where its session serves no other. False for other
-    /// sessions.
+    /// Ends the stream with an error as the answer to its request, where its session serves no other.
+    /// False for other sessions.
     pub fn end_early(&self, fault: &Fault) -> bool {
         self.reader.session().fail_lone_request(fault)
     }

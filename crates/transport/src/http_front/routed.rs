@@ -46,8 +46,8 @@ pub struct RoutedStream {
 }
 
 impl RoutedStream {
-    /// The next bytes. What would go on for ever ends when the front stops or its place is taken, which wakes its
-    /// connection.
+    /// The next bytes. What would go on for ever ends when the front stops or its place is taken,
+    /// which wakes its connection.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if self.held.is_displaced() && !self.stream.endless {
             return Poll::Ready(Some(Err(Broken(displaced().message))));

@@ -51,8 +51,8 @@ async fn unless_displaced<T>(connection: &ClientConnection, answering: impl Futu
     .await
 }
 
-/// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever it calls
-/// the host.
+/// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever
+/// it calls the host.
 pub async fn handle_control(
     connection: Arc<ClientConnection>,
     request: Request<Incoming>,
@@ -148,8 +148,8 @@ fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Res
     connection.authenticate(request.headers())
 }
 
-/// True for a request that a connection in the reserve may make: a probe, or a WebSocket whose first message proves who
-/// calls.
+/// True for a request that a connection in the reserve may make: a probe, or a WebSocket whose first
+/// message proves who calls.
 fn may_wait(front: &FrontShared, request: &Request<Incoming>, identified: &Result<(), Fault>) -> bool {
     let path = request.uri().path();
     let proves_later =

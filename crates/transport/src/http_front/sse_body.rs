@@ -21,8 +21,8 @@ pub const KEPT_EVENTS: usize = 512;
 pub const KEPT_BYTES: usize = 512 * 1024;
 /// What a client is told to wait before it comes back, in milliseconds.
 pub const RETRY_MS: u64 = 1000;
-/// No more events are taken at once when a chunk has this size: those that wait can still be told to another
-/// connection.
+/// No more events are taken at once when a chunk has this size: those that wait can still be
+/// told to another connection.
 const CHUNK: usize = 64 * 1024;
 
 /// An event that was written.
@@ -46,8 +46,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Gives the next event its number, and keeps it unless there is nothing to keep. `message` is the number of its
-    /// message.
+    /// Gives the next event its number, and keeps it unless there is nothing to keep. `message` is the
+    /// number of its message.
     pub fn keep(&mut self, data: Option<&Bytes>, message: u64) -> u64 {
         self.last += 1;
         if let Some(data) = data {
@@ -163,8 +163,8 @@ impl SseBody {
         Self { pieces: VecDeque::new(), track, turn, resumable, replay, keep_alive, over: false, session_end: None }
     }
 
-    /// Ends the stream with an error as the answer to its request, where the client cannot come back for that. False
-    /// where it can.
+    /// Ends the stream with an error as the answer to its request, where the client cannot come back for that.
+    /// False where it can.
     pub fn end_early(&mut self, fault: &Fault) -> bool {
         self.resumable.is_none() && self.track.fail(fault)
     }
@@ -216,8 +216,8 @@ impl SseBody {
         Poll::Pending
     }
 
-    /// Adds an event. The data of a large one is not copied: it goes out as a piece of its own, and what came before it
-    /// too.
+    /// Adds an event. The data of a large one is not copied: it goes out as a piece of its own, and what
+    /// came before it too.
     fn encode(&mut self, out: &mut BytesMut, number: u64, data: Bytes) {
         let id = self.track.event_id(number);
         if data.len() < CHUNK || memchr2(b'\r', b'\n', &data).is_some() {

@@ -1,8 +1,8 @@
 //! One stream of events toward a client: what was written, as far as it is kept, and which connection writes now.
 //!
-//! A client that comes back by another connection takes the stream over, whether or not the loss of the first one has
-//! been noticed: only whoever has the turn takes messages, and every message that is taken is kept before it is
-//! written.
+//! A client that comes back by another connection takes the stream over, whether or not the loss of the first one
+//! has been noticed: only the connection that has the turn takes messages, and every message that is taken is kept
+//! before it is written.
 
 use super::sse_body::Ring;
 use bytes::Bytes;
@@ -167,8 +167,8 @@ impl Track {
         }
     }
 
-    /// The connection that has this turn is gone. Since when the client is away, unless another connection has the
-    /// stream.
+    /// The connection that has this turn is gone. Since when the client is away, unless another
+    /// connection has the stream.
     pub fn leave(&self, turn: u64) -> Option<Instant> {
         let mut state = self.lock();
         if state.turn != turn {

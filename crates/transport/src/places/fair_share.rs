@@ -1,8 +1,8 @@
 //! Decides whose connection gives its place to a new one.
 //!
-//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller, and
-//! each address has its part of that: machines without a credential, however many, cannot take the places of callers
-//! who proved themselves.
+//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller,
+//! and each address has its part of that: machines without a credential, however many, cannot take the places of
+//! callers who proved themselves.
 
 use signalbox_engine::{Caller, Principal, Proof};
 use std::collections::{BTreeSet, HashMap};

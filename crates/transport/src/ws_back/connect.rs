@@ -40,8 +40,8 @@ impl From<Fault> for Unshaken {
     }
 }
 
-/// The sender of a handshake. All requests of a principal share the connection, so it carries the token of no single
-/// caller.
+/// The sender of a handshake. All requests of a principal share the connection, so it carries the token
+/// of no single caller.
 fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> Behalf {
     let asker = if credentials.is_per_caller() { Asker::Gone } else { Asker::Gateway };
     Behalf { user: events.user(), asker }

@@ -44,9 +44,9 @@ impl Snapshot {
         self.resources.renamed(index, uri).or_else(|| self.templates.renamed(index, uri))
     }
 
-    /// The URI under which clients read this resource of a backend, if that is not the backend's own: because it is
-    /// listed under another, or because a read of its own URI would go elsewhere. Clients fetch `http` and `https`
-    /// themselves.
+    /// The URI under which clients read this resource of a backend, if that is not the backend's own:
+    /// because it is listed under another, or because a read of its own URI would go elsewhere. Clients
+    /// fetch `http` and `https` themselves.
     #[must_use]
     pub fn exposed_uri(&self, backend: &str, uri: &str) -> Option<Cow<'_, str>> {
         if let Some(ours) = self.renamed_uri(backend, uri) {

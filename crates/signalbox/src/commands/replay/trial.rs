@@ -124,9 +124,9 @@ pub(super) struct Trial<'a> {
     args: &'a TrialArgs,
     command: &'a [OsString],
     parent: String,
-    /// When the first call began, in nanoseconds since 1970.
+    /// Time at which the first call began, in nanoseconds since 1970.
     began: u64,
-    /// What the backend of the tape was called, if there was only one.
+    /// The name of the tape's backend, if there was only one.
     name: Option<Arc<str>>,
     /// Where the answers are recorded, if they are.
     update: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! Where a command looks for a tape that may be a file: the store, or one that a file is read into for a moment, so
-//! that everything that can be asked of a stored tape can be asked of a file.
+//! Opens a tape that may be a file: the store, or one that a file is read into for a moment, so that everything that
+//! can be asked of a stored tape can be asked of a file.
 
 use super::progress::Progress;
 use super::{last_tape, note_reading, store, unreadable};
@@ -23,8 +23,8 @@ pub struct NamedTape {
     pub store: Arc<dyn TapeStore>,
     /// The tape, where one was named.
     pub tape: Option<TapeInfo>,
-    /// The folder of a store that is there only for a file. Only its owner can look into it, and it goes with this
-    /// value.
+    /// The folder of a store that is there only for a file. Only its owner can look into it, and it
+    /// goes with this value.
     folder: Option<TempDir>,
 }
 

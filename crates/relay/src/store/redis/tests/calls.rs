@@ -1,5 +1,5 @@
-//! Whole calls, from an agent's relay by way of Redis to a page's relay and back, while connections, relays and Redis
-//! fail.
+//! Whole calls, from an agent's relay by way of Redis to a page's relay and back, while connections,
+//! relays and Redis fail.
 
 use super::*;
 use crate::call::{CallEnd, RelayCall};
@@ -28,8 +28,8 @@ async fn end(call: JoinHandle<CallEnd>) -> CallEnd {
     timeout(PATIENCE, call).await.expect("no call hangs").unwrap()
 }
 
-/// The id of the next request that a worker is given, and whether it was given to one before. It looks when it is told
-/// to.
+/// The id of the next request that a worker is given, and whether it was given to one before. It looks when
+/// it is told to.
 async fn given(relay: &Arc<Relay>, worker: &mut Worker) -> (String, bool) {
     let mut events = until(async || relay.store.subscribe(&worker.code).await.ok()).await;
     loop {
