@@ -102,14 +102,13 @@ impl Envelope {
         let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
         let kind = inside.parts.kind(&bytes).map_err(reject)?;
         if let Some(span) = inside.parts.get(EnvelopeMember::Method) {
-            let name = match json::string(span.of(&bytes)) {
-                None => return Err(reject(EnvelopeError::InvalidMethod)),
-                Some(name) => name,
-            };
-            inside.method = match (method::intern(&name), name) {
-                (Some(known), _) => Some(Cow::Borrowed(known)),
-                (None, Cow::Owned(decoded)) => Some(Cow::Owned(decoded)),
-                (None, Cow::Borrowed(_)) => None,
+            inside.method = match method::intern_token(span.of(&bytes)) {
+                Some(known) => Some(Cow::Borrowed(known)),
+                None => match json::string(span.of(&bytes)) {
+                    None => return Err(reject(EnvelopeError::InvalidMethod)),
+                    Some(Cow::Owned(name)) => Some(method::intern(&name).map_or(Cow::Owned(name), Cow::Borrowed)),
+                    Some(Cow::Borrowed(_)) => None,
+                },
             };
         }
         Ok(Self { bytes, kind, inside })
@@ -150,19 +149,20 @@ impl Envelope {
     /// Where the value of a member of the params stands in the message.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<Span> {
-        self.params_members().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+        self.inside.outline.find(Owner::Params, &self.bytes, self.params_span(), name)
     }
 
     /// Where the value of a member of the result stands in the message.
     #[must_use]
     pub fn result_member(&self, name: &str) -> Option<Span> {
-        self.result_members().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+        self.inside.outline.find(Owner::Result, &self.bytes, self.result_span(), name)
     }
 
     /// Where the value of a member of `_meta` in the params stands in the message.
     #[must_use]
     pub fn param_meta(&self, name: &str) -> Option<Span> {
-        self.params_meta().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+        let object = || self.param(meta::META);
+        self.inside.outline.find(Owner::ParamsMeta, &self.bytes, self.unless_noted(object), name)
     }
 
     fn unless_noted(&self, find: impl FnOnce() -> Option<Span>) -> Option<Span> {

@@ -212,6 +212,9 @@ pub fn key_eq(token: &[u8], key: &str) -> bool {
     content.len() > key.len() && memchr(b'\\', content).is_some() && string(token).is_some_and(|decoded| decoded == key)
 }
 
+/// Below this length a plain loop is cheaper than the start of a vectorised search.
+const SHORT: usize = 32;
+
 /// What a string token (with its quotes) means. `None` when it is no string, is not UTF-8 or has a broken escape.
 #[must_use]
 pub fn string(token: &[u8]) -> Option<Cow<'_, str>> {
@@ -219,10 +222,12 @@ pub fn string(token: &[u8]) -> Option<Cow<'_, str>> {
         return None;
     };
     let text = std::str::from_utf8(content).ok()?;
-    match memchr2(b'"', b'\\', content) {
-        None => Some(Cow::Borrowed(text)),
-        Some(_) => unescape(text).map(Cow::Owned),
-    }
+    let is_plain = if content.len() < SHORT {
+        !content.iter().any(|byte| matches!(byte, b'"' | b'\\'))
+    } else {
+        memchr2(b'"', b'\\', content).is_none()
+    };
+    if is_plain { Some(Cow::Borrowed(text)) } else { unescape(text).map(Cow::Owned) }
 }
 
 /// Decodes the inside of a string. A quote that is not escaped makes it invalid.

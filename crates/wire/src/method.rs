@@ -140,6 +140,12 @@ pub fn intern(method: &str) -> Option<&'static str> {
     all().find(|name| *name == method)
 }
 
+/// The name that a string token (with its quotes) spells without escapes, where any revision knows it.
+pub(crate) fn intern_token(token: &[u8]) -> Option<&'static str> {
+    let [b'"', method @ .., b'"'] = token else { return None };
+    all().find(|name| name.as_bytes() == method)
+}
+
 /// Whether `method` may be sent in `revision`.
 #[must_use]
 pub fn exists(method: &str, revision: Revision) -> bool {

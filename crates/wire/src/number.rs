@@ -29,6 +29,25 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
+/// How many bytes at the start form a positive integer that every reader can hold. Ids and counts nearly always do, and
+/// need no other check.
+#[inline]
+pub(crate) fn short_integer(bytes: &[u8]) -> Option<usize> {
+    const MAX_DIGITS: usize = 15;
+    if !matches!(bytes.first(), Some(b'1'..=b'9')) {
+        return None;
+    }
+    let mut length = 1;
+    for byte in bytes.iter().skip(1) {
+        match byte {
+            b'0'..=b'9' if length < MAX_DIGITS => length += 1,
+            b'0'..=b'9' | b'.' | b'e' | b'E' => return None,
+            _ => break,
+        }
+    }
+    Some(length)
+}
+
 #[inline]
 fn digits(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or(&[]);
@@ -82,6 +101,16 @@ mod tests {
             assert_eq!(length(bad.as_bytes()), None, "{bad}");
         }
         assert_eq!(length(b"01"), Some(1));
+    }
+
+    #[test]
+    fn short_integers() {
+        for (text, length) in [("1", 1), ("90210,", 5), ("123456789012345}", 15), ("7x", 1)] {
+            assert_eq!(short_integer(text.as_bytes()), Some(length), "{text}");
+        }
+        for other in ["", "0", "01", "-1", "1.5", "12e3", "1E9", "1234567890123456", "x"] {
+            assert_eq!(short_integer(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]

@@ -166,6 +166,7 @@ impl IdShape {
     fn of(token: &[u8]) -> Self {
         match token.first() {
             Some(b'"') => Self::Usable,
+            _ if number::short_integer(token) == Some(token.len()) => Self::Usable,
             _ if token == b"null" => Self::Null,
             _ if number::length(token) == Some(token.len()) => Self::Usable,
             _ => Self::Invalid,

@@ -296,6 +296,9 @@ fn scalar(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
 
 fn number(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
     let rest = bytes.get(at..).unwrap_or(&[]);
+    if let Some(length) = number::short_integer(rest) {
+        return Ok(at + length);
+    }
     let Some(length) = number::length(rest) else {
         return fail(ScanErrorKind::MalformedNumber, at);
     };
