@@ -227,6 +227,10 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
         "1 while calls are kept from the backend because it fails.",
         |one| u64::from(one.breaker.as_ref().is_some_and(|breaker| breaker.state != "closed")),
     );
+    let callers = "Callers whose calls are kept from the backend because their own ones fail.";
+    gauge("signalbox_backend_breaker_callers", "gauge", callers, |one| {
+        one.breaker.as_ref().map_or(0, |breaker| breaker.callers as u64)
+    });
     gauge("signalbox_backend_breaker_opened_total", "counter", "How often its breaker has opened.", |one| {
         one.breaker.as_ref().map_or(0, |breaker| breaker.opened)
     });

@@ -1,4 +1,4 @@
-//! The circuit breaker of one backend: a backend that fails again and again is left alone for a while.
+//! A circuit breaker: what fails again and again is left alone for a while.
 //!
 //! It starts closed, and every call passes. After a number of failures in a row, or when too large a share of the
 //! calls in a window failed, it opens, and no call passes. After the recovery time it is half open: one call at a
@@ -160,7 +160,7 @@ impl<K: PartialEq> Breaker<K> {
                     let counted = running.unwrap_or(Window { began: now, calls: 0, failures: 0 }).failed();
                     *window = Some(counted);
                     if *in_a_row >= self.rules.failures || self.rules.too_many(&counted) {
-                        self.open(now);
+                        self.trip(now);
                     }
                 }
             },
@@ -171,11 +171,11 @@ impl<K: PartialEq> Breaker<K> {
                 *trial = None;
                 match outcome {
                     CallResult::Unknown => {}
-                    CallResult::Failed => self.open(now),
+                    CallResult::Failed => self.trip(now),
                     CallResult::Answered => {
                         *successes += 1;
                         if *successes >= self.rules.successes {
-                            self.phase = Phase::Closed { in_a_row: 0, window: None };
+                            self.close();
                         }
                     }
                 }
@@ -230,9 +230,15 @@ impl<K: PartialEq> Breaker<K> {
         self.opened
     }
 
-    fn open(&mut self, now: Instant) {
+    /// Opens it, whatever was counted.
+    pub fn trip(&mut self, now: Instant) {
         self.opened += 1;
         self.phase = Phase::Open { until: now + self.rules.recovery };
+    }
+
+    /// Closes it and forgets what was counted.
+    pub fn close(&mut self) {
+        self.phase = Phase::Closed { in_a_row: 0, window: None };
     }
 }
 

@@ -7,6 +7,7 @@ pub mod audit;
 pub mod audit_id;
 pub mod authenticator;
 pub mod back;
+pub mod backend_breaker;
 pub mod backend_user;
 pub mod balance;
 pub mod breaker;

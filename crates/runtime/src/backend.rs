@@ -66,6 +66,7 @@ pub mod process_share;
 mod reload;
 mod reopening;
 mod routes;
+mod sign_ins;
 mod spec;
 mod state;
 mod subscriptions;
@@ -76,7 +77,7 @@ mod watches;
 
 pub(crate) use connections::{ConnectionRole, PoolKey};
 pub use guard::BreakerStatus;
-pub(crate) use guard::{CallKey, Guard};
+pub(crate) use guard::{Guard, GuardedCall};
 pub use health::HealthStatus;
 pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
 use signalbox_engine::catalog::ListOwners;
@@ -93,7 +94,6 @@ use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
-use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
@@ -187,8 +187,15 @@ impl Backend {
     /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call
     /// that was taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
+        if call.awaits_sign_in {
+            return self.accept_after_sign_in(session, exchange, call);
+        }
+        self.admit(session, exchange, call);
+    }
+
+    fn admit(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Authorized) {
         if call.round.is_none()
-            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), || self.spec().timeout)
+            && let Err(fault) = self.guard.admit(&self.name, (session, exchange), || self.spec().timeout)
         {
             return session.handle(Event::Failed { exchange, fault });
         }
@@ -226,7 +233,7 @@ impl Backend {
 
     /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
-        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
+        self.guard.release(&self.name, session, exchange);
         session.handle(Event::Failed { exchange, fault });
     }
 
@@ -235,7 +242,7 @@ impl Backend {
         if fault.kind != FaultKind::SignInNeeded {
             return self.refuse(session, exchange, fault);
         }
-        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
+        self.guard.release(&self.name, session, exchange);
         session.handle(Event::SignIn { exchange, fault, call });
     }
 
@@ -250,7 +257,7 @@ impl Backend {
         // At most one of them has it.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
         let _ = on(false) || on(true);
-        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
+        self.guard.release(&self.name, session, exchange);
     }
 
     /// The connections that belong to this session alone.

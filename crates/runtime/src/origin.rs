@@ -1,7 +1,6 @@
 //! Who waits for an answer of a backend, and whose messages are whose in the facts.
 
-use crate::backend::CallKey;
-use crate::backend::ExclusiveUse;
+use crate::backend::{ExclusiveUse, GuardedCall};
 use crate::backend_credentials::Asker;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
 use crate::gateway::Gateway;
@@ -85,12 +84,15 @@ impl Origin {
         self.is_call() || matches!(self, Self::Hosted(..) | Self::Fork(..))
     }
 
-    /// The key of a client's call, if this is one and somebody waits for it.
+    /// A client's call as the breaker knows it. `None` for what is no call.
     #[must_use]
-    pub(crate) fn call_key(&self) -> Option<CallKey> {
+    pub(crate) fn guarded_call(&self) -> Option<GuardedCall> {
         match self {
-            Self::Exchange(session, id, _) => Some((session.key, *id)),
-            Self::BridgedCall(call) => call.waiter().map(|(session, id)| (session.key, id)),
+            Self::Exchange(session, id, _) => Some(GuardedCall::of(session, Some(*id))),
+            Self::BridgedCall(call) => match call.waiter() {
+                Some((session, id)) => Some(GuardedCall::of(&session, Some(id))),
+                None => call.party().0.map(|(session, _)| GuardedCall::of(&session, None)),
+            },
             _ => None,
         }
     }

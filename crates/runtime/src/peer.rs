@@ -12,8 +12,7 @@ mod settling;
 mod tasks;
 mod watching;
 
-use crate::backend::ExclusiveUse;
-use crate::backend::{Backend, ConnectionRole, Guard};
+use crate::backend::{Backend, ConnectionRole, ExclusiveUse, Guard, GuardedCall};
 use crate::link::Link;
 use crate::origin::{Origin, OwnAnswer, OwnReply, Party};
 use crate::session::Session;
@@ -396,10 +395,10 @@ impl Peer {
             link.close();
         }
         let calls = out.iter().filter_map(|command| match command {
-            BackCommand::Fail { to, .. } if to.is_call() => Some(to.call_key()),
+            BackCommand::Fail { to, .. } => to.guarded_call(),
             _ => None,
         });
-        let queued = queue.iter().map(|one| Some((one.session.key, one.exchange)));
+        let queued = queue.iter().map(|one| GuardedCall::of(&one.session, Some(one.exchange)));
         self.guard.lost(&self.name, fault.kind, calls.chain(queued));
         for command in out {
             self.deliver(command);

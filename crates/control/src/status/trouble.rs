@@ -13,6 +13,8 @@ pub struct BreakerView {
     pub retry_in_ms: Option<u64>,
     /// Calls it refused.
     pub refused: u64,
+    /// Number of callers whose calls it refuses because their own ones fail.
+    pub callers: usize,
 }
 
 /// What pings tell of a backend.
@@ -65,6 +67,12 @@ fn breaker(breaker: &BreakerView) -> Option<String> {
     let again = match (&*breaker.state, breaker.retry_in_ms) {
         ("open", Some(millis)) => format!("tried again in {} s", millis.div_ceil(1000)),
         ("open" | "half open", _) => "tried by single calls".to_owned(),
+        _ if breaker.callers > 0 => {
+            let (callers, refused) = (breaker.callers, breaker.refused);
+            return Some(format!(
+                "open for {callers} callers whose calls keep failing, while others are answered; calls refused: {refused}"
+            ));
+        }
         _ => return None,
     };
     Some(format!("{}: the backend keeps failing, {again}; calls refused: {}", breaker.state, breaker.refused))

@@ -1,26 +1,42 @@
-//! The circuit breaker of a backend: refuses calls to one that fails repeatedly.
+//! The circuit breakers of a backend: refuse calls of callers whose calls fail repeatedly, or all calls.
 //!
 //! While nothing fails, a call reads one flag on its way to the backend and one on its way back.
 
 use crate::clock;
 use crate::origin::Origin;
+use crate::session::Session;
 use serde::Serialize;
 use signalbox_engine::back::BackCommand;
-use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, CallResult};
+use signalbox_engine::backend_breaker::{BackendBreaker, BreakerRefusal};
+use signalbox_engine::breaker::{BreakerRules, BreakerState, CallResult};
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{ExchangeId, Fault, FaultKind, SessionKey};
+use signalbox_engine::{ExchangeId, Fault, FaultKind, Principal, SessionKey};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A call of a client.
 pub(crate) type CallKey = (SessionKey, ExchangeId);
 
-/// The breaker of a backend, and what it refused.
+/// A call of a client and its caller. A call that its client has left has no key.
+pub(crate) struct GuardedCall {
+    pub caller: Principal,
+    pub key: Option<CallKey>,
+}
+
+impl GuardedCall {
+    pub(crate) fn of(session: &Session, exchange: Option<ExchangeId>) -> Self {
+        let key = exchange.map(|exchange| (session.key, exchange));
+        Self { caller: session.principal.clone(), key }
+    }
+}
+
+/// The breakers of a backend, and the number of calls that they refused.
 pub(crate) struct Guard {
     /// True while every call passes and no failure is counted.
     quiet: AtomicBool,
-    breaker: Option<Mutex<Breaker<CallKey>>>,
+    breaker: Option<Mutex<BackendBreaker<Principal, CallKey>>>,
     refused: AtomicU64,
 }
 
@@ -37,11 +53,13 @@ pub struct BreakerStatus {
     pub opened: u64,
     /// How many calls it refused.
     pub refused: u64,
+    /// Number of callers whose calls it refuses because their own ones fail.
+    pub callers: usize,
 }
 
 impl Guard {
     pub(crate) fn new(rules: Option<BreakerRules>) -> Self {
-        let breaker = rules.map(|rules| Mutex::new(Breaker::new(rules)));
+        let breaker = rules.map(|rules| Mutex::new(BackendBreaker::new(rules)));
         Self { quiet: AtomicBool::new(true), breaker, refused: AtomicU64::new(0) }
     }
 
@@ -53,45 +71,67 @@ impl Guard {
     ///
     /// # Errors
     /// The refusal, which says when to try again.
-    pub(crate) fn admit(&self, backend: &str, who: CallKey, timeout: impl FnOnce() -> Duration) -> Result<(), Fault> {
+    pub(crate) fn admit(
+        &self,
+        backend: &str,
+        (session, exchange): (&Session, ExchangeId),
+        timeout: impl FnOnce() -> Duration,
+    ) -> Result<(), Fault> {
         if self.is_quiet() {
             return Ok(());
         }
         let now = clock::now();
         let Some(mut breaker) = self.lock() else { return Ok(()) };
-        let Err(until) = breaker.admit(who, now + timeout(), now) else { return Ok(()) };
-        let trial = breaker.state(now) == BreakerState::HalfOpen;
+        let key = (session.key, exchange);
+        let Err(refused) = breaker.admit(&session.principal, key, now + timeout(), now) else { return Ok(()) };
         drop(breaker);
         self.refused.fetch_add(1, Ordering::Relaxed);
-        Err(refusal(backend, trial, until.saturating_duration_since(now)))
+        Err(refusal(backend, &refused, refused.until.saturating_duration_since(now)))
     }
 
-    /// Counts the outcome of a call, or of a connection.
-    pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: CallResult) {
-        if outcome != CallResult::Failed && self.is_quiet() {
-            return;
+    /// Notes that a call has ended without a word about the backend.
+    pub(crate) fn release(&self, backend: &str, session: &Session, exchange: ExchangeId) {
+        if !self.is_quiet() {
+            self.settle(backend, &GuardedCall::of(session, Some(exchange)), CallResult::Unknown);
         }
+    }
+
+    /// Notes an answer to the gateway's own ping.
+    pub(crate) fn pinged(&self, backend: &str) {
+        if !self.is_quiet() {
+            self.update(backend, |breaker, _| breaker.pinged());
+        }
+    }
+
+    /// Counts the outcome of a call, or of a connection with calls of this caller on it.
+    fn settle(&self, backend: &str, call: &GuardedCall, outcome: CallResult) {
+        self.update(backend, |breaker, now| breaker.settle(&call.caller, call.key.as_ref(), outcome, now));
+    }
+
+    fn update(&self, backend: &str, change: impl FnOnce(&mut BackendBreaker<Principal, CallKey>, Instant)) {
         let now = clock::now();
         let Some(mut breaker) = self.lock() else { return };
-        let before = breaker.state(now);
-        breaker.settle(who.as_ref(), outcome, now);
-        let (after, retry_in) = (breaker.state(now), breaker.retry_in(now));
+        let before = breaker.summary(now);
+        change(&mut breaker, now);
+        let after = breaker.summary(now);
         // Stored under the lock, so that the flag never lags behind a later failure.
         self.quiet.store(breaker.is_quiet(), Ordering::Relaxed);
         drop(breaker);
-        match (before, after) {
-            (BreakerState::Open, _) => {}
-            (_, BreakerState::Open) => {
-                let seconds = retry_in.unwrap_or_default().as_secs_f32();
-                tracing::warn!(
-                    backend,
-                    seconds,
-                    "the backend fails again and again: its breaker is open, calls are refused"
-                );
-            }
-            (BreakerState::HalfOpen, BreakerState::Closed) => {
+        let seconds = after.retry_in.unwrap_or_default().as_secs_f32();
+        match (before.state, after.state) {
+            (BreakerState::Closed | BreakerState::HalfOpen, BreakerState::Open) => tracing::warn!(
+                backend,
+                seconds,
+                "the backend fails again and again: its breaker is open, calls are refused"
+            ),
+            (BreakerState::HalfOpen | BreakerState::Open, BreakerState::Closed) => {
                 tracing::info!(backend, "the backend answers again: its breaker is closed");
             }
+            _ if after.opened > before.opened => tracing::warn!(
+                backend,
+                callers = after.callers,
+                "the calls of a caller fail again and again while others are answered: its calls are refused"
+            ),
             _ => {}
         }
     }
@@ -105,41 +145,50 @@ impl Guard {
             BackCommand::Fail { to, fault, .. } | BackCommand::SignIn { to, fault, .. } => (to, outcome(fault.kind)),
             _ => return,
         };
-        if (outcome != CallResult::Failed && self.is_quiet()) || !to.is_call() {
+        if outcome != CallResult::Failed && self.is_quiet() {
             return;
         }
-        self.settle(backend, to.call_key(), outcome);
-    }
-
-    /// Counts the loss of a connection with these calls on it: one failure, however many calls there were.
-    pub(crate) fn lost(&self, backend: &str, kind: FaultKind, calls: impl Iterator<Item = Option<CallKey>>) {
-        let outcome = outcome(kind);
-        let calls: Vec<Option<CallKey>> = calls.collect();
-        let trial = calls.iter().flatten().find(|call| self.is_trial(call));
-        if !calls.is_empty() {
-            self.settle(backend, trial.copied(), outcome);
+        if let Some(call) = to.guarded_call() {
+            self.settle(backend, &call, outcome);
         }
     }
 
-    fn is_trial(&self, call: &CallKey) -> bool {
-        !self.is_quiet() && self.lock().is_some_and(|breaker| breaker.tries(call))
+    /// Counts the loss of a connection with these calls on it: one failure of each caller, however many calls it had.
+    pub(crate) fn lost(&self, backend: &str, kind: FaultKind, calls: impl Iterator<Item = GuardedCall>) {
+        let outcome = outcome(kind);
+        let mut callers: HashMap<Principal, GuardedCall> = HashMap::new();
+        for call in calls {
+            if self.is_trial(&call) || !callers.contains_key(&call.caller) {
+                callers.insert(call.caller.clone(), call);
+            }
+        }
+        for call in callers.values() {
+            if outcome == CallResult::Failed || !self.is_quiet() {
+                self.settle(backend, call, outcome);
+            }
+        }
+    }
+
+    fn is_trial(&self, call: &GuardedCall) -> bool {
+        let tries = |key| self.lock().is_some_and(|breaker| breaker.tries(&call.caller, key));
+        !self.is_quiet() && call.key.as_ref().is_some_and(tries)
     }
 
     /// The state at this moment; `None` if there is no breaker.
     pub(crate) fn status(&self) -> Option<BreakerStatus> {
         let now = clock::now();
-        let breaker = self.lock()?;
-        let retry_in = breaker.retry_in(now).map(millis);
+        let summary = self.lock()?.summary(now);
         Some(BreakerStatus {
-            state: breaker.state(now).as_str(),
-            retry_in_ms: retry_in,
-            failures: breaker.in_a_row(),
-            opened: breaker.opened(),
+            state: summary.state.as_str(),
+            retry_in_ms: summary.retry_in.map(millis),
+            failures: summary.in_a_row,
+            opened: summary.opened,
             refused: self.refused.load(Ordering::Relaxed),
+            callers: summary.callers,
         })
     }
 
-    fn lock(&self) -> Option<MutexGuard<'_, Breaker<CallKey>>> {
+    fn lock(&self) -> Option<MutexGuard<'_, BackendBreaker<Principal, CallKey>>> {
         Some(self.breaker.as_ref()?.lock().unpoisoned())
     }
 }
@@ -156,14 +205,17 @@ fn outcome(kind: FaultKind) -> CallResult {
     }
 }
 
-fn refusal(backend: &str, trial: bool, wait: Duration) -> Fault {
-    let text = if trial {
+fn refusal(backend: &str, refused: &BreakerRefusal, wait: Duration) -> Fault {
+    let on = if refused.is_for_all { "" } else { " on calls of this caller" };
+    let text = if refused.is_tried {
         format!(
-            "backend `{backend}` has failed again and again; one call is tried on it right now, the others are refused"
+            "backend `{backend}` has failed again and again{on}; one call is tried on it right now, the others are refused"
         )
     } else {
         let seconds = wait.as_secs_f32().ceil();
-        format!("backend `{backend}` has failed again and again and is left alone; it is tried again in {seconds} s")
+        format!(
+            "backend `{backend}` has failed again and again{on} and is left alone; it is tried again in {seconds} s"
+        )
     };
     Fault::new(FaultKind::BreakerOpen, text)
         .with_str("backend", backend)

@@ -80,7 +80,9 @@ impl Backend {
             Pong::Unclear => return,
         };
         let Some((fell, state)) = self.lock().condition.pinged(answered) else { return };
-        if !answered {
+        if answered {
+            self.guard.pinged(&self.name);
+        } else {
             tracing::warn!(backend = %self.name, state, "the backend did not answer a ping");
         }
         if fell {

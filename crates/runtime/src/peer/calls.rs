@@ -6,7 +6,6 @@ use crate::bridged_call_driver::BridgedCallDriver;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
-use signalbox_engine::breaker::CallResult;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Authorized, Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
@@ -85,7 +84,7 @@ impl Peer {
 
     /// Fails a call that has not reached the backend.
     pub(super) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
-        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
+        self.guard.release(&self.name, session, exchange);
         session.handle(Event::Failed { exchange, fault });
     }
 

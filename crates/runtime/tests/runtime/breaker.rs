@@ -4,10 +4,12 @@ use crate::client::{Client, answer, modern_call, text};
 use crate::fake::{Fake, Shape, Step, plain};
 use crate::{Setup, pass, start, status};
 use serde_json::{Value, json};
+use signalbox_engine::health::PingRules;
 use signalbox_engine::{BreakerRules, FaultKind};
 use signalbox_runtime::{FailureRules, Gateway};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Whether a backend fails at the moment.
 #[derive(Clone, Default)]
@@ -184,6 +186,65 @@ async fn a_child_that_dies_of_every_call_opens_the_breaker() {
     }
     assert_eq!(reason(&client.call("t1").await), "breaker_open");
     assert_eq!(fake.heard("tools/call").len(), 3);
+}
+
+/// Issue 31, B: a caller whose calls fail is refused, and another one is not, whether or not it calls meanwhile.
+#[tokio::test(start_paused = true)]
+async fn the_failures_of_one_caller_refuse_that_caller_alone() {
+    for bad in [FaultKind::TimedOut, FaultKind::BackendGarbage, FaultKind::BackendDied, FaultKind::BackendDown] {
+        let fake = Fake::new(Shape::Web, move |heard| match &*heard.method {
+            "tools/call" if heard.params["arguments"]["bad"] == true => vec![Step::Fail(bad)],
+            _ => plain(heard),
+        });
+        let gateway = start(&fake, Setup::default());
+        let ada = Client::open_by(&gateway, "user:ada", json!({})).await;
+        let vic = Client::open_by(&gateway, "user:vic", json!({})).await;
+        let fails = async || {
+            let call = ada.post("tools/call", json!({"name": "t1", "arguments": {"bad": true}}));
+            answer(&call).await.unwrap()
+        };
+        vic.call("t1").await;
+        for _ in 0..5 {
+            assert_ne!(reason(&fails().await), "breaker_open");
+        }
+        for round in 0..50 {
+            let refused = fails().await;
+            if round == 0 {
+                assert_eq!(reason(&refused), "breaker_open", "{refused}");
+                assert!(refused["error"]["message"].as_str().unwrap().contains("on calls of this caller"), "{refused}");
+            }
+            assert!(vic.call("t1").await["result"].is_object(), "after {bad:?}");
+            pass(5_000).await;
+        }
+        let breaker = status(&gateway).breaker.unwrap();
+        assert_eq!((breaker.state, breaker.callers), ("closed", 1), "after {bad:?}");
+    }
+}
+
+/// A backend that fails for two callers and answers none is left alone by all, until it answers a ping.
+#[tokio::test(start_paused = true)]
+async fn the_failures_of_two_callers_refuse_all_until_a_ping_is_answered() {
+    let switch = Switch::default();
+    let fake = switch.backend(Shape::Web, || Step::Fail(FaultKind::TimedOut));
+    let ping = PingRules { interval: Duration::from_secs(10), ..PingRules::default() };
+    let failing = FailureRules { ping: Some(ping), ..FailureRules::default() };
+    let gateway = start(&fake, Setup { failing, ..Setup::default() });
+    let [ada, eve, vic] = ["user:ada", "user:eve", "user:vic"].map(|name| Client::open_by(&gateway, name, json!({})));
+    let (ada, eve, vic) = (ada.await, eve.await, vic.await);
+    for client in [&ada, &eve, &vic] {
+        assert!(client.call("t1").await["result"].is_object());
+    }
+    switch.set(true);
+    for client in [&ada, &eve] {
+        for _ in 0..5 {
+            client.call("t1").await;
+        }
+    }
+    switch.set(false);
+    assert_eq!(reason(&vic.call("t1").await), "breaker_open");
+    pass(11_000).await;
+    assert!(vic.call("t1").await["result"].is_object());
+    assert_eq!(reason(&ada.call("t1").await), "breaker_open", "its own circuit stays open for thirty seconds");
 }
 
 /// A backend without a breaker is called whatever happens.

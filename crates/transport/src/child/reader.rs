@@ -132,7 +132,8 @@ impl Lines {
         let LineError::TooLong { line, .. } = error;
         let (kind, why) = match self.no_room.take() {
             Some(over) => (FaultKind::Overloaded, over.to_string()),
-            None => (FaultKind::BackendGarbage, error.to_string()),
+            // It has answered; that the answer is too large depends on the call.
+            None => (FaultKind::BackendRefused, error.to_string()),
         };
         let name = &self.reader.name;
         if let Some(key) = line.answers() {

@@ -294,7 +294,10 @@ impl<'a> Reply<'a> {
         let max = self.backend().limits.message;
         let running = self.running;
         body::whole(&mut self.conn, max, || running.events().share()).await.map_err(|error| match error {
-            ResponseBodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
+            // It has answered; that the answer is too large depends on the call.
+            ResponseBodyError::TooLarge(_) => {
+                self.backend().fault(FaultKind::BackendRefused, format!("answered with {error}"))
+            }
             ResponseBodyError::NoRoom(_) => {
                 self.backend().fault(FaultKind::Overloaded, format!("answered with {error}"))
             }

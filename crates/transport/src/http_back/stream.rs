@@ -180,7 +180,7 @@ impl<'a> AnswerStream<'a> {
         let mut answered = false;
         while let Some(event) = decoder.next_event() {
             let mut event = event
-                .map_err(|error| self.backend().fault(FaultKind::BackendGarbage, format!("sent too much: {error}")))?;
+                .map_err(|error| self.backend().fault(FaultKind::BackendRefused, format!("sent too much: {error}")))?;
             let has_id = event.id.is_some();
             if !self.cursor.take(&mut event) {
                 continue;
