@@ -1,12 +1,11 @@
 //! How exchanges end: with an answer or a fault, or without one when their client cancels them or goes.
 
-use super::exchanges::{OpenExchange, Stage};
+use super::exchanges::OpenExchange;
 use super::judging::Passed;
 use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle, Mode};
 use crate::chain::Ruling;
 use crate::command::{Command, Listen};
-use crate::exchange::Exchange;
 use crate::fact::Outcome;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, StreamId};
@@ -52,10 +51,10 @@ impl FrontMachine {
     }
 
     /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
-    pub(super) fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<(Exchange, Stage)> {
-        let OpenExchange { exchange, stage, .. } = self.exchanges.remove(id)?;
+    pub(super) fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<Box<OpenExchange>> {
+        let open = self.exchanges.remove(id)?;
         if !self.by_client_id.is_empty() {
-            self.by_client_id.remove(&exchange.client_id);
+            self.by_client_id.remove(&open.exchange.client_id);
         }
         if !self.asked.is_empty() {
             self.asked.retain(|_, asked| !asked.belongs_to(id));
@@ -63,10 +62,10 @@ impl FrontMachine {
         if !self.copies.is_empty() {
             self.copies.remove(&id);
         }
-        if stage.is_held() {
+        if open.stage.is_held() {
             out.push(Command::Withdraw { exchange: id });
         }
-        Some((exchange, stage))
+        Some(open)
     }
 
     pub(super) fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -83,10 +82,11 @@ impl FrontMachine {
     /// Ends an exchange without an answer and tells the backend to stop.
     pub(super) fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.give_task_up(id, out);
-        let Some((exchange, stage)) = self.take(id, out) else { return };
+        let Some(open) = self.take(id, out) else { return };
+        let OpenExchange { exchange, stage, .. } = &*open;
         // A listen request ends when its client closes it: that is no failure.
         let outcome = if stage.is_listening() { Outcome::Ok } else { Outcome::Cancelled };
-        out.push(self.ended(&exchange, outcome, None, ctx));
+        out.push(self.ended(exchange, outcome, None, ctx));
         if stage.is_listening() {
             out.push(Command::Listen(Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {

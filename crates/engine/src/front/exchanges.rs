@@ -58,7 +58,8 @@ pub(super) struct OpenExchange {
 /// All open exchanges of one session.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
-    open: KeyMap<ExchangeId, OpenExchange>,
+    /// Boxed, because an exchange is moved into the map and out of it with every call.
+    open: KeyMap<ExchangeId, Box<OpenExchange>>,
     /// How many of them are in [`Stage::Listening`].
     listening: usize,
 }
@@ -66,18 +67,19 @@ pub(super) struct Exchanges {
 impl Exchanges {
     pub fn insert(&mut self, exchange: Exchange) {
         let id = exchange.id;
-        self.open.insert(id, OpenExchange { exchange, stage: Stage::InFlight, task: None, input: None, dialect: None });
+        let open = OpenExchange { exchange, stage: Stage::InFlight, task: None, input: None, dialect: None };
+        self.open.insert(id, Box::new(open));
     }
 
     pub fn open(&self, id: ExchangeId) -> Option<&OpenExchange> {
-        self.open.get(&id)
+        self.open.get(&id).map(|one| &**one)
     }
 
     pub fn open_mut(&mut self, id: ExchangeId) -> Option<&mut OpenExchange> {
-        self.open.get_mut(&id)
+        self.open.get_mut(&id).map(|one| &mut **one)
     }
 
-    pub fn remove(&mut self, id: ExchangeId) -> Option<OpenExchange> {
+    pub fn remove(&mut self, id: ExchangeId) -> Option<Box<OpenExchange>> {
         let one = self.open.remove(&id)?;
         self.listening -= usize::from(one.stage.is_listening());
         Some(one)
@@ -189,7 +191,7 @@ impl Exchanges {
     }
 
     pub fn polled_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut TaskPoll)> {
-        match self.open.get_mut(&id)? {
+        match self.open_mut(id)? {
             OpenExchange { exchange, stage: Stage::PollingTask(poll), .. } => Some((exchange, poll)),
             _ => None,
         }
@@ -197,7 +199,7 @@ impl Exchanges {
 
     /// The state of an open listen request.
     pub fn listener_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut Listener)> {
-        match self.open.get_mut(&id)? {
+        match self.open_mut(id)? {
             OpenExchange { exchange, stage: Stage::Listening(listener), .. } => Some((exchange, listener)),
             _ => None,
         }
