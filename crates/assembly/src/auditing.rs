@@ -8,7 +8,7 @@ use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
     AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record,
-    StartError, ends, files,
+    SinkPlace, StartError, ends, files,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -223,7 +223,9 @@ impl Auditing {
     }
 }
 
-fn journals(data_dir: &Path) -> PathBuf {
+/// The folder of the journals.
+#[must_use]
+pub fn journals(data_dir: &Path) -> PathBuf {
     data_dir.join(FOLDER).join(JOURNALS)
 }
 
@@ -310,10 +312,11 @@ impl AuditPlace {
         config.audit.as_ref()?.database.clone().map(Self::Database)
     }
 
-    fn sink(&self) -> &'static str {
+    /// The place that gaps and checkpoints of these records are signed for.
+    fn sink(&self, journals: &Path) -> Result<SinkPlace, StoreError> {
         match self {
-            Self::Files(_) => "file",
-            Self::Database(_) => "database",
+            Self::Files(path) => Ok(SinkPlace::file(path, journals)),
+            Self::Database(url) => SinkPlace::database(url.expose(), journals),
         }
     }
 
@@ -371,7 +374,9 @@ impl AuditPlace {
     /// If the log or the keys cannot be read.
     pub fn verify(&self, config: &Config) -> Result<AuditReport, AuditReadError> {
         let keys = SealFolder::of(&config.data_dir).key_set()?;
-        let mut verifier = AuditVerifier::new(&keys).of_sink(self.sink());
+        let folder = journals(&config.data_dir);
+        let sink = self.sink(&folder)?;
+        let mut verifier = AuditVerifier::new(&keys).of_place(&sink);
         match self {
             Self::Files(_) => self.lines(&mut |place, line| {
                 verifier.line(place, line);
@@ -387,8 +392,7 @@ impl AuditPlace {
             }
         }
         let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
-        let folder = journals(&config.data_dir);
-        let compared = ends::compare(&mut verifier, &folder, self.sink(), unix_millis().saturating_sub(days * DAY_MS));
+        let compared = ends::compare(&mut verifier, &folder, &sink, unix_millis().saturating_sub(days * DAY_MS));
         compared.map_err(|error| AuditReadError::File { path: folder, error })?;
         Ok(verifier.finish())
     }

@@ -1,6 +1,7 @@
 //! How far the chains of a data folder came, told beside the records: what is missing at the end of a log shows in nothing else.
 
 use crate::journal::{Cursor, HEAD_FILE, JournalReader, chains, segments};
+use crate::place::SinkPlace;
 use crate::record::Record;
 use crate::signed::{HEAD, SignedPlace};
 use crate::verify::AuditVerifier;
@@ -15,6 +16,8 @@ struct End {
     head: SignedPlace,
     /// The last record that the sink has taken.
     acked: u64,
+    /// The log still goes to this place.
+    current: bool,
     /// The first record that still waits in the journal, or may.
     waiting_from: u64,
 }
@@ -24,7 +27,7 @@ struct End {
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &str, since: u64) -> io::Result<()> {
+pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &SinkPlace, since: u64) -> io::Result<()> {
     verifier.in_place();
     let known = match chains(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -34,7 +37,7 @@ pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &str, sinc
         let own = folder.join(&chain);
         let first = segments(&own)?.first().copied();
         confirm(verifier, &own, &chain, first)?;
-        let (_, acked) = Cursor::read(&own, sink);
+        let acked = Cursor::read(&own, sink).unwrap_or(0);
         let place = own.join(HEAD_FILE).display().to_string();
         let text = match std::fs::read_to_string(own.join(HEAD_FILE)) {
             Ok(text) => text,
@@ -53,12 +56,25 @@ pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &str, sinc
             continue;
         }
         verifier.signer(&place, &chain, head.to, &key, head.at);
-        let end = End { chain, head, acked, waiting_from: first.unwrap_or(u64::MAX) };
+        let current = Cursor::is_current(&own, sink);
+        let end = End { chain, head, acked, current, waiting_from: first.unwrap_or(u64::MAX) };
         if let Some(missing) = missing(&end, verifier.reached(&end.chain)) {
             verifier.came_to(&place, &end.chain, missing);
         }
     }
     Ok(())
+}
+
+/// True if a sink ever wrote to this place, for any chain of a folder of journals.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn is_known(folder: &Path, place: &SinkPlace) -> io::Result<bool> {
+    let known = match chains(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        known => known?,
+    };
+    Ok(known.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
 }
 
 /// Holds the last record of a chain against the journal, from which it came. A signature may be due only in a moment.
@@ -84,8 +100,8 @@ fn missing(end: &End, reached: u64) -> Option<u64> {
     if reached < taken {
         return Some(taken);
     }
-    // What the sink has not taken yet waits in the journal.
-    (reached < end.head.to && reached + 1 < end.waiting_from).then_some(end.head.to)
+    // What the sink has not taken yet waits in the journal, unless the log went to another place.
+    (end.current && reached < end.head.to && reached + 1 < end.waiting_from).then_some(end.head.to)
 }
 
 #[cfg(test)]
@@ -95,11 +111,16 @@ mod tests {
     /// T29: what was taken and is gone is missing; what still waits is not.
     #[test]
     fn t_29_only_what_the_sink_had_or_nobody_has_is_missing() {
-        let head = SignedPlace { kind: HEAD, chain: "c".into(), from: 9, to: 9, hash: [0; 32], at: 1 };
-        let end = |acked, waiting_from| End { chain: "c".into(), head: head.clone(), acked, waiting_from };
+        let head = SignedPlace { kind: HEAD, chain: "c".into(), from: 9, to: 9, hash: [0; 32], at: 1, sink: None };
+        let of = |acked, waiting_from, current| {
+            let (chain, head) = ("c".into(), head.clone());
+            End { chain, head, acked, current, waiting_from }
+        };
+        let end = |acked, waiting_from| of(acked, waiting_from, true);
         assert_eq!(missing(&end(10, 5), 10), None);
         assert_eq!(missing(&end(10, 5), 7), Some(9));
         assert_eq!(missing(&end(7, 5), 7), None);
         assert_eq!(missing(&end(7, 9), 7), Some(9));
+        assert_eq!(missing(&of(7, 9, false), 7), None, "the rest went to another place");
     }
 }

@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 const DAY_SECONDS: i64 = 24 * 3600;
+/// Ending of the file of checkpoints.
+const CHECKPOINTS: &str = "pruned";
 /// Most bytes of a line; a longer one is no record.
 const MAX_LINE: u64 = 8 << 20;
 
@@ -27,6 +29,17 @@ fn day_of(path: &Path, other: &Path) -> Option<i64> {
     let [year, month, day] = date.split('-').collect::<Vec<_>>().try_into().ok()?;
     let seconds = timestamp::unix_seconds((year.parse().ok()?, month.parse().ok()?, day.parse().ok()?), (0, 0, 0))?;
     Some(seconds / DAY_SECONDS)
+}
+
+/// The name that a file of a log has today, without the date of an earlier day or the ending of the checkpoints.
+#[must_use]
+pub fn of_today(file: &Path) -> PathBuf {
+    let is_date = |ending: &str| day_of(Path::new("x"), Path::new(&format!("x.{ending}"))).is_some();
+    let is_own = |ending: &str| ending == CHECKPOINTS || is_date(ending);
+    match file.extension().and_then(|ending| ending.to_str()).is_some_and(is_own) {
+        true => file.with_extension(""),
+        false => file.to_owned(),
+    }
 }
 
 /// Sets the file aside if it was last written to on an earlier day.
@@ -84,7 +97,7 @@ pub(crate) fn newest_day(file: &Path) -> io::Result<Option<u64>> {
 #[must_use]
 pub fn checkpoints(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".pruned");
+    name.push(format!(".{CHECKPOINTS}"));
     name.into()
 }
 

@@ -8,9 +8,9 @@ mod reader;
 pub use reader::{JournalReader, Line};
 
 use crate::chain::ChainPlace;
+use crate::place::SinkPlace;
 use crate::record::Record;
 use signalbox_seal::keys::files::{FileError, try_lock};
-use signalbox_seal::{hex, sha256};
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -225,28 +225,63 @@ fn place_of(line: &str, chain: &str) -> Option<ChainPlace> {
     Some(ChainPlace { chain: chain.to_owned(), seq: record.seq, hash })
 }
 
+/// The file of the cursor of a sink, or of one of its places.
+fn cursor_path(folder: &Path, sink: &str, place: Option<&SinkPlace>) -> PathBuf {
+    let mark = place.map(|place| format!("-{:.16}", place.mark())).unwrap_or_default();
+    folder.join(format!("{sink}{mark}.cursor"))
+}
+
+/// Mark of the place that a sink last wrote to.
+fn place_before(folder: &Path, sink: &str) -> Option<String> {
+    std::fs::read_to_string(folder.join(format!("{sink}.place"))).ok()
+}
+
 /// How far a sink came, kept in a file.
 #[derive(Debug)]
 pub(crate) struct Cursor(File);
 
+/// How a sink goes on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Resumed {
+    /// The last record that its place got; `None` if nothing remembers that.
+    pub last: Option<u64>,
+    /// The log went to another place before.
+    pub moved: bool,
+}
+
 impl Cursor {
-    /// The file of a sink, and which record it got last.
-    pub fn read(folder: &Path, sink: &str) -> (PathBuf, u64) {
-        let path = folder.join(format!("{sink}.cursor"));
-        let last = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
-        (path, last.unwrap_or(0))
+    /// The last record that a place got; `None` if nothing remembers that.
+    pub fn read(folder: &Path, place: &SinkPlace) -> Option<u64> {
+        let number = |path: PathBuf| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+        // Earlier versions had one cursor for all places of a sink.
+        let former = || {
+            let is_own = place_before(folder, place.sink).is_none_or(|before| before == place.former_mark());
+            is_own.then(|| number(cursor_path(folder, place.sink, None))).flatten()
+        };
+        number(cursor_path(folder, place.sink, Some(place))).or_else(former)
     }
 
-    /// Opens it, and says which record the sink got last; none if it is new, or writes to another place than before.
-    pub fn open(folder: &Path, sink: &str, place: &str) -> io::Result<(Self, Option<u64>)> {
-        let (path, last) = Self::read(folder, sink);
-        // Addresses of databases hold passwords.
-        let (mark, known) = (hex(&sha256(place.as_bytes())), folder.join(format!("{sink}.place")));
-        let moved = std::fs::read_to_string(&known).is_ok_and(|before| before != mark);
-        std::fs::write(known, mark)?;
-        let last = Some(last).filter(|_| path.exists() && !moved);
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        Ok((Self(file), last))
+    /// True if the log goes to this place at present, as far as the cursors of a chain know.
+    pub fn is_current(folder: &Path, place: &SinkPlace) -> bool {
+        let is_own = |before: String| before == place.mark() || before == place.former_mark();
+        place_before(folder, place.sink).is_none_or(is_own)
+    }
+
+    /// Opens the cursor of a sink. Each place that the log ever went to has its own: a log that comes back goes on
+    /// behind what the place got, whatever is left of that.
+    pub fn open(folder: &Path, sink: &str, place: Option<&SinkPlace>) -> io::Result<(Self, Resumed)> {
+        let path = cursor_path(folder, sink, place);
+        let open = |path| OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+        let Some(place) = place else {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let resumed = Resumed { last: text.trim().parse().ok(), moved: false };
+            return Ok((Self(open(path)?), resumed));
+        };
+        let resumed = Resumed { last: Self::read(folder, place), moved: !Self::is_current(folder, place) };
+        let cursor = Self(open(path)?);
+        resumed.last.map_or(Ok(()), |last| cursor.keep(last))?;
+        std::fs::write(folder.join(format!("{sink}.place")), place.mark())?;
+        Ok((cursor, resumed))
     }
 
     /// Remembers the last record that the sink got.

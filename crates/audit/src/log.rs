@@ -4,7 +4,7 @@ mod writing;
 
 use crate::event::Note;
 use crate::intake::{Input, Intake};
-use crate::journal::{Cursor, Journal, JournalError};
+use crate::journal::{Cursor, Journal, JournalError, Resumed};
 use crate::maker::{Maker, Words};
 use crate::progress::{AuditStats, Progress, SinkStats};
 use crate::settings::AuditSettings;
@@ -91,7 +91,7 @@ impl AuditLog {
         let (journal, place, folder) = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
         let oldest = journal.keeps_from(u64::MAX);
         let chain = place.chain.clone();
-        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &folder, (&settings, place.seq, oldest)));
+        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &folder, &settings, place.seq));
         let opened = opened.collect::<io::Result<Vec<_>>>()?;
         let stats = opened.iter().map(|one| one.stats.clone()).collect();
         let progress = Arc::new(Progress::new(place.seq, oldest, stats));
@@ -144,8 +144,8 @@ impl AuditLog {
             (before, progress, key)
         };
         before.wait_until_done();
-        let kept = (&settings, progress.stats().written, before.keep_from());
-        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &self.folder, kept));
+        let written = progress.stats().written;
+        let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &self.folder, &settings, written));
         let opened = opened.collect::<io::Result<Vec<_>>>()?;
         for (index, one) in opened.iter().enumerate() {
             progress.acked(index, one.stats.acked, 0);
@@ -314,20 +314,19 @@ struct OpenedSink {
     sink: Box<dyn Sink>,
     cursor: Cursor,
     stats: SinkStats,
-    came_at: Option<u64>,
+    came_after: Option<u64>,
+    unknown: bool,
 }
 
 impl OpenedSink {
-    /// A new sink begins with what is still there, behind a checkpoint for what is not.
-    fn open(
-        sink: Box<dyn Sink>,
-        folder: &Path,
-        (settings, written, oldest): (&AuditSettings, u64, u64),
-    ) -> io::Result<Self> {
-        let (cursor, last) = Cursor::open(folder, sink.name(), &sink.place())?;
-        let (acked, came_at) = (last.unwrap_or(0).min(written), last.is_none().then_some(oldest));
+    /// A sink at another place than before begins with what is still there, behind a gap for what is not.
+    fn open(sink: Box<dyn Sink>, folder: &Path, settings: &AuditSettings, written: u64) -> io::Result<Self> {
+        let (cursor, Resumed { last, moved }) = Cursor::open(folder, sink.name(), sink.place())?;
+        let (acked, unknown) = (last.unwrap_or(0).min(written), last.is_none());
+        let came_after = (moved || unknown).then_some(written);
         let (name, required) = (sink.name().to_owned(), is_required(settings, &*sink));
-        Ok(Self { sink, cursor, stats: SinkStats { name, required, acked, ..SinkStats::default() }, came_at })
+        let stats = SinkStats { name, required, acked, ..SinkStats::default() };
+        Ok(Self { sink, cursor, stats, came_after, unknown })
     }
 }
 
@@ -355,7 +354,8 @@ fn runners(
         folder: folder.to_owned(),
         key: key.clone(),
         chain: chain.to_owned(),
-        came_at: one.came_at,
+        came_after: one.came_after,
+        unknown: one.unknown,
     };
     opened.into_iter().enumerate().map(runner).collect()
 }

@@ -5,6 +5,7 @@
 use crate::files;
 use crate::journal::JournalReader;
 use crate::log::unix_ms;
+use crate::place::SinkPlace;
 use crate::record::Record;
 use crate::signed::{Absence, SignedPlace};
 use crate::verify::{AuditFault, AuditVerifier, FaultKind, MAX_FAULTS, Reached};
@@ -59,6 +60,16 @@ impl Pruner {
         Self { key, keys, journals: journals.to_owned() }
     }
 
+    /// The place of a file sink that writes to this path.
+    pub(crate) fn file_place(&self, path: &Path) -> SinkPlace {
+        SinkPlace::file(path, &self.journals)
+    }
+
+    /// The place of a database sink with this address.
+    pub(crate) fn database_place(&self, url: &str) -> Result<SinkPlace, StoreError> {
+        SinkPlace::database(url, &self.journals)
+    }
+
     /// A verifier that trusts the same keys.
     pub(crate) fn verifier(&self) -> AuditVerifier<'_> {
         AuditVerifier::new(&self.keys)
@@ -82,13 +93,14 @@ impl Pruner {
             return Ok(());
         }
         let checkpoints = files::checkpoints(path);
-        let (mut verifier, good) = self.follow_old(&checkpoints, &old)?;
+        let place = self.file_place(path);
+        let (mut verifier, good) = self.follow_old(&place, &checkpoints, &old)?;
         let faulty = old.split_off(good);
         if old.is_empty() {
             return Ok(());
         }
         let current = Some(path.to_owned()).filter(|path| path.is_file());
-        let Some(text) = self.stand_ins(&mut verifier, faulty.iter().chain(&newer).chain(&current))? else {
+        let Some(text) = self.stand_ins(&place, &mut verifier, faulty.iter().chain(&newer).chain(&current))? else {
             let (file, fault) = (old[0].display(), fault(&verifier).map(ToString::to_string));
             match fault {
                 Some(fault) => tracing::warn!(%file, fault, "an old audit log stays: what follows it does not verify"),
@@ -108,8 +120,13 @@ impl Pruner {
 
     /// Verifies the checkpoints and then old files up to the first that is faulty. Returns the verifier before that
     /// one, and how many files are good.
-    fn follow_old(&self, checkpoints: &Path, old: &[PathBuf]) -> io::Result<(AuditVerifier<'_>, usize)> {
-        let mut verifier = self.verifier().of_sink("file");
+    fn follow_old(
+        &self,
+        place: &SinkPlace,
+        checkpoints: &Path,
+        old: &[PathBuf],
+    ) -> io::Result<(AuditVerifier<'_>, usize)> {
+        let mut verifier = self.verifier().of_place(place);
         if checkpoints.exists() {
             follow(&mut verifier, checkpoints, &mut |_| true)?;
         }
@@ -128,6 +145,7 @@ impl Pruner {
     /// The checkpoints that stand for all that a verifier has seen, once signatures in the files behind it cover that.
     fn stand_ins<'f>(
         &self,
+        place: &SinkPlace,
         verifier: &mut AuditVerifier<'_>,
         behind: impl Iterator<Item = &'f PathBuf>,
     ) -> io::Result<Option<String>> {
@@ -143,7 +161,7 @@ impl Pruner {
         if !is_covered(verifier) {
             return Ok(None);
         }
-        let lines = cuts.iter().map(|(chain, cut)| self.checkpoint("file", chain, cut));
+        let lines = cuts.iter().map(|(chain, cut)| self.checkpoint(place, chain, cut));
         Ok(lines.map(|line| line.map(|line| line + "\n")).collect())
     }
 
@@ -152,11 +170,12 @@ impl Pruner {
     /// changed by everyone who can write to the database.
     pub(crate) fn expire_chain(
         &self,
+        place: &SinkPlace,
         chain: &str,
         before: u64,
         rows: impl FnOnce(&mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError>,
     ) -> Result<Expiry, StoreError> {
-        let mut verifier = self.verifier().of_sink("database");
+        let mut verifier = self.verifier().of_place(place);
         let (mut any_old, mut any_young, mut cut, mut misfiled) = (false, false, None, None);
         rows(&mut |row| {
             let record = Record::read(row.record);
@@ -188,13 +207,13 @@ impl Pruner {
             cut = self.cuts(&verifier).remove(chain);
         }
         let cut = cut.filter(|cut| any_old && is_proved(&verifier, chain, cut));
-        Ok(cut.and_then(|cut| self.checkpoint("database", chain, &cut)).map_or(Expiry::Stays, Expiry::Checkpoint))
+        Ok(cut.and_then(|cut| self.checkpoint(place, chain, &cut)).map_or(Expiry::Stays, Expiry::Checkpoint))
     }
 
-    fn checkpoint(&self, sink: &str, chain: &str, cut: &Cut) -> Option<String> {
+    fn checkpoint(&self, place: &SinkPlace, chain: &str, cut: &Cut) -> Option<String> {
         let absence = if cut.unproved { Absence::PrunedUnproved } else { Absence::Pruned };
-        let (kind, chain) = (absence.kind(sink), chain.to_owned());
-        SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms() }.sign(&self.key)
+        let (kind, chain, sink) = (absence.kind(place.sink), chain.to_owned(), Some(place.name.clone()));
+        SignedPlace { kind, chain, from: 1, to: cut.seq, hash: cut.hash, at: unix_ms(), sink }.sign(&self.key)
     }
 
     /// The present ends of all chains.

@@ -58,7 +58,8 @@ impl Record {
     /// True if it stands for records that were deleted by age, and so has no age itself.
     #[must_use]
     pub fn is_checkpoint(&self) -> bool {
-        self.event_type.is_none() && StandIn::of_kind(self.kind()).is_some_and(|one| one.absence != Absence::Gap)
+        let is_by_age = |one: StandIn| matches!(one.absence, Absence::Pruned | Absence::PrunedUnproved);
+        self.event_type.is_none() && StandIn::of_kind(self.kind()).is_some_and(is_by_age)
     }
 
     /// The hashes of the chain before and at it.

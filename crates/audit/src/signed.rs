@@ -1,5 +1,6 @@
 //! Places of a chain, signed with the key of the data folder: heads, which say how far the chain went, gaps, which say
-//! what a sink did not get, and checkpoints, which stand for the records that were deleted by age.
+//! what a sink did not get, and checkpoints, which stand for the records that were deleted by age. Gaps and checkpoints
+//! are good for one place of one sink.
 
 use crate::event::Object;
 use serde_json::Value;
@@ -21,6 +22,9 @@ pub struct SignedPlace {
     pub hash: ChainHash,
     /// When it was signed, in milliseconds since 1970.
     pub at: u64,
+    /// Name of the only place that a stand-in is good for. Heads have none, as have stand-ins of earlier versions and of
+    /// sinks that cannot be verified.
+    pub sink: Option<String>,
 }
 
 /// Kind of a place that says how far a chain went.
@@ -31,7 +35,9 @@ pub const HEAD: &str = "head";
 pub enum Absence {
     /// The sink was too far behind.
     Gap,
-    /// The records verified when they were deleted by age, or were written before the sink was configured.
+    /// The records were written while the log went to another place, and are no longer in the journal.
+    Elsewhere,
+    /// The records verified when they were deleted by age. Earlier versions signed this for records elsewhere, too.
     Pruned,
     /// The start of the chain was missing when the rest was deleted by age.
     PrunedUnproved,
@@ -44,14 +50,13 @@ pub struct StandIn {
     pub kind: &'static str,
     /// Reason for which the records are not there.
     pub absence: Absence,
-    /// The only sink that it is good for: a gap or checkpoint of one must not stand for records of another. Earlier
-    /// versions signed kinds without a sink.
+    /// The only kind of sink that it is good for. Earlier versions signed kinds without a sink.
     pub sink: Option<&'static str>,
 }
 
 /// All kinds that stand for records. Sinks that cannot be verified use those without a sink.
-const STAND_INS: [StandIn; 9] = {
-    use Absence::{Gap, Pruned, PrunedUnproved};
+const STAND_INS: [StandIn; 12] = {
+    use Absence::{Elsewhere, Gap, Pruned, PrunedUnproved};
     const fn of(kind: &'static str, absence: Absence, sink: Option<&'static str>) -> StandIn {
         StandIn { kind, absence, sink }
     }
@@ -59,6 +64,9 @@ const STAND_INS: [StandIn; 9] = {
         of("gap", Gap, None),
         of("gap_file", Gap, Some("file")),
         of("gap_database", Gap, Some("database")),
+        of("elsewhere", Elsewhere, None),
+        of("elsewhere_file", Elsewhere, Some("file")),
+        of("elsewhere_database", Elsewhere, Some("database")),
         of("pruned", Pruned, None),
         of("pruned_file", Pruned, Some("file")),
         of("pruned_database", Pruned, Some("database")),
@@ -97,6 +105,9 @@ impl SignedPlace {
             place.item().unsigned(self.at);
             place.item().text(key.id());
             place.item().bytes(key.as_bytes());
+            if let Some(sink) = &self.sink {
+                place.item().text(sink);
+            }
             Ok(())
         })?;
         encoder.finish()
@@ -115,6 +126,9 @@ impl SignedPlace {
         object.number("to", self.to);
         object.text("at_hash", &hex(&self.hash));
         object.number("signed_ms", self.at);
+        if let Some(sink) = &self.sink {
+            object.text("sink", sink);
+        }
         object.text("key_id", key.id());
         object.text("public_key", &key.verifying_key().to_hex());
         object.text("signature", &signature.to_hex());
@@ -132,7 +146,8 @@ impl SignedPlace {
         let hash: ChainHash = unhex(text("at_hash")?)?.try_into().ok()?;
         let (from, to) = (object["from"].as_u64()?, object["to"].as_u64()?);
         let (chain, at) = (text("chain")?.to_owned(), object["signed_ms"].as_u64()?);
-        let place = Self { kind, chain, from, to, hash, at };
+        let sink = text("sink").map(str::to_owned);
+        let place = Self { kind, chain, from, to, hash, at, sink };
         let key = VerifyingKey::from_hex(text("public_key")?).ok()?.named(text("key_id")?).ok()?;
         let signature = Signature::from_hex(text("signature")?)?;
         key.verify(Profile::Two, Domain::Audit, &place.canonical(&key).ok()?, &signature).ok()?;
@@ -148,13 +163,16 @@ mod tests {
     #[test]
     fn a_signed_place_cannot_be_used_for_another() {
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
-        let place = SignedPlace { kind: HEAD, chain: "c".into(), from: 3, to: 3, hash: [1; 32], at: 9 };
+        let sink = Some("/var/log/audit.log".to_owned());
+        let place = SignedPlace { kind: "gap_file", chain: "c".into(), from: 3, to: 3, hash: [1; 32], at: 9, sink };
         let signed: Value = serde_json::from_str(&place.sign(&key).unwrap()).unwrap();
         let (read, by) = SignedPlace::read(&signed).unwrap();
         assert_eq!((read, by.id()), (place, key.id()));
         let other = hex(&[2; 32]);
         for (member, value) in [
             ("kind", Value::from("gap")),
+            ("sink", Value::from("/var/log/other.log")),
+            ("sink", Value::Null),
             ("chain", Value::from("d")),
             ("from", Value::from(2)),
             ("to", Value::from(4)),

@@ -13,6 +13,7 @@ pub use syslog::{BadSyslogAddress, SyslogAddress, SyslogSink};
 pub use crate::journal::Line;
 use crate::journal::{Cursor, JournalReader};
 use crate::log::unix_ms;
+use crate::place::SinkPlace;
 use crate::progress::Progress;
 use crate::record::Record;
 use crate::signed::{Absence, SignedPlace};
@@ -55,9 +56,19 @@ pub trait Sink: Send + std::fmt::Debug {
     /// Its name: `file`, `database`, `remote`, `syslog`, `alert`.
     fn name(&self) -> &'static str;
 
-    /// The place that it writes to, by which another one of the same name is told from it.
-    fn place(&self) -> String {
-        String::new()
+    /// The place that it writes to, by which another one of the same name is told from it; `None` if records cannot be
+    /// read back from there.
+    fn place(&self) -> Option<&SinkPlace> {
+        None
+    }
+
+    /// The last record of a chain that its place has already; 0 if there is none. May block, within bounds.
+    ///
+    /// # Errors
+    /// Why the place cannot be read.
+    fn last_of(&mut self, chain: &str) -> Result<u64, SinkError> {
+        let _ = chain;
+        Ok(0)
     }
 
     /// Takes records in their order, all or none. May block, within bounds. After a crash it may be given
@@ -80,8 +91,11 @@ pub(crate) struct Runner {
     pub folder: PathBuf,
     pub key: SigningKey,
     pub chain: String,
-    /// The first record that was there when the sink came, if it is new: what was written before is not its business.
-    pub came_at: Option<u64>,
+    /// The last record of the log when the sink came, if the log went to another place before, or to none: what the
+    /// journal has no longer of these is elsewhere.
+    pub came_after: Option<u64>,
+    /// Nothing remembers how far the sink came, so that its place has to be asked.
+    pub unknown: bool,
 }
 
 impl Runner {
@@ -110,6 +124,15 @@ impl Runner {
     }
 
     fn step(&mut self, reader: &mut JournalReader, upto: u64, keep_from: u64) -> Result<(), SinkError> {
+        if self.unknown {
+            // A place that the log comes back to has records, for which nothing else must stand.
+            self.acked = self.acked.max(self.sink.last_of(&self.chain)?.min(upto));
+            self.unknown = false;
+            if self.acked == upto {
+                self.reached(upto, 0);
+                return Ok(());
+            }
+        }
         let next = (self.acked + 1).max(keep_from);
         let mut lines = reader.read(next, upto, MAX_BATCH, MAX_BATCH_BYTES)?;
         let skipped = next - 1 - self.acked;
@@ -119,22 +142,28 @@ impl Runner {
             lines.insert(0, gap);
         }
         self.sink.write(&lines)?;
-        let skipped = self.came_at.take().map_or(skipped, |first| next.saturating_sub(first));
+        let skipped = self.came_after.take().map_or(skipped, |last| skipped.min((next - 1).saturating_sub(last)));
+        self.reached(last, skipped);
+        Ok(())
+    }
+
+    /// Notes that the sink has everything up to this record, but for those that it will not get.
+    fn reached(&mut self, last: u64, skipped: u64) {
         self.acked = last;
         if let Err(error) = self.cursor.keep(last) {
             tracing::warn!(sink = self.sink.name(), %error, "it could not be kept how far the audit sink came");
         }
         self.progress.acked(self.index, last, skipped);
-        Ok(())
     }
 
     /// What stands for the records up to this one that the sink will not get.
     fn gap(&self, next: u64, lines: &[Line]) -> Option<Line> {
         let (hash, _) = Record::read(&lines.first()?.text).ok()?.hashes()?;
         let (chain, from, to) = (self.chain.clone(), self.acked + 1, next - 1);
-        let came_late = self.came_at.is_some_and(|first| next <= first);
-        let kind = if came_late { Absence::Pruned } else { Absence::Gap }.kind(self.sink.name());
-        let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms() }.sign(&self.key)?;
+        let is_elsewhere = self.came_after.is_some_and(|last| to <= last);
+        let kind = if is_elsewhere { Absence::Elsewhere } else { Absence::Gap }.kind(self.sink.name());
+        let sink = self.sink.place().map(|place| place.name.clone());
+        let text = SignedPlace { kind, chain, from, to, hash, at: unix_ms(), sink }.sign(&self.key)?;
         Some(Line { seq: to, text })
     }
 }

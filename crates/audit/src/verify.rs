@@ -2,6 +2,7 @@
 
 use crate::chain::{ChainPlace, SEALED, next};
 use crate::event::EventType;
+use crate::place::SinkPlace;
 use crate::record::{BadRecord, Record};
 use crate::signed::{Absence, HEAD, SignedPlace, StandIn};
 use signalbox_seal::{ChainHash, KeySet, Role, VerifyingKey, hex};
@@ -41,6 +42,11 @@ pub enum FaultKind {
     /// A gap or checkpoint of another sink was put here.
     #[error("what stands for the records up to {0} was signed for another sink")]
     OfAnotherSink(u64),
+    /// A gap or checkpoint names a place, and the place of these records is not known.
+    #[error(
+        "what stands for the records up to {0} was signed for the log at {1}: if this is a copy of that, say so with `--of`"
+    )]
+    PlaceUnknown(u64, String),
     /// The records deleted by age had no start, or faults that an earlier version overlooked.
     #[error("records 1 to {0} were deleted by age, and did not verify then")]
     PrunedUnproved(u64),
@@ -64,7 +70,7 @@ pub enum Verdict {
     /// Every record is as it was written, and none is missing.
     Whole,
     /// Every record is as it was written, and the log itself says that others are not there: they could not be written,
-    /// or its sink was too far behind.
+    /// its sink was too far behind, or they went to another place.
     WithGaps,
     /// Nothing is wrong, and not everything is covered by a signature.
     Unproved,
@@ -83,6 +89,8 @@ pub struct AuditReport {
     pub heads: u64,
     /// How many records a sink did not get, as signed gaps say.
     pub skipped: u64,
+    /// Number of records that were written while the log went to another place, as signed gaps say.
+    pub elsewhere: u64,
     /// How many records could not be written, as the log itself says.
     pub lost: u64,
     /// How many records were deleted by age, as signed checkpoints say.
@@ -102,7 +110,7 @@ impl AuditReport {
         match (self.faults.is_empty(), self.doubts.is_empty()) {
             (false, _) => Verdict::Broken,
             (true, false) => Verdict::Unproved,
-            (true, true) if self.lost + self.skipped > 0 => Verdict::WithGaps,
+            (true, true) if self.lost + self.skipped + self.elsewhere > 0 => Verdict::WithGaps,
             (true, true) => Verdict::Whole,
         }
     }
@@ -138,19 +146,35 @@ pub struct AuditVerifier<'a> {
     in_place: bool,
     /// The sink whose records these are, if that is known.
     sink: Option<&'static str>,
+    /// The place that these records were written to, if that is known.
+    place: Option<String>,
+    /// The first place that a gap or checkpoint named. All of a log name the same.
+    named: Option<String>,
 }
 
 impl<'a> AuditVerifier<'a> {
     /// A verifier that trusts these keys.
     #[must_use]
     pub fn new(keys: &'a KeySet) -> Self {
-        Self { keys, reached: BTreeMap::new(), report: AuditReport::default(), in_place: false, sink: None }
+        let (reached, report) = (BTreeMap::new(), AuditReport::default());
+        Self { keys, reached, report, in_place: false, sink: None, place: None, named: None }
     }
 
     /// Expects the records of this sink.
     #[must_use]
     pub fn of_sink(self, sink: &'static str) -> Self {
         Self { sink: Some(sink), ..self }
+    }
+
+    /// Expects the records that were written to this place.
+    #[must_use]
+    pub fn of_place(self, place: &SinkPlace) -> Self {
+        Self { place: Some(place.name.clone()), ..self.of_sink(place.sink) }
+    }
+
+    /// Expects records of this place from now on; of a place that is not known if it is `None`.
+    pub fn expect_place(&mut self, place: Option<&SinkPlace>) {
+        self.place = place.map(|place| place.name.clone());
     }
 
     pub(crate) fn fault(&mut self, place: &str, chain: &str, kind: FaultKind) {
@@ -257,17 +281,34 @@ impl<'a> AuditVerifier<'a> {
         let Some(StandIn { absence, sink, .. }) = StandIn::of_kind(gap.kind) else { return };
         if self.sink.is_some_and(|own| sink.is_some_and(|sink| sink != own)) {
             self.fault(place, chain, FaultKind::OfAnotherSink(gap.to));
+        } else if let Some(named) = gap.sink {
+            self.stands_for(place, chain, gap.to, named);
         }
-        if absence == Absence::Gap {
-            self.report.skipped += count;
-            return;
-        }
-        self.report.pruned += count;
-        if let Some(reached) = self.reached.get_mut(chain) {
-            reached.pruned = gap.to;
+        match absence {
+            Absence::Gap => self.report.skipped += count,
+            Absence::Elsewhere => self.report.elsewhere += count,
+            Absence::Pruned | Absence::PrunedUnproved => {
+                self.report.pruned += count;
+                if let Some(reached) = self.reached.get_mut(chain) {
+                    reached.pruned = gap.to;
+                }
+            }
         }
         if absence == Absence::PrunedUnproved {
             self.doubt(place, chain, FaultKind::PrunedUnproved(gap.to));
+        }
+    }
+
+    /// Holds the place that a gap or checkpoint names against that of the records: the same line may be genuine, and
+    /// come from another log of the same gateway.
+    fn stands_for(&mut self, place: &str, chain: &str, to: u64, named: String) {
+        let expected = self.place.as_ref().or(self.named.as_ref());
+        if expected.is_some_and(|expected| *expected != named) {
+            return self.fault(place, chain, FaultKind::OfAnotherSink(to));
+        }
+        if self.place.is_none() && self.named.is_none() {
+            self.doubt(place, chain, FaultKind::PlaceUnknown(to, named.clone()));
+            self.named = Some(named);
         }
     }
 

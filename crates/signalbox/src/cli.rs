@@ -24,7 +24,9 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 use api_key_args::API_KEYS_HELP;
 pub use api_key_args::{ApiKeysCommand, NewApiKeyArgs, TrustWord};
 use audit_args::AUDIT_HELP;
-pub use audit_args::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs};
+pub use audit_args::{
+    AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs, AuditVerifyArgs,
+};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 pub use permission_args::{

@@ -9,6 +9,7 @@ mod sqlite;
 use postgres::PostgresAudit;
 use signalbox_engine::record::StoreError;
 use sqlite::SqliteAudit;
+use std::path::PathBuf;
 
 /// A record, with what it is found by.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -71,6 +72,15 @@ pub struct StoredRecord<'a> {
 /// Pattern of the event types of checkpoints, which stand for records that were deleted by age.
 const CHECKPOINTS: &str = "'pruned%'";
 
+/// The place of a database, by which it is told from others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DatabasePlace {
+    /// Path of a SQLite file, as it was given.
+    File(PathBuf),
+    /// Address of a PostgreSQL database, without user and password.
+    Server(String),
+}
+
 /// A database for audit records. It is opened when it is first used, and again after a failure.
 #[derive(Debug)]
 pub struct AuditDatabase(Kind);
@@ -90,6 +100,26 @@ impl AuditDatabase {
         match url.strip_prefix("sqlite:") {
             Some(path) => Ok(Self(Kind::Sqlite(SqliteAudit::new(path.strip_prefix("//").unwrap_or(path))))),
             None => PostgresAudit::new(url).map(|database| Self(Kind::Postgres(Box::new(database)))),
+        }
+    }
+
+    /// The place of the database. Nothing is opened.
+    #[must_use]
+    pub fn place(&self) -> DatabasePlace {
+        match &self.0 {
+            Kind::Sqlite(database) => DatabasePlace::File(database.path().to_owned()),
+            Kind::Postgres(database) => DatabasePlace::Server(database.database()),
+        }
+    }
+
+    /// The number of the last record of a chain; 0 if it has none.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub fn last_of(&mut self, chain: &str) -> Result<u64, StoreError> {
+        match &mut self.0 {
+            Kind::Sqlite(database) => database.last_of(chain),
+            Kind::Postgres(database) => database.last_of(chain),
         }
     }
 

@@ -69,10 +69,27 @@ fn records_are_read_over_segments_and_released() {
 #[test]
 fn a_cursor_is_read_as_it_was_kept() {
     let folder = tempfile::tempdir().unwrap();
-    let (cursor, last) = Cursor::open(folder.path(), "file", "a").unwrap();
-    assert_eq!(last, None);
+    let place = SinkPlace::named_file;
+    let open = |name| Cursor::open(folder.path(), "file", Some(&place(name))).unwrap();
+    let (cursor, resumed) = open("a");
+    assert_eq!(resumed, Resumed { last: None, moved: false });
     cursor.keep(123_456).unwrap();
     cursor.keep(7).unwrap();
-    assert_eq!(Cursor::open(folder.path(), "file", "a").unwrap().1, Some(7));
-    assert_eq!(Cursor::open(folder.path(), "file", "b").unwrap().1, None, "another place has nothing");
+    assert_eq!(open("a").1, Resumed { last: Some(7), moved: false });
+    assert_eq!(open("b").1, Resumed { last: None, moved: true }, "another place has nothing");
+    assert_eq!(open("a").1, Resumed { last: Some(7), moved: true }, "G7: what it had before is not forgotten");
+}
+
+/// G7: the cursor of an earlier version belongs to the place that it wrote to last.
+#[test]
+fn cursors_of_earlier_versions_are_read() {
+    for (name, expected) in [("a", Resumed { last: Some(9), moved: false }), ("b", Resumed { last: None, moved: true })]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("file.cursor"), "00000000000000000009\n").unwrap();
+        std::fs::write(folder.path().join("file.place"), SinkPlace::named_file("a").former_mark()).unwrap();
+        let place = SinkPlace::named_file(name);
+        assert_eq!(Cursor::open(folder.path(), "file", Some(&place)).unwrap().1, expected);
+        assert_eq!(Cursor::read(folder.path(), &place), expected.last);
+    }
 }

@@ -1,3 +1,5 @@
+mod moves;
+
 use super::*;
 use crate::files;
 use crate::maker::Logged;

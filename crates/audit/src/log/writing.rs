@@ -167,7 +167,8 @@ impl Writing {
         }
         let ChainPlace { chain, seq, hash } = self.place.clone();
         let at = unix_ms();
-        let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at }.sign(&self.settings.key)?;
+        let head =
+            SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at, sink: None }.sign(&self.settings.key)?;
         let event = AuditEvent::own(at, EventType::ChainHead, &head, RiskLevel::Low);
         self.place.append(&event, text);
         (self.signed, self.unsigned_since) = (self.place.seq, None);

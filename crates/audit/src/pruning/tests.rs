@@ -28,7 +28,8 @@ fn chain_of(name: &str, count: u64, at: u64) -> Vec<String> {
         let (kind, details) = match number % 5 {
             0 => {
                 let ChainPlace { chain, seq, hash } = place.clone();
-                let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
+                let head =
+                    SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000, sink: None };
                 (EventType::ChainHead, head.sign(&key()).unwrap())
             }
             _ => (EventType::RecordsLost, "{}".to_owned()),
@@ -40,8 +41,11 @@ fn chain_of(name: &str, count: u64, at: u64) -> Vec<String> {
 }
 
 fn verdict(path: &Path) -> (Verdict, Vec<FaultKind>) {
-    let pruner = pruner();
-    let mut verifier = AuditVerifier::new(&pruner.keys);
+    verdict_by(&pruner(), path)
+}
+
+fn verdict_by(pruner: &Pruner, path: &Path) -> (Verdict, Vec<FaultKind>) {
+    let mut verifier = pruner.verifier().of_place(&pruner.file_place(path));
     for file in files::all(path).unwrap() {
         follow(&mut verifier, &file, &mut |_| true).unwrap();
     }
@@ -169,7 +173,8 @@ fn records_whose_times_were_edited_stay() {
         assert!(of_day(&path, 1).exists() && !files::checkpoints(&path).exists(), "{what}");
         assert_eq!(verdict(&path), before, "{what}");
         let rows: Vec<&String> = first.iter().chain(rest).collect();
-        let expiry = pruner().expire_chain("c", 100 * DAY, |each| {
+        let place = pruner().database_place("sqlite:audit.db").unwrap();
+        let expiry = pruner().expire_chain(&place, "c", 100 * DAY, |each| {
             for line in rows {
                 let record = crate::Record::read(line).unwrap();
                 let (seq, at) = (Some(record.seq), Some(record.at));
@@ -216,9 +221,10 @@ fn unsigned_records_are_deleted_only_if_the_journal_has_them() {
         let path = folder.path().join("audit.log");
         write(&path, Some(100), &one);
         std::fs::write(journals.path().join("c/00000000000000000001.jsonl"), journaled + "\n").unwrap();
-        Pruner::new(key(), KeySet::new(), journals.path()).prune_files(&path, 101).unwrap();
+        let pruner = Pruner::new(key(), KeySet::new(), journals.path());
+        pruner.prune_files(&path, 101).unwrap();
         assert_eq!(of_day(&path, 100).exists(), stays);
         let expected = if stays { Verdict::Unproved } else { Verdict::Whole };
-        assert_eq!(verdict(&path).0, expected);
+        assert_eq!(verdict_by(&pruner, &path).0, expected);
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{Line, Sink, SinkError};
 use crate::log::unix_ms;
+use crate::place::SinkPlace;
 use crate::pruning::{Expiry, Pruner};
 use crate::record::Record;
 use signalbox_engine::record::StoreError;
-use signalbox_seal::{hex, sha256};
 use signalbox_store::audit::{AuditDatabase, AuditRow, CallRow};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -22,8 +22,7 @@ pub const MAX_ARGUMENT_BYTES: usize = 16 << 20;
 #[derive(Debug)]
 pub struct DatabaseSink {
     database: AuditDatabase,
-    /// Hash of the address, which may hold a password.
-    place: String,
+    place: SinkPlace,
     retention_days: u64,
     pruner: Pruner,
     pruned: Option<Instant>,
@@ -43,7 +42,7 @@ impl DatabaseSink {
     pub fn new(url: &str, retention_days: u64, pruner: Pruner) -> Result<Self, StoreError> {
         Ok(Self {
             database: AuditDatabase::at(url)?,
-            place: hex(&sha256(url.as_bytes())),
+            place: pruner.database_place(url)?,
             retention_days,
             pruner,
             pruned: None,
@@ -59,8 +58,12 @@ impl Sink for DatabaseSink {
         "database"
     }
 
-    fn place(&self) -> String {
-        self.place.clone()
+    fn place(&self) -> Option<&SinkPlace> {
+        Some(&self.place)
+    }
+
+    fn last_of(&mut self, chain: &str) -> Result<u64, SinkError> {
+        Ok(self.database.last_of(chain)?)
     }
 
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
@@ -85,7 +88,7 @@ impl DatabaseSink {
         let tells = self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY);
         for chain in self.database.chains_before(before)? {
             let (pruner, database) = (&self.pruner, &mut self.database);
-            let expiry = pruner.expire_chain(&chain, before, |each| database.chain(&chain, each))?;
+            let expiry = pruner.expire_chain(&self.place, &chain, before, |each| database.chain(&chain, each))?;
             match expiry {
                 // The number is that of the checkpoint itself.
                 Expiry::Checkpoint(text) => self.database.prune(&row(&Line { seq: 0, text }))?,
@@ -257,7 +260,8 @@ mod tests {
             (Line { seq: place.seq, text: text.trim_end().to_owned() }, place.clone())
         };
         let (old, at_old) = append(1_000, EventType::RecordsLost, "{}");
-        let signed = SignedPlace { kind: HEAD, chain: "c".into(), from: 1, to: 1, hash: at_old.hash, at: 1_000 };
+        let signed =
+            SignedPlace { kind: HEAD, chain: "c".into(), from: 1, to: 1, hash: at_old.hash, at: 1_000, sink: None };
         let (head, _) = append(1_000, EventType::ChainHead, &signed.sign(&key).unwrap());
         let (late, at_late) = append(1_000, EventType::RecordsLost, "{}");
         let (new, _) = append(unix_ms(), EventType::RecordsLost, "{}");
@@ -276,7 +280,8 @@ mod tests {
         };
         sink.write(&[old, head, late, new]).unwrap();
         assert_eq!(kept(), (4, vec![]), "the third record is old and not signed yet");
-        let signed = SignedPlace { kind: HEAD, chain: "c".into(), from: 4, to: 4, hash: place.hash, at: unix_ms() };
+        let signed =
+            SignedPlace { kind: HEAD, chain: "c".into(), from: 4, to: 4, hash: place.hash, at: unix_ms(), sink: None };
         let mut text = String::new();
         let details = signed.sign(&key).unwrap();
         place.append(&AuditEvent::own(unix_ms(), EventType::ChainHead, &details, RiskLevel::Low), &mut text);
@@ -308,7 +313,7 @@ mod tests {
             append(1_000, EventType::RecordsLost, "{}");
             append(day_ago, EventType::RecordsLost, "{}");
             let ChainPlace { chain, seq, hash } = append(day_ago, EventType::RecordsLost, "{}");
-            let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: day_ago };
+            let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: day_ago, sink: None };
             append(day_ago, EventType::ChainHead, &head.sign(&key).unwrap());
             rows[1..].iter_mut().for_each(forge);
             let mut sink = DatabaseSink::new(&url, 90, pruner()).unwrap();

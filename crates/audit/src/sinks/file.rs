@@ -3,6 +3,7 @@
 use super::{Line, Sink, SinkError};
 use crate::files;
 use crate::log::unix_ms;
+use crate::place::SinkPlace;
 use crate::pruning::Pruner;
 use crate::record::Record;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -18,6 +19,7 @@ const DAY_MS: u64 = 24 * 3600 * 1000;
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,
+    place: SinkPlace,
     retention_days: u64,
     pruner: Pruner,
     fsync: bool,
@@ -34,7 +36,8 @@ impl FileSink {
     /// A sink to this file. Files of earlier days are kept so long.
     #[must_use]
     pub fn new(path: PathBuf, retention_days: u64, pruner: Pruner, fsync: bool) -> Self {
-        Self { path, retention_days, pruner, fsync, open: None, had: None, pruned: None, now: unix_ms }
+        let place = pruner.file_place(&path);
+        Self { path, place, retention_days, pruner, fsync, open: None, had: None, pruned: None, now: unix_ms }
     }
 
     /// The file of today, locked: another process may write to it as well.
@@ -70,7 +73,7 @@ impl FileSink {
     }
 
     /// The last record of this chain in the file: what a crash kept from being remembered is not written twice.
-    fn last_of(file: &File, chain: &str) -> io::Result<u64> {
+    fn last_in(file: &File, chain: &str) -> io::Result<u64> {
         let mut file = file;
         let length = file.metadata()?.len();
         if !file.metadata()?.is_file() {
@@ -119,8 +122,19 @@ impl Sink for FileSink {
         "file"
     }
 
-    fn place(&self) -> String {
-        self.path.display().to_string()
+    fn place(&self) -> Option<&SinkPlace> {
+        Some(&self.place)
+    }
+
+    fn last_of(&mut self, chain: &str) -> Result<u64, SinkError> {
+        // A pipe has no records to read, and opening it would wait for a writer.
+        for path in files::all(&self.path)?.iter().rev().filter(|path| path.is_file()) {
+            let last = Self::last_in(&File::open(path)?, chain)?;
+            if last > 0 {
+                return Ok(last);
+            }
+        }
+        Ok(0)
     }
 
     fn write(&mut self, lines: &[Line]) -> Result<(), SinkError> {
@@ -131,7 +145,7 @@ impl Sink for FileSink {
         let written = (|| {
             let had = match (had, lines.first().and_then(|line| Record::read(&line.text).ok())) {
                 (Some(had), _) => had,
-                (None, Some(record)) => Self::last_of(file, &record.chain)?,
+                (None, Some(record)) => Self::last_in(file, &record.chain)?,
                 (None, None) => 0,
             };
             let new = || lines.iter().filter(|line| line.seq > had);

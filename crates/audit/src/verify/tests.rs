@@ -20,7 +20,8 @@ fn chain() -> Vec<String> {
         let (kind, details) = match number % 5 {
             0 => {
                 let ChainPlace { chain, seq, hash } = place.clone();
-                let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
+                let head =
+                    SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000, sink: None };
                 (EventType::ChainHead, head.sign(&key()).unwrap())
             }
             _ => (EventType::ProtocolError, format!("{{\"count\":{number}}}")),
@@ -55,8 +56,15 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
         let missing = FaultKind::Missing(1, cut as u64);
         assert_eq!(first(&left), Some(("line 1".to_owned(), missing)), "without the first {cut}");
         let (hash, _) = Record::read(&left[0]).unwrap().hashes().unwrap();
-        let place =
-            |kind| SignedPlace { kind, chain: "c".into(), from: 1, to: cut as u64, hash, at: 1_700_000_000_000 };
+        let place = |kind| SignedPlace {
+            kind,
+            chain: "c".into(),
+            from: 1,
+            to: cut as u64,
+            hash,
+            at: 1_700_000_000_000,
+            sink: None,
+        };
         let with = |line: String| [vec![line], left.clone()].concat();
         let report = verify(&with(place("pruned").sign(&key()).unwrap()));
         assert_eq!((report.verdict(), report.pruned), (Verdict::Whole, cut as u64));
@@ -75,7 +83,8 @@ fn a_chain_without_its_start_is_not_whole_unless_a_checkpoint_stands_for_it() {
 #[test]
 fn records_that_a_checkpoint_stands_for_may_still_be_there() {
     let (hash, _) = Record::read(&chain()[4]).unwrap().hashes().unwrap();
-    let place = SignedPlace { kind: "pruned_file", chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000 };
+    let place =
+        SignedPlace { kind: "pruned_file", chain: "c".into(), from: 1, to: 4, hash, at: 1_700_000_000_000, sink: None };
     let with = |lines: Vec<String>| [vec![place.sign(&key()).unwrap()], lines].concat();
     assert_eq!(verify(&with(chain())).verdict(), Verdict::Whole);
     assert_eq!(verify(&with(chain()[2..].to_vec())).verdict(), Verdict::Whole);
@@ -168,7 +177,7 @@ fn t_29_deleted_last_records_are_named() {
 fn a_signed_gap_stands_for_what_a_sink_did_not_get() {
     let mut lines = chain();
     let (hash, _) = Record::read(&lines[6]).unwrap().hashes().unwrap();
-    let gap = SignedPlace { kind: "gap", chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000 };
+    let gap = SignedPlace { kind: "gap", chain: "c".into(), from: 3, to: 6, hash, at: 1_700_000_000_000, sink: None };
     let signed = gap.sign(&key()).unwrap();
     lines.splice(2..6, [signed.clone()]);
     let report = verify(&lines);
@@ -184,7 +193,7 @@ fn gaps_and_checkpoints_of_another_sink_are_faults() {
     let keys = trusted(&key());
     for (absence, from) in [(Absence::Gap, 3), (Absence::Pruned, 1), (Absence::PrunedUnproved, 1)] {
         let kind = absence.kind("database");
-        let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000 };
+        let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000, sink: None };
         let mut lines = chain();
         lines.splice(usize::try_from(from - 1).unwrap()..6, [place.sign(&key()).unwrap()]);
         let faults = |sink: &'static str| {
@@ -197,6 +206,42 @@ fn gaps_and_checkpoints_of_another_sink_are_faults() {
     }
 }
 
+/// G6: what stands for records is good for the place that it names. Of a copy, whose place is not known, the reader is
+/// told the name; two names are a fault.
+#[test]
+fn gaps_and_checkpoints_of_another_place_are_faults() {
+    let (hash, _) = Record::read(&chain()[6]).unwrap().hashes().unwrap();
+    let keys = trusted(&key());
+    for (absence, from) in [(Absence::Gap, 3), (Absence::Elsewhere, 3), (Absence::Pruned, 1)] {
+        let (kind, sink) = (absence.kind("file"), Some("/var/log/b.log".to_owned()));
+        let place = SignedPlace { kind, chain: "c".into(), from, to: 6, hash, at: 1_700_000_000_000, sink };
+        let mut lines = chain();
+        lines.splice(usize::try_from(from - 1).unwrap()..6, [place.sign(&key()).unwrap()]);
+        let report = |place: Option<&str>| {
+            let mut verifier = AuditVerifier::new(&keys).of_sink("file");
+            verifier.expect_place(place.map(SinkPlace::named_file).as_ref());
+            lines.iter().for_each(|line| verifier.line("x", line));
+            verifier.finish()
+        };
+        assert_eq!(report(Some("/var/log/a.log")).faults[0].kind, FaultKind::OfAnotherSink(6), "{absence:?}");
+        let gaps = if absence == Absence::Pruned { Verdict::Whole } else { Verdict::WithGaps };
+        assert_eq!(report(Some("/var/log/b.log")).verdict(), gaps, "{absence:?}");
+        let unknown = report(None);
+        assert_eq!(unknown.verdict(), Verdict::Unproved, "{absence:?}");
+        assert_eq!(unknown.doubts[0].kind, FaultKind::PlaceUnknown(6, "/var/log/b.log".into()));
+    }
+    let gap = |from: u64, to: u64, sink: &str| {
+        let (hash, _) = Record::read(&chain()[usize::try_from(to).unwrap()]).unwrap().hashes().unwrap();
+        let (chain, sink) = ("c".to_owned(), Some(sink.to_owned()));
+        let place = SignedPlace { kind: "gap_file", chain, from, to, hash, at: 1_700_000_000_000, sink };
+        place.sign(&key()).unwrap()
+    };
+    let mut lines = chain();
+    lines[1] = gap(2, 2, "a");
+    lines[6] = gap(7, 7, "b");
+    assert_eq!(first(&lines), Some(("line 7".to_owned(), FaultKind::OfAnotherSink(7))));
+}
+
 /// Issue 31, point 17: a log that says itself that records could not be written is not simply whole.
 #[test]
 fn records_that_could_not_be_written_are_counted() {
@@ -207,7 +252,7 @@ fn records_that_could_not_be_written_are_counted() {
         lines.push(text.trim_end().to_owned());
     }
     let ChainPlace { chain, seq, hash } = place.clone();
-    let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000 };
+    let head = SignedPlace { kind: HEAD, chain, from: seq, to: seq, hash, at: 1_700_000_000_000, sink: None };
     let mut text = String::new();
     place.append(&AuditEvent::own(1, EventType::ChainHead, &head.sign(&key()).unwrap(), RiskLevel::Low), &mut text);
     lines.push(text.trim_end().to_owned());

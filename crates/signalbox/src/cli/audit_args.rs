@@ -28,8 +28,8 @@ pub enum AuditCommand {
     ///
     /// Exits with 1 if something is wrong, and with 4 if nothing is wrong and not everything is proved: a copy without
     /// signatures, or with records behind the last one. Exits with 6 if the log itself says that others are not there:
-    /// they could not be written, or its sink was too far behind.
-    Verify(AuditPlaceArgs),
+    /// they could not be written, its sink was too far behind, or they were written to another place.
+    Verify(AuditVerifyArgs),
     /// Write records for other programs
     Export(AuditExportArgs),
 }
@@ -43,6 +43,17 @@ pub struct AuditPlaceArgs {
     /// Read these files instead, such as copies; several are allowed
     #[arg(long = "file", value_name = "FILE", conflicts_with = "database")]
     pub files: Vec<PathBuf>,
+}
+
+/// Arguments of `audit verify`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AuditVerifyArgs {
+    /// Which log is read.
+    #[command(flatten)]
+    pub place: AuditPlaceArgs,
+    /// The place of the log that the files are copies of, as its gaps and checkpoints name it: they are good for that log only
+    #[arg(long, value_name = "PLACE", requires = "files")]
+    pub of: Option<String>,
 }
 
 /// Which records are meant.

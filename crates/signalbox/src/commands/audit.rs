@@ -1,13 +1,16 @@
 //! `signalbox audit`: what the audit log has, and whether it is whole.
 
 use super::{administration, load};
-use crate::cli::{AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs, Global};
+use crate::cli::{
+    AuditCommand, AuditExportArgs, AuditFormat, AuditPlaceArgs, AuditQueryArgs, AuditSearchArgs, AuditVerifyArgs,
+    Global,
+};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
-use signalbox_assembly::auditing::{AuditPlace, AuditReadError};
+use signalbox_assembly::auditing::{AuditPlace, AuditReadError, journals};
 use signalbox_assembly::seal_folder::SealFolder;
-use signalbox_audit::{AuditFault, AuditReport, AuditVerifier, Record, Verdict, export, files};
+use signalbox_audit::{AuditFault, AuditReport, AuditVerifier, Record, SinkPlace, Verdict, ends, export, files};
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
 use signalbox_wire::{printable, timestamp};
@@ -15,6 +18,7 @@ use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{BufWriter, IsTerminal as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Exit code for a log in which nothing is wrong, and of which not everything is signed; `tape verify` has the same for a tape
@@ -125,9 +129,9 @@ fn search(global: &Global, config: &Config, args: &AuditSearchArgs) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<ExitCode, Failure> {
-    let is_copy = !args.files.is_empty();
-    let report = if is_copy { verify_files(config, args)? } else { place(config, args)?.verify(config)? };
+fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<ExitCode, Failure> {
+    let is_copy = !args.place.files.is_empty();
+    let report = if is_copy { verify_files(config, args)? } else { place(config, &args.place)?.verify(config)? };
     let verdict = match report.verdict() {
         // An empty file is no proof of anything.
         Verdict::Whole if is_copy && report.heads == 0 => Verdict::Unproved,
@@ -146,6 +150,7 @@ fn verify(global: &Global, config: &Config, args: &AuditPlaceArgs) -> Result<Exi
             "signatures": report.heads,
             "lost": report.lost,
             "skipped": report.skipped,
+            "elsewhere": report.elsewhere,
             "pruned": report.pruned,
             "unsigned": report.unsigned,
             "faults": told(&report.faults),
@@ -178,10 +183,11 @@ fn word(verdict: Verdict) -> &'static str {
 }
 
 /// Copies are looked at by themselves: how far the log came is known only in the data folder.
-fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, Failure> {
+fn verify_files(config: &Config, args: &AuditVerifyArgs) -> Result<AuditReport, Failure> {
     let keys = SealFolder::of(&config.data_dir).key_set().map_err(AuditReadError::Keys)?;
     let mut verifier = AuditVerifier::new(&keys).of_sink("file");
-    for path in &args.files {
+    for path in &args.place.files {
+        verifier.expect_place(place_of(config, args, path)?.as_ref());
         let mut line = |number: u64, line: &str| {
             verifier.line(&format!("{}:{number}", path.display()), line);
             true
@@ -191,8 +197,19 @@ fn verify_files(config: &Config, args: &AuditPlaceArgs) -> Result<AuditReport, F
     Ok(verifier.finish())
 }
 
+/// The place that a file was written to: as the caller says, or where it is, if this gateway ever wrote there.
+fn place_of(config: &Config, args: &AuditVerifyArgs, path: &Path) -> Result<Option<SinkPlace>, Failure> {
+    if let Some(name) = &args.of {
+        return Ok(Some(SinkPlace::named_file(name)));
+    }
+    let folder = journals(&config.data_dir);
+    let place = SinkPlace::file(&files::of_today(path), &folder);
+    let known = ends::is_known(&folder, &place).map_err(|error| Failure::File { path: folder, error })?;
+    Ok(known.then_some(place))
+}
+
 fn words(report: &AuditReport, verdict: Verdict) -> String {
-    let AuditReport { records, chains, heads, skipped, lost, pruned, unsigned, faults, doubts } = report;
+    let AuditReport { records, chains, heads, skipped, elsewhere, lost, pruned, unsigned, faults, doubts } = report;
     let mut text = String::new();
     for fault in faults.iter().chain(doubts) {
         text.push_str(&format!("{fault}\n"));
@@ -207,6 +224,9 @@ fn words(report: &AuditReport, verdict: Verdict) -> String {
     }
     if *skipped > 0 {
         text.push_str(&format!(", {skipped} records in signed gaps"));
+    }
+    if *elsewhere > 0 {
+        text.push_str(&format!(", {elsewhere} records were written to another place"));
     }
     if *pruned > 0 {
         text.push_str(&format!(", {pruned} records behind signed checkpoints"));

@@ -107,6 +107,18 @@ impl PostgresAudit {
         answer
     }
 
+    pub fn database(&self) -> String {
+        self.place.database()
+    }
+
+    pub fn last_of(&mut self, chain: &str) -> Result<u64, StoreError> {
+        self.ask(|client| {
+            let sql = "SELECT coalesce(max(seq), 0) FROM audit_record WHERE chain = $1";
+            let last: i64 = client.query_one(sql, &[&chain])?.get(0);
+            Ok(u64::try_from(last).unwrap_or(0))
+        })
+    }
+
     pub fn append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
         let texts = |of: fn(&AuditRow) -> Option<&str>| -> Vec<Option<String>> {
             rows.iter().map(|row| of(row).map(storable)).collect()

@@ -75,6 +75,18 @@ impl SqliteAudit {
         answer
     }
 
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub fn last_of(&mut self, chain: &str) -> Result<u64, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT coalesce(max(seq), 0) FROM audit_record WHERE chain = ?1";
+            let last: i64 = connection.query_row(sql, [chain], |row| row.get(0))?;
+            Ok(u64::try_from(last).unwrap_or(0))
+        })
+    }
+
     pub fn append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
         self.ask(|connection| {
             let transaction = connection.transaction()?;

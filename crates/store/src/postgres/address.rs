@@ -87,6 +87,12 @@ impl PostgresAddress {
         &self.shown
     }
 
+    /// The address without user and password: two users of one database have the same.
+    pub fn database(&self) -> String {
+        let user = self.config.get_user().unwrap_or_default();
+        self.shown.replacen(&format!("//{user}@"), "//", 1)
+    }
+
     /// A result in the words of the port.
     pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| match failure {

@@ -33,6 +33,10 @@ impl SqliteFile {
         Self { shown: path.display().to_string().into(), path: Arc::new(path.to_owned()), wait }
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// A result in the words of the port.
     pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
         result.map_err(|failure| failure.told(&self.shown))

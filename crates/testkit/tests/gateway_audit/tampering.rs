@@ -10,7 +10,7 @@ use signalbox_testkit::process::built;
 use std::path::Path;
 
 /// Exit code and words of `audit verify`.
-fn verified(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+pub fn verified(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(built("signalbox").unwrap());
     command.args(["audit", "verify"]).args(args).arg("-c").arg(folder.join("signalbox.toml"));
     let output = command.arg("--data-dir").arg(folder.join("data")).current_dir(folder).output().unwrap();
