@@ -62,8 +62,10 @@ pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>) {
     let gateway = Arc::downgrade(gateway);
     desk.on_sign_in(move |backend, outcome| {
         let backends = gateway.upgrade().map(|gateway| gateway.backends());
-        if let (Some(backend), Ok(())) = (backends.as_ref().and_then(|all| all.get(backend)), outcome) {
-            backend.signed_in();
+        let Some(backend) = backends.as_ref().and_then(|all| all.get(backend)) else { return };
+        match outcome {
+            Ok(()) => backend.signed_in(),
+            Err(_) => backend.sign_in_failed(),
         }
     });
 }

@@ -153,6 +153,8 @@ pub struct Call {
     pub trace: Option<Arc<TraceSent>>,
     /// How often it was retried, because it certainly had not reached the backend.
     pub tries: u32,
+    /// True once its client has agreed to sign in at the backend: the call then waits for the end of the sign-in.
+    pub awaits_sign_in: bool,
 }
 
 impl Call {
@@ -175,6 +177,7 @@ impl Call {
             round: None,
             trace: None,
             tries: 0,
+            awaits_sign_in: false,
             client,
             envelope: message,
         })

@@ -138,6 +138,8 @@ pub struct FrontMachine {
     next_question: u64,
     /// The copies that leave when their requests, which are being judged or held, go on.
     copies: KeyMap<ExchangeId, Vec<Effect>>,
+    /// Addresses of sign-ins that the client was warned of last, as a JSON array.
+    warned_of: String,
     /// True once the client speaks the governed dialect.
     governed: bool,
     /// True if its client introduced itself to an earlier process, of which nothing else is known.
@@ -165,6 +167,7 @@ impl FrontMachine {
             followed: HashMap::new(),
             next_question: 1,
             copies: KeyMap::default(),
+            warned_of: String::new(),
             governed: false,
             restored: false,
         }

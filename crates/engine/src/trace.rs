@@ -198,6 +198,7 @@ mod tests {
             round: None,
             trace: Some(Arc::new(TraceSent { call: CALL, state, sent: OnceLock::new() })),
             tries: 0,
+            awaits_sign_in: false,
         };
         bridge::request(&mut call, revision(to), Offered::default(), "{}").unwrap();
         let bytes = call.edits.apply(call.envelope.bytes());

@@ -468,6 +468,13 @@ impl BackendCredentials for OauthCredentials {
         })
     }
 
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        let holder = self.0.holder(Some(user.principal())).ok()?;
+        let desk = Arc::clone(&self.0.desk);
+        desk.is_awaited(&holder, agreed)
+            .then(|| -> BoxFuture<()> { Box::pin(async move { desk.wait_for_end(&holder, agreed).await }) })
+    }
+
     fn renewed(&self, whose: Behalf, refusal: Refusal) -> BoxFuture<Result<Option<Credential>, Fault>> {
         let inner = Arc::clone(&self.0);
         Box::pin(async move {

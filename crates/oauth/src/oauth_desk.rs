@@ -287,9 +287,21 @@ impl OauthDesk {
             }
         };
         let _ = tokio::time::timeout(OPENING_TIME, opening).await;
+        self.wait_for_end(holder, false).await;
+    }
+
+    /// True if a sign-in of the holder is open in a browser; with `agreed` also if one is offered and not opened yet.
+    pub(crate) fn is_awaited(&self, holder: &Holder, agreed: bool) -> bool {
+        let all = self.sign_ins.lock().unpoisoned();
+        all.is_open(holder) || agreed && all.is_unopened(holder)
+    }
+
+    /// Waits until no sign-in of the holder is awaited, or a person has taken too long. A person who has agreed to open the address
+    /// gets that time to do so.
+    pub(crate) async fn wait_for_end(&self, holder: &Holder, agreed: bool) {
         let mut moves = self.moves.subscribe();
         let ending = async {
-            while self.sign_ins.lock().unpoisoned().is_open(holder) {
+            while self.is_awaited(holder, agreed) {
                 let _ = moves.changed().await;
             }
         };
@@ -359,7 +371,9 @@ impl OauthDesk {
             let text = "This sign-in was begun in another browser, and can be completed only there.";
             return Page::Text { status: 403, text: text.to_owned() };
         }
-        match self.finish(taken.ok(), &query).await {
+        let finished = self.finish(taken.ok(), &query).await;
+        self.sign_ins.lock().unpoisoned().end(state, finished.1.is_ok());
+        match finished {
             (backend, Ok(())) => {
                 tracing::info!(%backend, "somebody signed in at the backend");
                 self.tell(&backend, Ok(()));

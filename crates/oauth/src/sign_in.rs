@@ -51,6 +51,8 @@ pub struct SignIn {
     /// them, only that one.
     browsers: Vec<String>,
     opened: Option<Instant>,
+    /// True once the browser has come back, while the code is exchanged.
+    returned: bool,
     begun: Instant,
 }
 
@@ -94,6 +96,7 @@ impl SignIn {
             state: pkce::random()?,
             browsers: Vec::new(),
             opened: None,
+            returned: false,
             begun: Instant::now(),
         })
     }
@@ -165,6 +168,10 @@ impl SignIn {
         self.opened.is_none() && !self.is_late()
     }
 
+    fn may_return(&self) -> bool {
+        !self.returned && !self.is_late()
+    }
+
     fn is_late(&self) -> bool {
         self.begun.elapsed() >= SIGN_IN_TIME
     }
@@ -202,6 +209,12 @@ impl SignIns {
         self.0.values().any(|one| one.holder == *holder && one.opened.is_none() && recent(one))
     }
 
+    /// True if this holder was offered a sign-in that it can still open.
+    #[must_use]
+    pub fn is_unopened(&self, holder: &Holder) -> bool {
+        self.0.values().any(|one| one.holder == *holder && one.is_waiting())
+    }
+
     /// True if this holder is in the browser.
     #[must_use]
     pub fn is_open(&self, holder: &Holder) -> bool {
@@ -219,7 +232,7 @@ impl SignIns {
     /// Whose sign-in comes back with this state.
     #[must_use]
     pub fn returning(&self, state: &str) -> Option<&Holder> {
-        self.0.get(state).filter(|one| !one.is_late()).map(|one| &one.holder)
+        self.0.get(state).filter(|one| one.may_return()).map(|one| &one.holder)
     }
 
     /// Notes a browser that opens the address of a ticket, by a cookie with this secret. The first one in
@@ -248,11 +261,22 @@ impl SignIns {
     /// The sign-in with this state, which is good once and in its browser only.
     ///
     /// # Errors
-    /// If there is none, or this is not its browser; it then stays.
+    /// If there is none, or this is not its browser; it is then as before.
     pub fn take(&mut self, state: &str, cookies: &str, is_secure: bool) -> Result<SignIn, NotReturned> {
-        let one = self.0.get(state).filter(|one| !one.is_late()).ok_or(NotReturned::Unknown)?;
+        let one = self.0.get_mut(state).filter(|one| one.may_return()).ok_or(NotReturned::Unknown)?;
         one.browser(cookies, is_secure).ok_or(NotReturned::OtherBrowser)?;
-        self.0.remove(state).ok_or(NotReturned::Unknown)
+        one.returned = true;
+        Ok(one.clone())
+    }
+
+    /// Forgets a sign-in whose browser has come back. After a success also the holder's sign-ins that were not opened: they would ask
+    /// for what it has, and a call would wait for them.
+    pub fn end(&mut self, state: &str, is_success: bool) {
+        let Some(ended) = self.0.get(state).filter(|one| one.returned).map(|one| one.holder.clone()) else { return };
+        self.0.remove(state);
+        if is_success {
+            self.0.retain(|_, one| one.holder != ended || one.opened.is_some());
+        }
     }
 }
 
@@ -365,5 +389,26 @@ mod tests {
             assert_eq!(all.take(&state, foreign, true).unwrap_err(), NotReturned::OtherBrowser, "{foreign}");
         }
         assert!(all.take(&state, &format!("a=b; {first}"), true).is_ok(), "strangers do not end it");
+    }
+
+    /// Issue 32, point 9.
+    #[test]
+    fn a_sign_in_is_awaited_until_its_code_is_exchanged_and_ends_those_that_were_not_opened() {
+        let mut all = SignIns::default();
+        let (one, other) = (sign_in(false, Some(&["S256"])).unwrap(), sign_in(false, Some(&["S256"])).unwrap());
+        let (ticket, state, holder) = (one.ticket.clone(), one.state.clone(), one.holder.clone());
+        let unopened = other.ticket.clone();
+        all.add(one);
+        all.add(other);
+        assert!(all.is_unopened(&holder) && !all.is_open(&holder));
+        let (_, cookie) = all.bind(&ticket, "made-up", false).unwrap();
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        all.open(&ticket, &cookie, false).unwrap();
+        all.take(&state, &cookie, false).unwrap();
+        assert!(all.is_open(&holder), "the code is not exchanged yet");
+        assert_eq!(all.take(&state, &cookie, false).unwrap_err(), NotReturned::Unknown, "a state is good once");
+        assert!(all.returning(&state).is_none());
+        all.end(&state, true);
+        assert!(!all.is_open(&holder) && !all.is_unopened(&holder) && all.holder(&unopened).is_none());
     }
 }

@@ -458,7 +458,7 @@ impl Backend {
                 self.retry_later(one);
             } else {
                 let kind = match fault.kind {
-                    FaultKind::SignInNeeded | FaultKind::Refused => fault.kind,
+                    FaultKind::SignInNeeded | FaultKind::Refused | FaultKind::Overloaded => fault.kind,
                     _ => FaultKind::BackendDown,
                 };
                 let fault = Fault { kind, ..fault.clone() };

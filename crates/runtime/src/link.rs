@@ -151,9 +151,20 @@ pub trait Connector: Send + Sync {
         0
     }
 
+    /// True while the backend is being told that sessions of closed links are over.
+    fn is_ending_sessions(&self) -> bool {
+        false
+    }
+
     /// True if callers may have to sign in at the backend.
     fn signs_in(&self) -> bool {
         false
+    }
+
+    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is offered and not
+    /// opened yet. `None` if there is none. The wait is bounded.
+    fn sign_in_end(&self, _user: &BackendUser, _agreed: bool) -> Option<BoxFuture<()>> {
+        None
     }
 
     /// True if principals have credentials of their own, so that the backend may show each of them something else.

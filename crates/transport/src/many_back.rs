@@ -12,8 +12,8 @@ mod targets;
 mod tests;
 
 use link::ManyLink;
-use signalbox_engine::Fault;
 use signalbox_engine::balance::Balance;
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_runtime::status::AddressStatus;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
@@ -85,8 +85,16 @@ impl Connector for ManyConnector {
         false
     }
 
+    fn is_ending_sessions(&self) -> bool {
+        self.targets.all.iter().any(|place| place.connector.is_ending_sessions())
+    }
+
     fn signs_in(&self) -> bool {
         self.first().is_some_and(|connector| connector.signs_in())
+    }
+
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        self.first()?.sign_in_end(user, agreed)
     }
 
     fn is_per_user(&self) -> bool {

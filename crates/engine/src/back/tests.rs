@@ -62,6 +62,7 @@ impl Dialogue {
             round: None,
             trace: None,
             tries: 0,
+            awaits_sign_in: false,
         };
         let sent = self.machine.call(who, Authorized::unjudged(call), Duration::from_secs(60), self.now)?;
         Ok(String::from_utf8(sent.bytes().to_vec()).unwrap())

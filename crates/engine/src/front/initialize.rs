@@ -159,7 +159,8 @@ fn extensions(ctx: &Context<'_>, selector: &Selector) -> BTreeMap<String, String
     seen
 }
 
-/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several.
+/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several. Backends
+/// that the caller has yet to sign in at are named with the address.
 fn instructions(ctx: &Context<'_>, selector: &Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog
@@ -167,13 +168,15 @@ fn instructions(ctx: &Context<'_>, selector: &Selector) -> Option<String> {
         .filter_map(|(name, profile)| Some((name, clip(profile.instructions.as_deref()?))))
         .collect();
     let own = if ctx.face.is_some() { "" } else { ctx.instructions };
-    match (own, &texts[..]) {
-        ("", []) => None,
-        ("", [(_, only)]) => Some((*only).to_owned()),
-        (own, many) => {
+    let sign_ins = if ctx.face.is_some() { Vec::new() } else { ctx.behind_sign_ins() };
+    match (own, &texts[..], &sign_ins[..]) {
+        ("", [], []) => None,
+        ("", [(_, only)], []) => Some((*only).to_owned()),
+        (own, many, sign_ins) => {
             let own = Some(own.to_owned()).filter(|own| !own.is_empty());
             let named = many.iter().map(|(name, text)| format!("## {name}\n\n{text}"));
-            Some(own.into_iter().chain(named).collect::<Vec<_>>().join("\n\n"))
+            let behind = sign_ins.iter().map(|(name, fault)| format!("## {name}\n\n{}", fault.message));
+            Some(own.into_iter().chain(named).chain(behind).collect::<Vec<_>>().join("\n\n"))
         }
     }
 }

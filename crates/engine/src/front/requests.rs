@@ -173,17 +173,22 @@ impl FrontMachine {
         if page.is_empty() && self.wants_sign_in(id, ctx, out) {
             return;
         }
+        let sign_ins = self.warn_of_sign_ins(id, ctx, out);
         let result = match era {
-            Era::Legacy => list_result(kind, &page, b""),
+            Era::Legacy => {
+                let tail = sign_ins.map(|all| format!(r#","_meta":{{"{}":{all}}}"#, sign_in::META));
+                list_result(kind, &page, tail.unwrap_or_default().as_bytes())
+            }
             Era::Modern => {
                 let mut terms = ctx.catalog.terms(kind, &self.selector(id), ctx.sight, ctx.now);
-                // The interceptors' changes to a list may depend on the caller too.
-                terms.public &= ctx.chain.is_idle();
+                // The interceptors' changes to a list may depend on the caller too, and addresses of sign-ins do.
+                terms.public &= ctx.chain.is_idle() && sign_ins.is_none();
                 let tail = format!(
-                    r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+                    r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}{}}}"#,
                     terms.ttl.as_millis(),
                     terms.scope(),
-                    ctx.server_info
+                    ctx.server_info,
+                    sign_ins.map(|all| format!(r#","{}":{all}"#, sign_in::META)).unwrap_or_default()
                 );
                 list_result(kind, &page, tail.as_bytes())
             }
@@ -345,6 +350,7 @@ impl FrontMachine {
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
             tasks::add_wish(message, TaskWish { ttl: None }, &mut edits);
         }
+        let awaits_sign_in = sign_in::is_return(message, params);
         let param_headers = match (&*exchange.method, subject.as_deref()) {
             (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
             _ => None,
@@ -362,6 +368,7 @@ impl FrontMachine {
             round,
             trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
             tries: 0,
+            awaits_sign_in,
             envelope,
         });
         if let Some((theirs, ours)) =

@@ -6,9 +6,10 @@
 
 use super::exchanges::Stage;
 use super::input_requests::InputRequest;
-use super::judging::Authorized;
+use super::judging::{Authorized, Passed};
 use super::params::Params;
 use super::rounds::InputRound;
+use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::{self, capabilities};
 use crate::chain::{HoldAnswer, consent};
@@ -16,11 +17,16 @@ use crate::command::Command;
 use crate::exchange::{Exchange, RoundSpans};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use crate::log_level::LogLevel;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, Revision, json, method};
+use signalbox_wire::{Edits, Envelope, Era, Revision, builder, json, method};
+use std::sync::Arc;
 
 /// The key of the question, and the beginning of the state with which a client comes back.
 const KEY: &str = "signalbox-sign-in";
+
+/// The member of a list's `_meta` that names the backends behind a sign-in, each with the address to open.
+pub(super) const META: &str = "io.signalbox/sign_in";
 
 impl FrontMachine {
     /// A call did not reach its backend, because the caller has to sign in there.
@@ -36,7 +42,7 @@ impl FrontMachine {
             return out.push(Command::Dropped("late_answer"));
         }
         let params = question(fault);
-        let client = std::sync::Arc::clone(&call.client);
+        let client = Arc::clone(&call.client);
         let takes = capabilities::allows(
             client.modern_capabilities(false).as_bytes(),
             method::ELICITATION_CREATE,
@@ -81,11 +87,48 @@ impl FrontMachine {
         true
     }
 
+    /// Returns the backends that a list lacks because the caller has yet to sign in, as the JSON array of [`META`]. Warns the client of
+    /// them in a log message if it takes those, once for each set of addresses.
+    pub(super) fn warn_of_sign_ins(
+        &mut self,
+        id: ExchangeId,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Option<String> {
+        let wanted = ctx.behind_sign_ins();
+        if wanted.is_empty() {
+            return None;
+        }
+        let entry = |(backend, fault): &(Arc<str>, Fault)| {
+            format!(r#"{{"backend":{},"url":{}}}"#, json::quote(backend), String::from_utf8_lossy(address(fault)))
+        };
+        let all = format!("[{}]", wanted.iter().map(entry).collect::<Vec<_>>().join(","));
+        let takes_logs = match self.exchanges.get(&id) {
+            Some(exchange) if exchange.era == Era::Modern => {
+                exchange.log_level.is_some_and(|least| least <= LogLevel::Warning)
+            }
+            _ => ctx.offer(&self.selector(id)).logging && self.log_level.is_none_or(|least| least <= LogLevel::Warning),
+        };
+        let way = self.way_to_client(Some(id)).filter(|_| takes_logs && self.warned_of != all && !self.governed);
+        if let Some(stream) = way {
+            for (_, fault) in &wanted {
+                let bytes = builder::Notification::new(method::MESSAGE)
+                    .param_str("level", LogLevel::Warning.as_str())
+                    .param_str("logger", "signalbox")
+                    .param_str("data", &fault.message)
+                    .build();
+                self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
+            }
+            self.warned_of.clone_from(&all);
+        }
+        Some(all)
+    }
+
     /// The client has answered whether its user opens the address. If so, the call is judged as it is now, and sent once more.
     pub(super) fn after_sign_in(
         &mut self,
         id: ExchangeId,
-        call: Authorized,
+        mut call: Authorized,
         answers: &[u8],
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -97,6 +140,7 @@ impl FrontMachine {
         };
         // Like a client of the new era, which comes back with a further round: what counts calls has counted this one.
         exchange.round += 1;
+        call.await_sign_in();
         if let Some(call) = self.judge_call(id, call.into_call(), ctx, out) {
             out.push(Command::Forward { exchange: id, backend, call });
         }
@@ -111,8 +155,8 @@ pub(super) fn round_of(
     edits: &mut Edits,
 ) -> Result<Option<RoundSpans>, Fault> {
     let round = params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method));
-    let (signs_in, consents) = (is_return(message, params), consent::is_return(message));
-    let Some(whole) = message.params_span().filter(|_| round.is_some() && (signs_in || consents)) else {
+    let is_return = || is_return(message, params) || consent::is_return(message);
+    let Some(whole) = message.params_span().filter(|_| round.is_some() && is_return()) else {
         return Ok(round);
     };
     edits.remove_member(message.bytes(), whole, "inputResponses");
@@ -127,7 +171,7 @@ pub(super) fn round_of(
 }
 
 /// True if a call comes back from a sign-in.
-fn is_return(message: &Envelope, params: &Params) -> bool {
+pub(super) fn is_return(message: &Envelope, params: &Params) -> bool {
     let state = params.state.and_then(|span| json::string(span.of(message.bytes())));
     state.is_some_and(|state| state.starts_with(KEY))
 }
@@ -146,9 +190,13 @@ fn accepted(answers: &[u8]) -> bool {
 
 /// The params of the elicitation.
 fn question(fault: &Fault) -> String {
-    let url = fault.data.iter().find(|(name, _)| *name == "url").map_or(&b"\"\""[..], |(_, value)| value);
     let message = json::quote(&fault.message);
-    format!(r#"{{"mode":"url","message":{message},"url":{}}}"#, String::from_utf8_lossy(url))
+    format!(r#"{{"mode":"url","message":{message},"url":{}}}"#, String::from_utf8_lossy(address(fault)))
+}
+
+/// The address to open, quoted.
+fn address(fault: &Fault) -> &[u8] {
+    fault.data.iter().find(|(name, _)| *name == "url").map_or(&b"\"\""[..], |(_, value)| value)
 }
 
 /// Clients of 2025-11-25 know an error that names the addresses to open first.

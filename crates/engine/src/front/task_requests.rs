@@ -296,6 +296,7 @@ impl FrontMachine {
             round: None,
             trace: None,
             tries: 0,
+            awaits_sign_in: false,
         })
     }
 }

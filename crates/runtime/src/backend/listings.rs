@@ -277,6 +277,9 @@ impl Backend {
 
     /// The fault that tells this user to sign in, if the backend shows it nothing before that.
     pub(crate) fn wanted_sign_in(&self, whose: &BackendUser) -> Option<Fault> {
+        if !self.connector.signs_in() {
+            return None;
+        }
         let state = self.lock();
         let down = state.home.fault().filter(|fault| fault.kind == FaultKind::SignInNeeded);
         down.or_else(|| state.lists.sign_in(&self.known_as(whose), crate::clock::now())).cloned()

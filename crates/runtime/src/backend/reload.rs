@@ -8,7 +8,6 @@ use super::spec::{BackendSpec, Start};
 use super::state::BackendState;
 use super::subscriptions::Subscriptions;
 use crate::peer::{Peer, Queued};
-use signalbox_engine::catalog::Changed;
 use signalbox_engine::{Event, Fault, FaultKind};
 use signalbox_wire::method;
 use std::collections::HashSet;
@@ -43,20 +42,6 @@ impl Backend {
     pub fn try_now(&self) {
         self.lock().condition.hurry();
         self.changed.notify_one();
-    }
-
-    /// Somebody has signed in: a backend that was down for want of a credential is tried, and whoever was shown nothing for that
-    /// reason is told to ask for its lists again.
-    pub fn signed_in(&self) {
-        self.try_now();
-        let waiting = self.lock().lists.take_sign_ins();
-        let Some(gateway) = self.gateway() else { return };
-        let changed = Changed { tools: true, prompts: true, resources: true };
-        for session in
-            gateway.sessions.all().into_iter().filter(|session| waiting.iter().any(|user| session.is_user(user)))
-        {
-            session.handle(Event::ListsChanged { changed });
-        }
     }
 
     /// Stops taking calls. Subscriptions and the calls that were not sent yet move to the successor; without a successor these

@@ -122,7 +122,7 @@ impl Backend {
                 Pick::Refuse(fault) => fault,
             };
             drop(state);
-            return self.refuse_call(session, exchange, fault, call);
+            return self.refuse_or_await_sign_in(session, exchange, fault, call);
         }
         let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
         let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);

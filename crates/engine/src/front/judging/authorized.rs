@@ -133,6 +133,7 @@ impl Authorized {
             round: None,
             trace: None,
             tries: 0,
+            awaits_sign_in: false,
         })))
     }
 
@@ -140,6 +141,11 @@ impl Authorized {
     #[must_use]
     pub fn into_call(self) -> Box<Call> {
         self.0
+    }
+
+    /// Notes that the call has waited for a sign-in, or is about to.
+    pub fn await_sign_in(&mut self) {
+        self.0.awaits_sign_in = true;
     }
 
     /// Counts one more try.

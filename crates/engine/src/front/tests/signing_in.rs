@@ -67,7 +67,8 @@ fn lists_with_nothing_to_show_and_entries_that_no_list_has_lead_to_the_sign_in()
     let mut dialogue = client("2025-06-18", "{}");
     dialogue.sign_ins = vec![("a".into(), wanted())];
     // Whatever others show is shown.
-    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#)[0].contains(r#""tools":[{"#));
+    let shown = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert!(shown.last().unwrap().contains(r#""tools":[{"#), "{shown:?}");
     let empty = dialogue.says(r#"{"jsonrpc":"2.0","id":2,"method":"resources/templates/list"}"#);
     assert!(empty[0].contains("sign_in_needed") && empty[0].contains(URL), "{empty:?}");
     let calls = [
@@ -104,4 +105,41 @@ fn t10_what_only_another_principal_is_shown_cannot_be_called() {
             dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"{name}"}}}}"#));
         assert!(told[0].contains(&format!("Unknown tool: {name}\"")), "{told:?}");
     }
+}
+
+/// Issue 32, point 9.
+#[test]
+fn lists_and_instructions_name_the_backends_behind_a_sign_in_and_a_log_message_warns_once() {
+    const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let mut dialogue = client("2025-06-18", "{}");
+    dialogue.sign_ins = vec![("a".into(), wanted())];
+    let told = dialogue.says(LIST);
+    let (warning, list) = (&told[0], &told[1]);
+    assert!(warning.contains(r#""method":"notifications/message","params":{"level":"warning""#), "{told:?}");
+    assert!(warning.contains(URL), "{told:?}");
+    let named = format!(r#""_meta":{{"io.signalbox/sign_in":[{{"backend":"a","url":"{URL}"}}]}}"#);
+    assert!(list.contains(&named), "{told:?}");
+    let again = dialogue.says(LIST);
+    assert!(again.len() == 1 && again[0].contains(&named), "{again:?}");
+    let mut quiet = client("2025-06-18", "{}");
+    quiet.sign_ins = vec![("a".into(), wanted())];
+    quiet.says(r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}"#);
+    assert_eq!(quiet.says(LIST).len(), 1, "it wants no warnings");
+    let mut new = Dialogue::new(Mode::Pipe);
+    new.sign_ins = vec![("a".into(), wanted())];
+    let greeted = new.says(
+        r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
+    );
+    assert!(greeted[0].contains(r###""instructions":"## a\n\nbackend `a` wants you to sign in"###), "{greeted:?}");
+}
+
+/// Issue 32, point 9.
+#[test]
+fn a_call_whose_client_agreed_awaits_the_sign_in_and_no_other_does() {
+    let mut dialogue = client("2025-11-25", r#"{"elicitation":{"url":{}}}"#);
+    dialogue.says(CALL);
+    assert!(!dialogue.calls[0].1.awaits_sign_in);
+    given_back(&mut dialogue);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#);
+    assert!(dialogue.calls.pop().unwrap().1.awaits_sign_in);
 }

@@ -1,0 +1,170 @@
+//! A sign-in in the middle of a call, in the order of a person: the call comes first, then the client agrees, and the browser is
+//! opened some time later.
+
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::events::EventStream;
+use signalbox_testkit::fixture::ServedEra;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::{HttpClient, browse};
+use signalbox_testkit::protected_server::{Demands, ProtectedServer};
+use signalbox_testkit::scene::{child, eventually, tool_names};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+const SHARED: &str = "";
+const PER_USER: &str = "per_user = true\n";
+
+/// A gateway before a server that wants a token for calls, or for everything.
+async fn scene(demands: Demands, more: &str) -> (ProtectedServer, GatewayProcess) {
+    let server = ProtectedServer::start(demands, None).await.unwrap();
+    let config = format!(
+        "[auth.outbound]\nallow = [\"127.0.0.1\"]\n{}[backends.safe]\nurl = \"{}\"\n[backends.safe.auth]\ntype = \"oauth\"\n{more}",
+        child("one", ServedEra::Both, "").unwrap(),
+        server.url()
+    );
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    gateway.ready().await.unwrap();
+    (server, gateway)
+}
+
+/// Opens an address like a person who takes this long.
+fn opened_later(url: &Value, late: Duration) -> JoinHandle<u16> {
+    let url = url.as_str().unwrap().to_owned();
+    tokio::spawn(async move {
+        tokio::time::sleep(late).await;
+        browse(&url).await.unwrap()
+    })
+}
+
+fn call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "safe__work", "arguments": {}}})
+}
+
+/// A client of 2025-11-25 agrees once, and the call goes on when the person is done.
+async fn old_client_waits(demands: Demands, more: &str, late: Duration) {
+    let about = format!("2025-11-25 {demands:?} {more} {late:?}");
+    let (server, gateway) = scene(demands, more).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
+    tool_names(&client).await.unwrap();
+    let mut stream = EventStream::post(&client, &call(2)).await.unwrap();
+    let question = stream.next().await.unwrap().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{about}: {question}");
+    let person = opened_later(&question["params"]["url"], late);
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    assert_eq!(client.post(&answer.to_string()).await.unwrap().status, 202);
+    // A second question would have this id too.
+    let result = stream.until(|message| message["id"] == 2).await.unwrap();
+    assert_eq!(result["result"]["content"][0]["text"], "done", "{about}: {result}");
+    assert_eq!((person.await.unwrap(), server.ran()), (200, 1), "{about}");
+}
+
+/// A client of 2026-07-28 comes back once.
+async fn new_client_waits(demands: Demands, more: &str, late: Duration) {
+    let about = format!("2026-07-28 {demands:?} {more} {late:?}");
+    let (server, gateway) = scene(demands, more).await;
+    let client = HttpClient::new(gateway.address()).with("mcp-protocol-version", "2026-07-28");
+    let client = client.with("mcp-method", "tools/call").with("mcp-name", "safe__work");
+    let ask = async |id: u64, more: Value| {
+        let mut message = call(id);
+        message["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}},
+        });
+        for (name, value) in more.as_object().unwrap() {
+            message["params"][name] = value.clone();
+        }
+        client.post(&message.to_string()).await.unwrap().message().unwrap()
+    };
+    let answer = ask(1, json!({})).await;
+    assert_eq!(answer["result"]["resultType"], "input_required", "{about}: {answer}");
+    let (key, request) = answer["result"]["inputRequests"].as_object().unwrap().iter().next().unwrap();
+    let person = opened_later(&request["params"]["url"], late);
+    let state = answer["result"]["requestState"].clone();
+    let done = ask(2, json!({"requestState": state, "inputResponses": {key: {"action": "accept"}}})).await;
+    assert_eq!(done["result"]["content"][0]["text"], "done", "{about}: {done}");
+    assert_eq!((person.await.unwrap(), server.ran()), (200, 1), "{about}");
+}
+
+/// A client of 2025-06-18 gets the address in an error. Its next call comes while the person is about to open it.
+async fn oldest_client_calls_again(demands: Demands, more: &str, late: Duration) {
+    let about = format!("2025-06-18 {demands:?} {more} {late:?}");
+    let (server, gateway) = scene(demands, more).await;
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    tool_names(&client).await.unwrap();
+    let refused = client.post(&call(2).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(refused["error"]["data"]["reason"], "sign_in_needed", "{about}: {refused}");
+    let person = opened_later(&refused["error"]["data"]["url"], late);
+    assert_eq!(person.await.unwrap(), 200, "{about}");
+    let done = client.post(&call(3).to_string()).await.unwrap().message().unwrap();
+    assert_eq!(done["result"]["content"][0]["text"], "done", "{about}: {done}");
+    assert_eq!(server.ran(), 1, "{about}");
+}
+
+async fn every_client_waits(demands: Demands, late: Duration) {
+    for more in [SHARED, PER_USER] {
+        tokio::join!(
+            old_client_waits(demands.clone(), more, late),
+            new_client_waits(demands.clone(), more, late),
+            oldest_client_calls_again(demands.clone(), more, late),
+        );
+    }
+}
+
+/// Issue 32, point 9.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_a_person_who_opens_the_address_after_the_client_has_agreed() {
+    for late in [Duration::from_millis(100), Duration::from_secs(2)] {
+        every_client_waits(Demands::TokenForCalls, late).await;
+    }
+}
+
+/// Issue 32, point 9, for a server that is down for want of a token.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_a_sign_in_at_a_server_that_shows_nothing_before() {
+    for late in [Duration::from_millis(100), Duration::from_secs(2)] {
+        every_client_waits(Demands::Token, late).await;
+    }
+}
+
+/// Issue 32, point 9, for a person who takes half a minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_half_a_minute() {
+    let late = Duration::from_secs(30);
+    tokio::join!(
+        old_client_waits(Demands::TokenForCalls, PER_USER, late),
+        old_client_waits(Demands::Token, SHARED, late),
+        new_client_waits(Demands::Token, SHARED, late),
+        new_client_waits(Demands::Token, PER_USER, late),
+    );
+}
+
+/// Issue 32, point 9: lists without the server name it and the address, and so do `instructions` and a log message.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_address() {
+    let (_server, gateway) = scene(Demands::Token, SHARED).await;
+    let address = eventually("the address in a list", async || {
+        let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+        let lists = client.request(2, "tools/list", json!({})).await.unwrap();
+        lists["result"]["_meta"]["io.signalbox/sign_in"][0]["url"].as_str().map(str::to_owned)
+    });
+    let address = address.await.unwrap();
+    let modern =
+        HttpClient::new(gateway.address()).modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
+    let named = json!([{"backend": "safe", "url": address}]);
+    assert_eq!(modern["result"]["_meta"]["io.signalbox/sign_in"], named, "{modern}");
+    assert_eq!(modern["result"]["cacheScope"], "private", "{modern}");
+    let discovered = HttpClient::new(gateway.address()).modern(2, "server/discover", json!({})).await.unwrap();
+    let said = discovered.message().unwrap()["result"]["instructions"].as_str().unwrap_or_default().to_owned();
+    assert!(said.contains("safe") && said.contains(&address), "{said}");
+    assert_eq!(browse(&address).await.unwrap(), 200);
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let after = eventually("a list with the server", async || {
+        let lists = client.request(2, "tools/list", json!({})).await.unwrap();
+        lists["result"].get("_meta").is_none().then_some(lists)
+    });
+    let after = after.await.unwrap().to_string();
+    assert!(after.contains("\"work\""), "{after}");
+}
