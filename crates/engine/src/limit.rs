@@ -31,11 +31,13 @@ pub enum Limit {
     Idle,
     /// A connection made room for another one, since its caller or address had more than its share.
     ConnectionShare,
+    /// A webhook was not asked, since its caller or all callers had too many questions under way.
+    Webhooks,
 }
 
 impl Limit {
     /// All limits, in the order of [`Limit::number`].
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::HeadTime,
         Self::HeadSize,
         Self::MessageTime,
@@ -50,6 +52,7 @@ impl Limit {
         Self::UnknownCaller,
         Self::Idle,
         Self::ConnectionShare,
+        Self::Webhooks,
     ];
 
     /// Its label in metrics.
@@ -70,6 +73,7 @@ impl Limit {
             Self::UnknownCaller => "unknown_caller",
             Self::Idle => "idle",
             Self::ConnectionShare => "connection_share",
+            Self::Webhooks => "webhooks",
         }
     }
 

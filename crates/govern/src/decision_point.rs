@@ -98,7 +98,7 @@ impl DecisionPoint {
         let arguments = case.message.param("arguments").map(|span| span.of(case.message.bytes())).unwrap_or_default();
         let bound = Bound::to(&[
             case.caller.principal().as_str().as_bytes(),
-            rights(case).as_bytes(),
+            rights(case.caller.identity()).as_bytes(),
             entry.backend.as_bytes(),
             entry.name.as_bytes(),
             entry.definition.unwrap_or_default(),
@@ -120,11 +120,7 @@ impl DecisionPoint {
         }
         let asked = self.approvals.ask(used.call, case.caller.principal(), bound, case.now, rules.timeout * 2);
         if let Err(full) = asked {
-            // Never passed: a caller must not get around the decision by asking for many.
-            let text = format!("the decision point cannot be asked now: {full}");
-            let rulings = Ruling::of("deny", text.clone()).into();
-            let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
-            return Judgement { verdict, rulings, effects: Vec::new() };
+            return overloaded(&full.to_string());
         }
         let body = Bytes::from(question(case, entry, arguments, rules.api).to_string());
         let question = HoldQuestion::Webhook { url: Arc::clone(&rules.url), body, within: rules.timeout };
@@ -139,6 +135,10 @@ impl DecisionPoint {
         case: &Case<'_>,
     ) -> Judgement {
         let now = case.now;
+        if let HoldAnswer::Overloaded(why) = answer {
+            self.approvals.withdraw(used.call);
+            return overloaded(why);
+        }
         let said = match answer {
             HoldAnswer::Webhook { status: 200, body } => decision(body, rules.api).ok_or("its answer has no decision"),
             HoldAnswer::Webhook { .. } => Err("it answered with an error"),
@@ -196,14 +196,22 @@ impl DecisionPoint {
     }
 }
 
-/// Describes the rights of the caller, which the service is told: another credential of its principal may have others.
-fn rights(case: &Case<'_>) -> String {
-    let identity = case.caller.identity();
-    let trust = identity.trust().word();
+/// Describes what the service is told of the caller besides its principal: another credential may have other rights,
+/// and the decision may depend on the address.
+fn rights(identity: &Identity) -> String {
+    let (trust, address) = (identity.trust().word(), identity.address.map(|address| address.ip()));
     identity.standing.as_ref().map_or_else(
-        || trust.to_owned(),
-        |standing| format!("{trust} {:?} {:?} {:?}", standing.roles, standing.groups, standing.scopes),
+        || format!("{trust} {address:?}"),
+        |standing| format!("{trust} {address:?} {:?} {:?} {:?}", standing.roles, standing.groups, standing.scopes),
     )
+}
+
+/// Refuses a call for which there is no room to ask. It is never passed, whatever holds while the service is down: a caller
+/// must not get around the decision by asking for many.
+fn overloaded(why: &str) -> Judgement {
+    let text = format!("the decision point cannot be asked now: {why}");
+    let rulings = Ruling::of("deny", text.clone()).into();
+    Judgement { verdict: Verdict::Refuse(Fault::new(FaultKind::Overloaded, text)), rulings, effects: Vec::new() }
 }
 
 fn denied(reason: &str, by: &'static str) -> Judgement {
@@ -320,6 +328,18 @@ mod tests {
         assert_eq!(opa(r#"{"result":true}"#), Some((true, String::new())));
         assert_eq!(opa(r#"{"result":{"allow":false,"reason":"late"}}"#), Some((false, "late".to_owned())));
         assert_eq!(opa("{}"), None, "an undefined rule decides nothing");
+    }
+
+    /// F11: a decision is kept for the address that the service was told, whatever the port.
+    #[test]
+    fn decisions_are_kept_for_one_address() {
+        let from = |address: &str| {
+            let (address, unproved) = (address.parse().unwrap(), Caller::anonymous("http"));
+            rights(&Identity { address: Some(address), ..unproved.identity().clone() })
+        };
+        assert_eq!(from("192.0.2.1:4000"), from("192.0.2.1:4001"));
+        assert_ne!(from("192.0.2.1:4000"), from("192.0.2.2:4000"));
+        assert_ne!(from("192.0.2.1:4000"), rights(Caller::anonymous("http").identity()));
     }
 
     #[test]

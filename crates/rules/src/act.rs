@@ -239,7 +239,8 @@ impl<'a> Walk<'a> {
         }
         let key = self.fill(rule, view, |filling| limit.key.render_key(filling, limits::KEY));
         let now = view.facts.now;
-        let ask = LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now };
+        let caller = view.facts.principal;
+        let ask = LimitAsk { slot, caller, key: &key, limit: limit.limit, per: limit.per, now };
         let InTurn { answer: limited, turn } = self.outside.limit(&ask);
         self.input("limiter", limited.text());
         self.turn(turn);
@@ -363,6 +364,11 @@ impl<'a> Walk<'a> {
                 self.input("person", format!("refused by {}", name(by)));
                 self.input("reason", reason.clone());
                 self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
+            }
+            HoldAnswer::Overloaded(why) => {
+                // Never released, whatever `on_failure` says: a caller must not get past a webhook by asking it much.
+                self.input("webhook", format!("overloaded {why}"));
+                self.refuse(rule, FaultKind::Overloaded, format!("rule `{}` asks a webhook about this: {why}", rule.id))
             }
             HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. } => WalkStep::Next,
         }

@@ -1,65 +1,123 @@
 //! The buckets of rate limits in rules, by slot and key.
+//!
+//! A key may hold what a caller sends, so a caller can make as many as it likes. It has no more keys than are free for
+//! others at that time. Its further keys of a slot share one bucket, which no other caller uses.
 
 use crate::limits;
 use crate::outside::{LimitAsk, Limited, Slot};
 use signalbox_engine::rate::Rate;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The buckets of all rate limits.
 #[derive(Debug, Default)]
 pub(crate) struct Limiter {
-    /// For every slot and key, when its bucket is full again.
-    full_at: HashMap<Slot, HashMap<Box<str>, Instant>>,
+    slots: HashMap<Slot, SlotBuckets>,
+    /// Number of keys of each caller. A key belongs to the caller that used it first.
+    by_caller: HashMap<Arc<str>, usize>,
     keys: usize,
     swept: Option<Instant>,
     pub overflows: u64,
 }
 
+#[derive(Debug, Default)]
+struct SlotBuckets {
+    by_key: HashMap<Box<str>, Bucket>,
+    /// The buckets of callers with too many keys: when each is full again.
+    overflow: HashMap<Arc<str>, Instant>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    full_at: Instant,
+    caller: Arc<str>,
+}
+
 impl Limiter {
     pub fn ask(&mut self, ask: &LimitAsk<'_>) -> Limited {
-        let key = self.room_for(ask);
-        let buckets = match self.full_at.get_mut(ask.slot) {
-            Some(buckets) => buckets,
-            None => self.full_at.entry(ask.slot.clone()).or_default(),
-        };
         let rate = Rate { limit: ask.limit, per: ask.per };
-        let full = match rate.take(buckets.get(key).copied(), ask.now) {
-            Ok(full) => full,
-            Err(wait) => return Limited::Over { wait },
-        };
-        match buckets.get_mut(key) {
-            Some(place) => *place = full,
-            None => {
-                buckets.insert(key.into(), full);
-                self.keys += 1;
-            }
+        if let Some(bucket) = self.slots.get_mut(ask.slot).and_then(|slot| slot.by_key.get_mut(ask.key)) {
+            return match rate.take(Some(bucket.full_at), ask.now) {
+                Ok(full) => {
+                    bucket.full_at = full;
+                    Limited::Passed { left: rate.left(Some(full), ask.now) }
+                }
+                Err(wait) => Limited::Over { wait },
+            };
         }
-        Limited::Passed { left: rate.left(Some(full), ask.now) }
+        if self.has_room_for(ask) { self.add(rate, ask) } else { self.fold(rate, ask) }
     }
 
-    /// The key to count under: if there is no room for more keys, all further ones of a slot share one bucket.
-    fn room_for<'a>(&mut self, ask: &LimitAsk<'a>) -> &'a str {
-        let known = self.full_at.get(ask.slot).is_some_and(|buckets| buckets.contains_key(ask.key));
-        if known || self.keys < limits::LIMITER_KEYS {
-            return ask.key;
+    /// True if the caller has fewer keys than are free.
+    fn has_room_for(&mut self, ask: &LimitAsk<'_>) -> bool {
+        let has_room = |limiter: &Self| {
+            let own = limiter.by_caller.get(ask.caller).copied().unwrap_or_default();
+            own < limits::LIMITER_KEYS.saturating_sub(limiter.keys)
+        };
+        if has_room(self) {
+            return true;
         }
-        let due = self.swept.is_none_or(|at| ask.now.saturating_duration_since(at) >= Duration::from_secs(1));
-        if due {
-            self.swept = Some(ask.now);
-            self.full_at.values_mut().for_each(|buckets| buckets.retain(|_, full| *full > ask.now));
-            self.keys = self.full_at.values().map(HashMap::len).sum();
+        if self.swept.is_none_or(|at| ask.now.saturating_duration_since(at) >= Duration::from_secs(1)) {
+            self.sweep(ask.now);
         }
-        if self.keys < limits::LIMITER_KEYS {
-            return ask.key;
-        }
+        has_room(self)
+    }
+
+    /// Opens the bucket of a new key.
+    fn add(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> Limited {
+        let full_at = match rate.take(None, ask.now) {
+            Ok(full_at) => full_at,
+            Err(wait) => return Limited::Over { wait },
+        };
+        let caller = match self.by_caller.get_key_value(ask.caller) {
+            Some((caller, _)) => Arc::clone(caller),
+            None => Arc::from(ask.caller),
+        };
+        *self.by_caller.entry(Arc::clone(&caller)).or_default() += 1;
+        self.keys += 1;
+        self.slot(ask.slot).by_key.insert(ask.key.into(), Bucket { full_at, caller });
+        Limited::Passed { left: rate.left(Some(full_at), ask.now) }
+    }
+
+    /// Counts a key for which there is no room, in the one bucket that its caller has for these.
+    fn fold(&mut self, rate: Rate, ask: &LimitAsk<'_>) -> Limited {
         self.overflows += 1;
-        ""
+        let overflow = &mut self.slot(ask.slot).overflow;
+        match rate.take(overflow.get(ask.caller).copied(), ask.now) {
+            Ok(full) => {
+                overflow.insert(ask.caller.into(), full);
+                Limited::Passed { left: rate.left(Some(full), ask.now) }
+            }
+            Err(wait) => Limited::Over { wait },
+        }
+    }
+
+    fn slot(&mut self, slot: &Slot) -> &mut SlotBuckets {
+        self.slots.entry(slot.clone()).or_default()
+    }
+
+    /// Forgets the buckets that are full.
+    fn sweep(&mut self, now: Instant) {
+        self.swept = Some(now);
+        for slot in self.slots.values_mut() {
+            slot.by_key.retain(|_, bucket| bucket.full_at > now);
+            slot.overflow.retain(|_, full_at| *full_at > now);
+        }
+        self.count();
+    }
+
+    fn count(&mut self) {
+        self.by_caller.clear();
+        for bucket in self.slots.values().flat_map(|slot| slot.by_key.values()) {
+            *self.by_caller.entry(Arc::clone(&bucket.caller)).or_default() += 1;
+        }
+        self.keys = self.by_caller.values().sum();
     }
 
     pub fn keep(&mut self, stays: &dyn Fn(&Slot) -> bool) {
-        self.full_at.retain(|slot, _| stays(slot));
-        self.keys = self.full_at.values().map(HashMap::len).sum();
+        self.slots.retain(|slot, _| stays(slot));
+        self.count();
     }
 }
 
@@ -74,7 +132,7 @@ mod tests {
         let start = Instant::now();
         let mut ask = |key, ms| {
             let now = start + Duration::from_millis(ms);
-            limiter.ask(&LimitAsk { slot: &slot, key, limit: 3, per: Duration::from_secs(60), now })
+            limiter.ask(&LimitAsk { slot: &slot, caller: "ada", key, limit: 3, per: Duration::from_secs(60), now })
         };
         for left in [2, 1, 0] {
             assert_eq!(ask("a", 0), Limited::Passed { left });
@@ -86,22 +144,42 @@ mod tests {
         assert_eq!(ask("a", 500_000), Limited::Passed { left: 2 });
     }
 
+    /// Asks for one use of this key in the time of a minute.
+    fn once(limiter: &mut Limiter, (rule, caller, key): (&str, &str, &str), now: Instant) -> bool {
+        let slot = Slot { rule: rule.into(), action: 0 };
+        let ask = LimitAsk { slot: &slot, caller, key, limit: 1, per: Duration::from_secs(60), now };
+        matches!(limiter.ask(&ask), Limited::Passed { .. })
+    }
+
     #[test]
-    fn beyond_the_bound_all_keys_share_a_bucket_and_free_buckets_make_room() {
-        let slot = Slot { rule: "r".into(), action: 0 };
-        let mut limiter = Limiter::default();
-        let start = Instant::now();
-        let mut ask = |key: String, now| {
-            limiter.ask(&LimitAsk { slot: &slot, key: &key, limit: 1, per: Duration::from_secs(60), now })
-        };
-        for number in 0..limits::LIMITER_KEYS {
-            ask(format!("k{number}"), start);
+    fn beyond_the_bound_the_keys_of_a_caller_share_a_bucket_and_free_buckets_make_room() {
+        let (mut limiter, start) = (Limiter::default(), Instant::now());
+        let most = limits::LIMITER_KEYS / 2;
+        for number in 0..most {
+            assert!(once(&mut limiter, ("r", "ada", &format!("k{number}")), start));
         }
-        assert_eq!(ask("one more".into(), start), Limited::Passed { left: 0 });
-        assert!(matches!(ask("and another".into(), start), Limited::Over { .. }));
+        assert!(once(&mut limiter, ("r", "ada", "one more"), start));
+        assert!(!once(&mut limiter, ("r", "ada", "and another"), start));
+        assert_eq!((limiter.overflows, limiter.keys), (2, most));
         let later = start + Duration::from_secs(61);
-        assert_eq!(ask("and another".into(), later), Limited::Passed { left: 0 });
-        assert_eq!(limiter.overflows, 2);
-        assert!(limiter.keys < 10);
+        assert!(once(&mut limiter, ("r", "ada", "and another"), later));
+        assert_eq!((limiter.overflows, limiter.keys), (2, 1));
+    }
+
+    /// Issue 31, B: the keys of one caller, however many, leave buckets of their own to others, in all rules.
+    #[test]
+    fn the_keys_of_one_caller_leave_room_to_others() {
+        let (mut limiter, start) = (Limiter::default(), Instant::now());
+        for number in 0..2 * limits::LIMITER_KEYS {
+            once(&mut limiter, ("r", "ada", &format!("k{number}")), start);
+        }
+        for rule in ["r", "s"] {
+            for key in ["a", "b", "c"] {
+                assert!(once(&mut limiter, (rule, "vic", key), start));
+                assert!(!once(&mut limiter, (rule, "vic", key), start));
+            }
+        }
+        assert!(!once(&mut limiter, ("r", "ada", "k0"), start), "what is counted stays counted");
+        assert!(limiter.keys < limits::LIMITER_KEYS);
     }
 }

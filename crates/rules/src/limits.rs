@@ -56,7 +56,7 @@ pub const WORK: usize = 256 * 1024 * 1024;
 pub const RENDERED: usize = 16 * 1024 * 1024;
 /// Longest key of a rate limit or a cache, in bytes.
 pub const KEY: usize = 1024;
-/// Most keys that all rate limits together count.
+/// Most keys that all rate limits together count. One caller has no more of them than are free.
 pub const LIMITER_KEYS: usize = 100_000;
 /// Most bytes that all caches together keep.
 pub const CACHE_BYTES: usize = 64 * 1024 * 1024;

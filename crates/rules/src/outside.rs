@@ -22,6 +22,8 @@ pub struct Slot {
 pub struct LimitAsk<'a> {
     /// Whose counter.
     pub slot: &'a Slot,
+    /// The principal of the caller.
+    pub caller: &'a str,
     /// What is counted apart.
     pub key: &'a str,
     /// How many uses.

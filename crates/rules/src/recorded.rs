@@ -171,6 +171,9 @@ fn webhook(said: &str) -> Option<HoldAnswer> {
     if status == "failed" {
         return Some(HoldAnswer::Failed(body.to_owned()));
     }
+    if status == "overloaded" {
+        return Some(HoldAnswer::Overloaded(body.to_owned()));
+    }
     let body = if body.is_empty() { Bytes::new() } else { whole(body)? };
     Some(HoldAnswer::Webhook { status: status.parse().ok()?, body })
 }
@@ -190,7 +193,7 @@ mod tests {
         let by = || Some("ada".to_owned());
         let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
         type Inputs = &'static [(&'static str, &'static str)];
-        let cases: [(Inputs, Option<HoldAnswer>); 11] = [
+        let cases: [(Inputs, Option<HoldAnswer>); 12] = [
             (&[], Some(HoldAnswer::GoOn { by: None })),
             (&[("person", "released by ada")], Some(HoldAnswer::GoOn { by: by() })),
             (&[("person", "expired")], Some(HoldAnswer::Expired)),
@@ -207,6 +210,7 @@ mod tests {
             (&[("webhook", "204 ")], Some(HoldAnswer::Webhook { status: 204, body: Bytes::new() })),
             (&[("webhook", "200 {\"a\":1}")], Some(HoldAnswer::Webhook { status: 200, body: bytes("{\"a\":1}") })),
             (&[("webhook", "failed it is gone")], Some(HoldAnswer::Failed("it is gone".to_owned()))),
+            (&[("webhook", "overloaded too many")], Some(HoldAnswer::Overloaded("too many".to_owned()))),
             (&[("webhook", "nonsense")], None),
         ];
         for (inputs, answer) in cases {

@@ -1,11 +1,12 @@
 //! Messages that an interceptor holds until a question is answered: by a person, by a webhook, or by the passing of time.
 
 use crate::session::Session;
+use crate::webhooks::WebhookError;
 use bytes::Bytes;
 use signalbox_engine::chain::{Consent, HoldAnswer, HoldQuestion};
 use signalbox_engine::command::Held;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Event, ExchangeId, Principal, SessionKey};
+use signalbox_engine::{Event, ExchangeId, Limit, Principal, SessionKey};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -212,6 +213,7 @@ fn word(answer: &HoldAnswer) -> &'static str {
         HoldAnswer::Expired => "expired",
         HoldAnswer::Webhook { .. } => "webhook",
         HoldAnswer::Failed(_) => "failed",
+        HoldAnswer::Overloaded(_) => "overloaded",
     }
 }
 
@@ -229,10 +231,16 @@ pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, questio
             }
             return;
         }
-        HoldQuestion::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
-            Ok((status, body)) => HoldAnswer::Webhook { status, body },
-            Err(error) => HoldAnswer::Failed(error.to_string()),
-        },
+        HoldQuestion::Webhook { url, body, within } => {
+            match session.gateway.webhooks.ask(held.caller.principal(), &url, body, within).await {
+                Ok((status, body)) => HoldAnswer::Webhook { status, body },
+                Err(error @ WebhookError::NoTurn) => {
+                    session.gateway.counters.refused(Limit::Webhooks);
+                    HoldAnswer::Overloaded(error.to_string())
+                }
+                Err(error) => HoldAnswer::Failed(error.to_string()),
+            }
+        }
         HoldQuestion::Person { reason, within } => {
             let asked = Asked { reason, within, consent: None };
             let Some(answer) = ask_person(&session, exchange, asked, held).await else { return };

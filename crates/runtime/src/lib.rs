@@ -7,6 +7,7 @@ pub mod backends;
 pub mod batch;
 pub mod breakpoints;
 pub mod bridged_call_driver;
+pub mod caller_places;
 pub mod catalog_keeper;
 pub mod clock;
 pub mod counters;

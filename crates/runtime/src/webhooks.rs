@@ -1,6 +1,8 @@
 //! Posts to webhooks on behalf of interceptors, within limits.
 
+use crate::caller_places::CallerPlaces;
 use bytes::Bytes;
+use signalbox_engine::Principal;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,8 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Most questions to webhooks at a time; further ones wait within their own time limit.
-pub const MAX_ASKED: usize = 64;
+/// Most questions to webhooks at a time, of which one caller has at most half. Further ones wait for a turn for as long as
+/// the webhook may take, and are refused after that.
+pub const MAX_ASKED: usize = 128;
 /// Most notifications to webhooks at a time; further ones are dropped and counted.
 pub const MAX_TOLD: usize = 256;
 
@@ -22,6 +25,9 @@ pub enum WebhookError {
     /// It could not be reached, or what it said could not be read.
     #[error("{0}")]
     Failed(String),
+    /// No turn came to ask it, which says nothing about the webhook.
+    #[error("{MAX_ASKED} questions to webhooks are under way, of which one caller may have {}", MAX_ASKED / 2)]
+    NoTurn,
     /// This gateway was built without a way to post.
     #[error("webhooks are not available here")]
     None,
@@ -39,7 +45,7 @@ pub trait Post: Send + Sync {
 /// The webhooks of one gateway.
 pub struct Webhooks {
     post: Option<Arc<dyn Post>>,
-    asking: Semaphore,
+    asking: Arc<CallerPlaces>,
     telling: Arc<Semaphore>,
     failed: Arc<AtomicU64>,
 }
@@ -50,7 +56,7 @@ impl Webhooks {
     pub fn new(post: Option<Arc<dyn Post>>) -> Self {
         Self {
             post,
-            asking: Semaphore::new(MAX_ASKED),
+            asking: CallerPlaces::new(MAX_ASKED),
             telling: Arc::new(Semaphore::new(MAX_TOLD)),
             failed: Arc::default(),
         }
@@ -62,11 +68,17 @@ impl Webhooks {
         self.failed.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn ask(&self, url: &str, body: Bytes, within: Duration) -> Result<(u16, Bytes), WebhookError> {
-        let asked = tokio::time::timeout(within, async {
-            let _turn = self.asking.acquire().await;
-            self.post.as_ref().ok_or(WebhookError::None)?.post(url, body).await
-        });
+    /// Asks a webhook about a message of this caller. The time for its turn is not that of the webhook.
+    pub(crate) async fn ask(
+        &self,
+        caller: &Principal,
+        url: &str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<(u16, Bytes), WebhookError> {
+        let _turn = self.asking.enter(caller, within).await.map_err(|_| WebhookError::NoTurn)?;
+        let asked =
+            tokio::time::timeout(within, async { self.post.as_ref().ok_or(WebhookError::None)?.post(url, body).await });
         let answer = asked.await.unwrap_or_else(|_| Err(WebhookError::Late(url.to_owned())));
         if answer.is_err() {
             self.failed.fetch_add(1, Ordering::Relaxed);
@@ -126,22 +138,43 @@ mod tests {
         assert_eq!(webhooks.failed(), MAX_TOLD as u64);
     }
 
+    /// Asks about a message of this caller, in a task of its own.
+    fn ask(
+        webhooks: &Arc<Webhooks>,
+        caller: &'static str,
+        within: u64,
+    ) -> tokio::task::JoinHandle<Result<(u16, Bytes), WebhookError>> {
+        let webhooks = Arc::clone(webhooks);
+        tokio::spawn(async move {
+            let within = Duration::from_millis(within);
+            webhooks.ask(&Principal::named(caller), "http://a", Bytes::new(), within).await
+        })
+    }
+
+    /// Issue 31, B: a question that waited too long for its turn is no failure of the webhook.
     #[tokio::test(start_paused = true)]
-    async fn only_so_many_web_addresses_are_asked_at_a_time() {
+    async fn a_caller_asks_half_of_the_questions_and_waits_for_more() {
         let webhooks = Arc::new(Webhooks::new(Some(Arc::new(Slow))));
-        let ask = |within: u64| {
-            let webhooks = Arc::clone(&webhooks);
-            tokio::spawn(
-                async move { webhooks.ask("http://a", Bytes::new(), Duration::from_millis(within)).await.is_ok() },
-            )
-        };
-        let first: Vec<_> = (0..MAX_ASKED).map(|_| ask(5_000)).collect();
+        let first: Vec<_> = (0..MAX_ASKED / 2).map(|_| ask(&webhooks, "ada", 5_000)).collect();
         tokio::task::yield_now().await;
-        let (patient, impatient) = (ask(5_000), ask(1_500));
+        let (patient, impatient) = (ask(&webhooks, "ada", 1_500), ask(&webhooks, "ada", 900));
         for one in first {
-            assert!(one.await.unwrap());
+            assert!(one.await.unwrap().is_ok());
         }
-        assert!(patient.await.unwrap(), "it waits for its turn");
-        assert!(!impatient.await.unwrap(), "its turn does not leave it time enough");
+        assert!(patient.await.unwrap().is_ok(), "the wait for its turn does not count for the webhook");
+        assert_eq!(impatient.await.unwrap(), Err(WebhookError::NoTurn));
+        assert_eq!(webhooks.failed(), 0);
+    }
+
+    /// Issue 31, B: the questions of one caller leave places to others.
+    #[tokio::test(start_paused = true)]
+    async fn the_questions_of_one_caller_do_not_hold_up_those_of_others() {
+        let webhooks = Arc::new(Webhooks::new(Some(Arc::new(Slow))));
+        let many: Vec<_> = (0..10 * MAX_ASKED).map(|_| ask(&webhooks, "ada", 5_000)).collect();
+        tokio::task::yield_now().await;
+        let began = tokio::time::Instant::now();
+        assert!(ask(&webhooks, "vic", 2_000).await.unwrap().is_ok());
+        assert_eq!(began.elapsed(), Duration::from_secs(1), "no longer than the webhook takes");
+        many.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }

@@ -180,6 +180,9 @@ pub enum HoldAnswer {
     },
     /// The question could not be asked.
     Failed(String),
+    /// The gateway had no room to ask the question in time. The message is refused: a caller must not get around a
+    /// decision by having many asked for.
+    Overloaded(String),
 }
 
 /// What an interceptor is given when it is asked again about a message that it held.

@@ -102,7 +102,9 @@ fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settled {
             let text = format!("the {what} was held for a person, and nobody decided in time");
             ("expired", text.clone(), None, refused(FaultKind::HoldExpired, &text))
         }
-        HoldAnswer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
+        HoldAnswer::Failed(why) | HoldAnswer::Overloaded(why) => {
+            ("failed", why.clone(), None, refused(FaultKind::Overloaded, why))
+        }
         HoldAnswer::Webhook { status, .. } => {
             let text = format!("a webhook answered {status} where a person was asked");
             ("failed", text.clone(), None, refused(FaultKind::Internal, &text))

@@ -144,7 +144,7 @@ fn answered(answer: &HoldAnswer, of: ConsentOf, grant: impl FnOnce() -> Granted)
             );
             refuse(FaultKind::Denied, &text)
         }
-        HoldAnswer::Failed(why) => Verdict::Refuse(too_many(why)),
+        HoldAnswer::Failed(why) | HoldAnswer::Overloaded(why) => Verdict::Refuse(too_many(why)),
         HoldAnswer::Webhook { .. } => Verdict::Refuse(nobody_to_ask()),
     }
 }

@@ -159,6 +159,20 @@ fn a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says() {
     assert_eq!(dialogue.hears(&HoldAnswer::Expired), "count on | pass");
 }
 
+/// Issue 31, B: a webhook that could not be asked for want of room has not failed, and its rule is not passed over.
+#[test]
+fn a_webhook_that_had_no_turn_refuses_whatever_its_rule_says() {
+    for on_failure in ["block", "allow"] {
+        let mut dialogue = hook(on_failure);
+        dialogue.asks(CALL);
+        assert_eq!(
+            dialogue.hears(&HoldAnswer::Overloaded("too many".to_owned())),
+            "refuse overloaded: rule `r` asks a webhook about this: too many"
+        );
+        assert_eq!(dialogue.inputs(), ["webhook: overloaded too many"]);
+    }
+}
+
 #[test]
 fn a_held_message_goes_on_under_the_rules_that_held_it() {
     // SO-14
