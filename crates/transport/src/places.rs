@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A connection in the reserve displaces no other until its request shows whose it is, so that silent connections take
-//! nothing from others. The reserve itself is a queue: the oldest gives way to the next one.
+//! nothing from others. In the reserve, the oldest connection of the address with the most of them gives way to the next.
 
 pub(crate) mod fair_share;
 
@@ -16,8 +16,10 @@ pub use fair_share::LEAST_HOLDERS;
 use crate::admission::{Admission, ConnectionPermit};
 use crate::front_clock::over;
 use fair_share::{Candidate, Displaced, Holder, Holdings};
-use signalbox_engine::{Caller, Fault, FaultKind};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
 use signalbox_runtime::Gateway;
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
@@ -60,6 +62,8 @@ pub(crate) trait Placed {
     fn known_caller(&self) -> Option<Caller>;
     /// The remote address.
     fn address(&self) -> Option<SocketAddr>;
+    /// The name of its transport in records.
+    fn transport(&self) -> &'static str;
     /// The use that it makes of its place at this tick.
     fn activity(&self, now: u32) -> Activity;
     /// Takes its place and ends the connection. `None` if the reason does not hold any more.
@@ -69,13 +73,24 @@ pub(crate) trait Placed {
     fn holder(&self) -> Holder {
         Holder::of(self.known_caller().as_ref(), self.address())
     }
+
+    /// The caller in records about the connection: an unknown one from its address while none is known.
+    fn shown_caller(&self) -> Caller {
+        self.known_caller().unwrap_or_else(|| unknown_caller(self.address(), self.transport()))
+    }
+}
+
+/// A caller of which nothing but the address is known.
+pub(crate) fn unknown_caller(address: Option<SocketAddr>, transport: &'static str) -> Caller {
+    let (principal, proof, claims) = (Principal::named("unknown"), Proof::Unproved, Vec::new());
+    Caller::new(Identity { principal, proof, claims, address, transport, standing: None })
 }
 
 /// A holder from which places were taken.
 #[derive(Debug)]
 pub(crate) struct Overdrawn {
-    /// Its caller, where that is known.
-    pub caller: Option<Caller>,
+    /// Its caller, or an unknown one from its address.
+    pub caller: Caller,
     /// Number of connections that it had.
     pub held: usize,
     /// Number of connections that it may keep while others want places.
@@ -84,8 +99,8 @@ pub(crate) struct Overdrawn {
 }
 
 impl Overdrawn {
-    /// Tells the operator and the audit log. `unknown` stands for a caller that is not known.
-    pub fn report(&self, gateway: &Gateway, unknown: impl FnOnce() -> Caller) {
+    /// Tells the operator and the audit log.
+    pub fn report(&self, gateway: &Gateway) {
         let Self { held, share, .. } = self;
         let name = match &self.holder {
             Holder::Proved(principal) => principal.as_str().to_owned(),
@@ -101,8 +116,7 @@ impl Overdrawn {
             "{name} holds {held} connections while all places are taken, which is more than its share of {share}; \
              its newest streams end for others"
         );
-        let caller = self.caller.clone().unwrap_or_else(unknown);
-        gateway.refused(&caller, Some(503), &Fault::new(FaultKind::Overloaded, text), None);
+        gateway.refused(&self.caller, Some(503), &Fault::new(FaultKind::Overloaded, text), None);
     }
 }
 
@@ -175,8 +189,27 @@ impl<C: Placed> Places<C> {
         if place.is_some() {
             return place;
         }
-        std::iter::from_fn(|| self.reserve.pop_front())
-            .find_map(|connection| connection.upgrade()?.take_place(Taking::Reserve, now))
+        self.reserved_place(now)
+    }
+
+    /// Takes the place of the oldest connection of the address that has the most in the reserve, so that a flood from one
+    /// address closes its own connections.
+    fn reserved_place(&mut self, now: u32) -> Option<ConnectionPermit> {
+        let is_reserved = |connection: Arc<C>| connection.activity(now) == Activity::Unseated;
+        self.reserve.retain(|connection| connection.upgrade().is_some_and(is_reserved));
+        while !self.reserve.is_empty() {
+            let mut addresses: HashMap<Holder, (usize, Reverse<usize>)> = HashMap::new();
+            for (at, connection) in self.reserve.iter().enumerate() {
+                let address = connection.upgrade().and_then(|connection| connection.address());
+                addresses.entry(Holder::of(None, address)).or_insert((0, Reverse(at))).0 += 1;
+            }
+            let (_, Reverse(oldest)) = addresses.into_values().max()?;
+            let connection = self.reserve.remove(oldest)?.upgrade();
+            if let Some(place) = connection.and_then(|connection| connection.take_place(Taking::Reserve, now)) {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// Finds a place for a connection of this holder: a free one, that of an idle connection, or that of the newest
@@ -204,7 +237,7 @@ impl<C: Placed> Places<C> {
 
     fn take(&mut self, displaced: &Displaced<Weak<C>>, now: u32) -> Option<FoundPlace> {
         let connection = displaced.connection.upgrade()?;
-        let (caller, holder) = (connection.known_caller(), connection.holder());
+        let (caller, holder) = (connection.shown_caller(), connection.holder());
         let permit = connection.take_place(Taking::Share, now)?;
         let is_due = self.is_due(&holder, now);
         let report = is_due.then_some(Overdrawn { caller, held: displaced.held, share: displaced.share, holder });

@@ -8,6 +8,7 @@ use std::sync::Mutex;
 struct Connection {
     caller: Option<Caller>,
     activity: Mutex<Activity>,
+    address: Option<SocketAddr>,
     place: Mutex<Option<ConnectionPermit>>,
 }
 
@@ -23,7 +24,11 @@ impl Placed for Connection {
     }
 
     fn address(&self) -> Option<SocketAddr> {
-        None
+        self.address
+    }
+
+    fn transport(&self) -> &'static str {
+        "http"
     }
 
     fn activity(&self, _: u32) -> Activity {
@@ -40,11 +45,18 @@ struct Front {
     admission: Arc<Admission>,
     places: Places<Connection>,
     connections: Vec<Arc<Connection>>,
+    /// The address of connections that are opened next.
+    address: Option<SocketAddr>,
 }
 
 impl Front {
     fn new(most: usize) -> Self {
-        Self { admission: Admission::new(most, &[], &[]), places: Places::default(), connections: Vec::new() }
+        Self {
+            admission: Admission::new(most, &[], &[]),
+            places: Places::default(),
+            connections: Vec::new(),
+            address: None,
+        }
     }
 
     fn add(&mut self, permit: ConnectionPermit, principal: Option<&str>, activity: Activity) {
@@ -52,6 +64,7 @@ impl Front {
         let connection = Arc::new(Connection {
             caller: principal.map(|name| Caller::of(Principal::named(name), Proof::ApiKey, "http")),
             activity: Mutex::new(if is_provisional { Activity::Unseated } else { activity }),
+            address: self.address,
             place: Mutex::new(Some(permit)),
         });
         self.places.add(&connection, is_provisional);
@@ -99,6 +112,25 @@ fn the_oldest_connection_in_the_reserve_gives_way() {
     let place = front.places.seat(&front.admission, 1).unwrap();
     assert!(place.is_provisional());
     assert_eq!(front.ended(), [1]);
+}
+
+/// Issue 31, B: a flood of silent connections from one address closes its own, not that of another address.
+#[test]
+fn the_address_with_the_most_connections_in_the_reserve_gives_way() {
+    let mut front = Front::new(1);
+    front.fill(None, Activity::InUse);
+    let seat = |front: &mut Front, address: &str| {
+        front.address = Some(SocketAddr::new(address.parse().unwrap(), 1000));
+        let permit = front.places.seat(&front.admission, 1).unwrap();
+        front.add(permit, None, Activity::Opening);
+    };
+    seat(&mut front, "192.0.2.1");
+    seat(&mut front, "192.0.2.1");
+    for _ in 0..3 * crate::admission::RESERVE {
+        seat(&mut front, "198.51.100.7");
+    }
+    assert!(!front.ended().iter().any(|ended| *ended < 3), "{:?}", front.ended());
+    assert_eq!(front.ended().first(), Some(&3), "its oldest");
 }
 
 #[test]
