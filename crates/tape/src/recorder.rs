@@ -39,6 +39,7 @@
 //! inputs about backends and rules), and never leave anybody waiting when the writing thread ends, even by a panic.
 
 mod adaptive;
+mod admission;
 mod barrier;
 mod clients;
 mod clock;
@@ -85,6 +86,7 @@ use queue::Queue;
 use recorder_input::RecorderInput;
 use signalbox_engine::record::{BackendSeen, RulesEntry, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -125,6 +127,7 @@ impl Recorder {
             tape,
             chain,
             order: FactOrder::default(),
+            ready: VecDeque::new(),
             settled: None,
             untold: 0,
         };

@@ -64,6 +64,11 @@ impl Waiting {
         (Self(Arc::clone(&shared)), Barrier(shared))
     }
 
+    /// True while the other side is there.
+    pub(crate) fn is_awaited(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Resolves the barrier. Only the first outcome counts.
     pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
         self.0.resolve(outcome);

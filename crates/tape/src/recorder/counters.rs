@@ -41,6 +41,7 @@ pub(crate) struct Counters {
     pub(crate) orphans: AtomicU64,
     pub(crate) redacted: AtomicU64,
     pub(crate) withheld: AtomicU64,
+    pub(crate) unindexed: AtomicU64,
     health: Mutex<Health>,
 }
 
@@ -89,6 +90,7 @@ impl Counters {
             orphans: read(&self.orphans),
             redacted: read(&self.redacted),
             withheld: read(&self.withheld),
+            unindexed: read(&self.unindexed),
             queue_depth: 0,
             queue_bytes: 0,
             tried: health.tried,
@@ -117,6 +119,8 @@ pub struct RecorderStats {
     pub redacted: u64,
     /// Messages whose body was left out since it could not be told safely.
     pub withheld: u64,
+    /// Entries that the index for text search is behind.
+    pub unindexed: u64,
     /// Facts that wait.
     pub queue_depth: u64,
     /// Bytes of facts that wait.

@@ -110,15 +110,20 @@ impl Exchanges {
     pub(crate) fn sweep(&mut self, now: u64, orphan_after: Duration, forgotten: &mut Vec<Forgotten>) {
         let old = |open: &Open| u128::from(now.saturating_sub(open.last)) >= orphan_after.as_nanos();
         // What is open for long holds nothing but itself, not all that was shelved with it.
+        self.own_bases();
+        let gone: Vec<ExchangeId> =
+            self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
+        gone.into_iter().for_each(|key| self.forget(key, forgotten));
+    }
+
+    /// Copies the bodies that are remembered, which then are charged to nobody.
+    pub(crate) fn own_bases(&mut self) {
         for open in self.open.values_mut().filter(|open| !open.own) {
             open.own = true;
             for base in open.bases.iter_mut().flatten() {
                 *base = Bytes::copy_from_slice(base);
             }
         }
-        let gone: Vec<ExchangeId> =
-            self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
-        gone.into_iter().for_each(|key| self.forget(key, forgotten));
     }
 
     /// An eighth goes at once, so that a full table does not cost a search each time.

@@ -5,7 +5,7 @@
 //! until then is sorted by its time; what is younger waits for the next batch. Of one exchange the order in which it was told
 //! stays, because an end bears the time of the event that led to it, which is a little before the answer left.
 
-use super::recorder_input::RecorderInput;
+use super::recorder_input::{QueuedInput, RecorderInput};
 use signalbox_engine::Fact;
 use signalbox_engine::keys::{ExchangeId, KeyMap, SessionKey};
 use std::time::{Duration, Instant};
@@ -32,19 +32,19 @@ pub(crate) struct FactOrder {
 #[derive(Debug)]
 struct TimedInput {
     at: Instant,
-    input: RecorderInput,
+    queued: QueuedInput,
 }
 
 impl FactOrder {
     /// Takes inputs in the order in which they were told.
-    pub(crate) fn add(&mut self, inputs: &mut Vec<RecorderInput>) {
+    pub(crate) fn add(&mut self, inputs: &mut Vec<QueuedInput>) {
         if !inputs.is_empty() {
             self.since.get_or_insert_with(Instant::now);
         }
-        for input in inputs.drain(..) {
-            self.bytes += input.bytes();
-            let at = self.time(&input);
-            self.waiting.push(TimedInput { at, input });
+        for queued in inputs.drain(..) {
+            self.bytes += queued.weight;
+            let at = self.time(&queued.input);
+            self.waiting.push(TimedInput { at, queued });
         }
     }
 
@@ -53,9 +53,14 @@ impl FactOrder {
         !self.waiting.is_empty()
     }
 
+    /// The inputs that wait.
+    pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut QueuedInput> {
+        self.waiting.iter_mut().map(|timed| &mut timed.queued)
+    }
+
     /// The inputs whose turn it is, in order: those that happened long enough before `settled`, when all threads told what they
     /// had. All of them if that is unknown, and when they have waited too long or are too many.
-    pub(crate) fn ready(&mut self, settled: Option<Instant>) -> impl Iterator<Item = RecorderInput> {
+    pub(crate) fn ready(&mut self, settled: Option<Instant>) -> impl Iterator<Item = QueuedInput> {
         self.waiting.sort_by_key(|timed| timed.at);
         let crowded = self.waiting.len() > MAX_WAITING || self.bytes > MAX_WAITING_BYTES;
         let late = self.since.is_some_and(|since| since.elapsed() >= AT_MOST);
@@ -63,13 +68,13 @@ impl FactOrder {
         let count = upto.map_or(self.waiting.len(), |upto| self.waiting.partition_point(|timed| timed.at <= upto));
         let rest = self.waiting.split_off(count);
         let ready = std::mem::replace(&mut self.waiting, rest);
-        self.bytes = self.waiting.iter().map(|timed| timed.input.bytes()).sum();
+        self.bytes = self.waiting.iter().map(|timed| timed.queued.weight).sum();
         if count > 0 || self.waiting.is_empty() {
             self.since = (!self.waiting.is_empty()).then(Instant::now);
         }
         self.sessions.clear();
         self.exchanges.clear();
-        ready.into_iter().map(|timed| timed.input)
+        ready.into_iter().map(|timed| timed.queued)
     }
 
     /// When an input happened, and not before what its exchange and the description of its session told before it.

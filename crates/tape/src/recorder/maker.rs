@@ -148,6 +148,12 @@ impl Maker {
         self.clock.at(now)
     }
 
+    /// Charges the bodies that are remembered to nobody: while nothing can be written, they outlive their calls.
+    pub(crate) fn own_bodies(&mut self) {
+        self.exchanges.own_bases();
+        self.sampling_buffer.own_bases();
+    }
+
     fn message(&mut self, passing: &Passing<'_>, out: &mut Vec<Entry>) {
         let fact = passing.fact;
         let mut seen = message::look(&fact.bytes, fact.point);

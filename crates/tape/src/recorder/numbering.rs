@@ -1,5 +1,6 @@
 //! Gives entries their place in the tape, at the moment they are sure to be on it.
 
+use super::message_arena::uncharged;
 use crate::seal::{BodySealer, Draft, SealSettings};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
@@ -122,6 +123,13 @@ impl Numbering {
         };
         if let Some(bases) = exchange.and_then(|exchange| self.bases.get_mut(&exchange)) {
             bases[way].sealed = None;
+        }
+    }
+
+    /// Copies the bodies that are remembered, which then are charged to nobody.
+    pub(crate) fn own_bases(&mut self) {
+        for (whole, _) in self.bases.values_mut().flatten().filter_map(|base| base.sealed.as_mut()) {
+            *whole = uncharged(whole);
         }
     }
 

@@ -1,16 +1,18 @@
 //! The bounded queue between whoever brings facts and the one thread that writes them.
 //!
 //! Nobody who brings a fact waits: what has no room is counted as lost. With [`OnFull::Wait`] those who take messages from
-//! outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is under way.
+//! outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is under way. They
+//! are admitted in order as the writer makes progress ([`Admission`]). A fact counts until the writer has made an entry of it.
 
+use super::admission::{self, Admission};
 use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
 use super::message_arena::{MessageArena, uncharged};
-use super::recorder_input::RecorderInput;
+use super::recorder_input::{QueuedInput, RecorderInput};
 use super::settings::{OnFull, RecorderSettings};
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
-use signalbox_engine::fact::MessageFact;
+use signalbox_engine::fact::{MessageFact, Point};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, Kind};
 use std::fmt;
@@ -32,7 +34,7 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     settle: OnceLock<Settle>,
     filled: Condvar,
-    /// True from half of the bounds on.
+    /// True from half of the bounds on, and while messages wait.
     crowded: AtomicBool,
     limits: Limits,
     counters: Arc<Counters>,
@@ -48,13 +50,14 @@ struct Limits {
 
 #[derive(Default, Debug)]
 struct State {
-    facts: Vec<RecorderInput>,
+    facts: Vec<QueuedInput>,
     arena: MessageArena,
+    /// Facts that no entry was made of yet, whether the writer has taken them or not, and their bytes.
+    pending: usize,
     bytes: usize,
     lost: [u64; 2],
     barriers: Vec<Waiting>,
-    /// Those who wait until there is room.
-    outside: Vec<Waiting>,
+    admission: Admission,
     trigger: bool,
     asleep: bool,
     failing: bool,
@@ -96,13 +99,11 @@ impl Queue {
     }
 
     /// Has all threads tell what they have, and adds it. Returns false if there is nothing that could.
-    pub(crate) fn settle(&self, facts: &mut Vec<RecorderInput>) -> bool {
+    pub(crate) fn settle(&self, facts: &mut Vec<QueuedInput>) -> bool {
         let Some(settle) = self.settle.get() else { return false };
         settle();
         let mut state = self.lock();
         facts.append(&mut state.facts);
-        state.bytes = 0;
-        self.look_for_room(&state);
         true
     }
 
@@ -119,37 +120,60 @@ impl Queue {
                 self.lose(&mut state);
                 continue;
             }
-            let fact = state.shelved(fact);
-            state.facts.push(RecorderInput::Fact(fact));
-            state.bytes += weight;
+            if is_first(fact) {
+                state.admission.arrive();
+            }
+            let input = RecorderInput::Fact(state.shelved(fact));
+            state.add(QueuedInput { input, weight });
         }
         self.look_for_room(&state);
         self.wake(&state, before);
     }
 
-    /// Ready when the writer has taken what is in the queue, or cannot write. None while there is room, and if nobody
-    /// is to wait. The second part says how long to wait at most.
+    /// Ready when there is room for a message, or the writer cannot write. None while there is room, and if nobody is to wait.
+    /// The second part says how long to wait at most.
     pub(crate) fn room(&self) -> Option<(Barrier, Duration)> {
         let OnFull::Wait(within) = self.limits.on_full else { return None };
         if !self.crowded.load(Ordering::Relaxed) {
             return None;
         }
         let mut state = self.lock();
-        if !self.is_crowded(&state) || state.failing || state.closed.is_some() {
+        let crowded = self.shares(&state) <= state.admission.set_aside() || state.admission.is_waited_for();
+        if !crowded || state.failing || state.closed.is_some() {
             return None;
         }
-        let (waiting, barrier) = Waiting::new();
-        state.outside.push(waiting);
+        let barrier = state.admission.enqueue();
+        self.look_for_room(&state);
         self.wake(&state, 0);
         Some((barrier, within))
     }
 
-    fn is_crowded(&self, state: &State) -> bool {
-        state.facts.len() * 2 >= self.limits.facts || state.bytes * 2 >= self.limits.bytes
+    /// Forgets facts that entries were made of, and admits messages for which there is room now. True if some still wait.
+    pub(crate) fn processed(&self, facts: usize, bytes: usize) -> bool {
+        let mut state = self.lock();
+        state.pending = state.pending.saturating_sub(facts);
+        state.bytes = state.bytes.saturating_sub(bytes);
+        let mut admitted = Vec::new();
+        if state.admission.is_waited_for() {
+            let shares = self.shares(&state);
+            admitted = state.admission.admit(shares, Instant::now());
+        }
+        self.look_for_room(&state);
+        let is_waited_for = state.admission.is_waited_for();
+        drop(state);
+        admitted.iter().for_each(|waiting| waiting.resolve(Ok(())));
+        is_waited_for
+    }
+
+    /// How many messages may be admitted within half of the bounds. One always may if nothing is pending.
+    fn shares(&self, state: &State) -> usize {
+        let free = |limit: usize, used: usize| (limit / 2).saturating_sub(used) / (limit / admission::PARTS).max(1);
+        let shares = free(self.limits.facts, state.pending).min(free(self.limits.bytes, state.bytes));
+        shares.max(usize::from(state.pending == 0))
     }
 
     fn look_for_room(&self, state: &State) {
-        let crowded = self.is_crowded(state);
+        let crowded = state.admission.is_waited_for() || self.shares(state) <= state.admission.set_aside();
         if self.crowded.load(Ordering::Relaxed) != crowded {
             self.crowded.store(crowded, Ordering::Relaxed);
         }
@@ -162,8 +186,8 @@ impl Queue {
             return;
         }
         let before = state.facts.len();
-        state.bytes += told.weight();
-        state.facts.push(told);
+        let weight = told.weight();
+        state.add(QueuedInput { input: told, weight });
         self.look_for_room(&state);
         self.wake(&state, before);
     }
@@ -206,20 +230,20 @@ impl Queue {
     pub(crate) fn close(&self, within: Duration) {
         let mut state = self.lock();
         state.closed.get_or_insert(Instant::now() + within);
-        let outside = std::mem::take(&mut state.outside);
+        let waiting = state.admission.take_all();
         drop(state);
         self.filled.notify_all();
-        drop(outside);
+        drop(waiting);
     }
 
     /// How many facts wait, and their bytes.
     pub(crate) fn depth(&self) -> (usize, usize) {
         let state = self.lock();
-        (state.facts.len(), state.bytes)
+        (state.pending, state.bytes)
     }
 
     /// Waits for something to do, `idle` at most, and gathers a batch. `facts` must be empty; its memory is used again.
-    pub(crate) fn take(&self, facts: &mut Vec<RecorderInput>, idle: Duration, gather: Duration) -> Taken {
+    pub(crate) fn take(&self, facts: &mut Vec<QueuedInput>, idle: Duration, gather: Duration) -> Taken {
         let mut state = self.lock();
         state.asleep = true;
         let nothing = |state: &mut State| {
@@ -232,19 +256,13 @@ impl Queue {
         }
         state.asleep = false;
         std::mem::swap(&mut state.facts, facts);
-        state.bytes = 0;
         let lost = std::mem::take(&mut state.lost);
-        let taken = Taken {
+        Taken {
             lost: GapReason::ALL.into_iter().zip(lost).filter(|(_, lost)| *lost > 0).collect(),
             barriers: std::mem::take(&mut state.barriers),
             trigger: std::mem::take(&mut state.trigger),
             closed: state.closed.is_some(),
-        };
-        let outside = std::mem::take(&mut state.outside);
-        self.look_for_room(&state);
-        drop(state);
-        outside.iter().for_each(|waiting| waiting.resolve(Ok(())));
-        taken
+        }
     }
 
     /// Sets whether the store can write. Fails the barriers of whoever waits while it cannot. What waits meanwhile outlives its
@@ -255,13 +273,14 @@ impl Queue {
         if failing && !was_failing {
             let mut facts = std::mem::take(&mut state.facts);
             drop(state);
-            facts.iter_mut().for_each(RecorderInput::own_message);
+            facts.iter_mut().for_each(|queued| queued.input.own_message());
             state = self.lock();
             facts.append(&mut state.facts);
             state.facts = facts;
         }
         let mut waiting = if failing { std::mem::take(&mut state.barriers) } else { vec![] };
-        waiting.append(&mut state.outside);
+        waiting.append(&mut state.admission.take_all());
+        self.look_for_room(&state);
         drop(state);
         waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
     }
@@ -282,14 +301,14 @@ impl Queue {
 
     /// A single fact that is larger than all room there is still has its turn when it is alone.
     fn full(&self, state: &State, weight: usize) -> bool {
-        !state.facts.is_empty() && (state.facts.len() >= self.limits.facts || state.bytes + weight > self.limits.bytes)
+        state.pending > 0 && (state.pending >= self.limits.facts || state.bytes + weight > self.limits.bytes)
     }
 
     /// From here on the room is kept for requests, answers and ends, so that whoever floods others with notifications does
     /// not push them off the tape.
     fn is_nearly_full(&self, state: &State, weight: usize) -> bool {
         let most = |limit: usize| limit - limit / 8;
-        state.facts.len() >= most(self.limits.facts) || state.bytes + weight > most(self.limits.bytes)
+        state.pending >= most(self.limits.facts) || state.bytes + weight > most(self.limits.bytes)
     }
 
     /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
@@ -304,6 +323,12 @@ impl Queue {
 }
 
 impl State {
+    fn add(&mut self, queued: QueuedInput) {
+        self.pending += 1;
+        self.bytes += queued.weight;
+        self.facts.push(queued);
+    }
+
     /// A copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
         let Fact::Message(message) = fact else { return fact.clone() };
@@ -312,7 +337,8 @@ impl State {
     }
 
     fn is_urgent(&self) -> bool {
-        !self.barriers.is_empty() || !self.outside.is_empty() || self.trigger || self.closed.is_some()
+        let is_waited_for = self.admission.is_waited_for() && !self.facts.is_empty();
+        !self.barriers.is_empty() || is_waited_for || self.trigger || self.closed.is_some()
     }
 }
 
@@ -323,6 +349,11 @@ fn wait<'a>(
     until: impl FnMut(&mut State) -> bool,
 ) -> MutexGuard<'a, State> {
     condvar.wait_timeout_while(state, within, until).unpoisoned().0
+}
+
+/// True for the first fact of a message from outside.
+fn is_first(fact: &Fact) -> bool {
+    matches!(fact, Fact::Message(message) if matches!(message.point, Point::ClientIn | Point::BackendIn))
 }
 
 /// Reads the message, which is done only where room is scarce.
@@ -411,7 +442,13 @@ mod tests {
         assert_eq!(room.wait(Duration::ZERO), Err(NotRecorded::Late));
         let mut facts = vec![];
         queue.take(&mut facts, Duration::ZERO, Duration::ZERO);
-        assert_eq!((facts.len(), room.wait(Duration::ZERO)), (10, Ok(())));
-        assert!(queue.room().is_none(), "the writer has taken all");
+        assert_eq!((facts.len(), room.wait(Duration::ZERO)), (10, Err(NotRecorded::Late)));
+        let weight = |facts: &[QueuedInput]| facts.iter().map(|queued| queued.weight).sum();
+        assert!(queue.processed(5, weight(&facts[..5])), "what it has taken is still in memory");
+        assert!(!queue.processed(1, weight(&facts[5..6])));
+        assert_eq!(room.wait(Duration::ZERO), Ok(()));
+        assert!(queue.room().is_some(), "the only share is set aside for the first");
+        queue.processed(4, weight(&facts[6..]));
+        assert_eq!(queue.depth(), (0, 0));
     }
 }

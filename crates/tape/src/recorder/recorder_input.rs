@@ -6,6 +6,13 @@ use signalbox_engine::record::{BackendSeen, RulesEntry};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// An input in the queue, and what it was charged there.
+#[derive(Debug)]
+pub(crate) struct QueuedInput {
+    pub(crate) input: RecorderInput,
+    pub(crate) weight: usize,
+}
+
 /// One input of the writer.
 #[derive(Debug)]
 pub(crate) enum RecorderInput {
@@ -25,14 +32,6 @@ impl RecorderInput {
         match self {
             Self::Fact(fact) => fact.at(),
             Self::Backend(at, _) | Self::Rules(at, _) | Self::Withhold(at, _) => *at,
-        }
-    }
-
-    /// Bytes of its message, if it is a fact about one.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Fact(Fact::Message(message)) => message.bytes.len(),
-            _ => 0,
         }
     }
 

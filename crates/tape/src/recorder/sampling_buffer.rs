@@ -128,6 +128,11 @@ impl SamplingBuffer {
         self.numbering.introduce(number, caller);
     }
 
+    /// Copies the bodies that are remembered to compare others with.
+    pub(crate) fn own_bases(&mut self) {
+        self.numbering.own_bases();
+    }
+
     /// An exchange begins.
     pub(crate) fn begin(&mut self, number: u64, beginning: Beginning<'_>) {
         self.latest = number;

@@ -5,11 +5,12 @@ use super::counters::{Counters, GapReason};
 use super::fact_order::FactOrder;
 use super::maker::Maker;
 use super::queue::Queue;
-use super::recorder_input::RecorderInput;
+use super::recorder_input::QueuedInput;
 use super::sampling_buffer::own_body;
 use super::settings::RecorderSettings;
 use crate::seal::{Chain, Draft};
 use signalbox_engine::record::{Body, Content, Entry, Gap, StoreError, TapeWriter};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -22,8 +23,12 @@ const TRIES_TOGETHER: u32 = 5;
 /// How often threads are asked for facts that they have not told yet, so that those that have come can be put in order.
 const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
-/// Yields to other threads after this many facts: they serve calls, and the queue bridges the pause.
+/// After this many facts, or so many bytes, their room in the queue is free. If no call waits for it, the thread yields: others
+/// serve calls, and the queue bridges the pause.
 const AT_ONCE: usize = 32;
+const BYTES_AT_ONCE: usize = 256 << 10;
+/// Most bytes of bodies in one append.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// However the thread ends, releases everybody who waits, and counts later facts as lost.
 struct Leaving {
@@ -49,6 +54,8 @@ pub(crate) struct Writing {
     /// Seals the tape.
     pub(crate) chain: Option<Chain>,
     pub(crate) order: FactOrder,
+    /// Facts whose turn it is.
+    pub(crate) ready: VecDeque<QueuedInput>,
     /// When all threads told last what they had.
     pub(crate) settled: Option<Instant>,
     /// Facts of which the store took neither the entries nor the gap that tells of them.
@@ -72,16 +79,8 @@ impl Writing {
             let quiet = !self.order.is_waiting();
             let lost = !taken.lost.is_empty();
             let mut written = true;
-            let ready: Vec<RecorderInput> = self.order.ready(upto).collect();
-            for (number, fact) in ready.into_iter().enumerate() {
-                if number % AT_ONCE == AT_ONCE - 1 {
-                    std::thread::yield_now();
-                }
-                self.maker.told(fact, &mut out);
-                if out.len() >= self.settings.batch {
-                    written &= self.append(&mut out, &taken.barriers, false);
-                }
-            }
+            self.ready.extend(self.order.ready(upto));
+            written &= self.make(&mut out, &taken.barriers);
             for (reason, facts) in taken.lost {
                 self.maker.gap(reason, facts, &mut out);
             }
@@ -99,7 +98,8 @@ impl Writing {
             if taken.closed && quiet {
                 break;
             }
-            wait = if self.order.is_waiting() { SETTLE_EVERY } else { self.settings.idle_every };
+            let is_waited_for = self.queue.processed(0, 0);
+            wait = if self.order.is_waiting() || is_waited_for { SETTLE_EVERY } else { self.settings.idle_every };
             if quiet || idled.elapsed() >= self.settings.idle_every {
                 idled = Instant::now();
                 if self.idle() {
@@ -111,9 +111,32 @@ impl Writing {
         self.end(out);
     }
 
+    /// Makes entries, appends them in batches, and frees the room of their facts in the queue as it goes. False if the store did
+    /// not take a batch at once.
+    fn make(&mut self, out: &mut Vec<Entry>, waiting: &[Waiting]) -> bool {
+        let mut written = true;
+        let (mut facts, mut bytes, mut batch) = (0, 0, 0);
+        while let Some(QueuedInput { input, weight }) = self.ready.pop_front() {
+            self.maker.told(input, out);
+            (facts, bytes, batch) = (facts + 1, bytes + weight, batch + weight);
+            if facts >= AT_ONCE || bytes >= BYTES_AT_ONCE {
+                if !self.queue.processed(facts, bytes) {
+                    std::thread::yield_now();
+                }
+                (facts, bytes) = (0, 0);
+            }
+            if out.len() >= self.settings.batch || batch >= BATCH_BYTES {
+                written &= self.append(out, waiting, false);
+                batch = 0;
+            }
+        }
+        self.queue.processed(facts, bytes);
+        written
+    }
+
     /// Adds facts to those that wait for their turn, with what other threads have not told yet, and returns the time up to which
     /// nothing more will come. None if nothing is waited for.
-    fn in_order(&mut self, facts: &mut Vec<RecorderInput>, urgent: bool) -> Option<Instant> {
+    fn in_order(&mut self, facts: &mut Vec<QueuedInput>, urgent: bool) -> Option<Instant> {
         let waiting = !facts.is_empty() || self.order.is_waiting();
         if waiting && !urgent && self.settled.is_none_or(|settled| settled.elapsed() >= SETTLE_EVERY) {
             let now = Instant::now();
@@ -124,7 +147,9 @@ impl Writing {
     }
 
     fn idle(&mut self) -> bool {
-        match self.tape.idle() {
+        let worked = self.tape.idle();
+        self.counters.unindexed.store(self.tape.unindexed(), Relaxed);
+        match worked {
             Ok(more) => {
                 self.works();
                 more
@@ -194,7 +219,10 @@ impl Writing {
             self.fails(&error);
             self.queue.set_failing(true);
             if tries == 1 {
+                // What waits meanwhile outlives its calls.
                 entries.iter_mut().for_each(own_body);
+                self.maker.own_bodies();
+                self.ready.iter_mut().chain(self.order.waiting_mut()).for_each(|queued| queued.input.own_message());
             }
             waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
             let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
