@@ -18,6 +18,7 @@ use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
+use signalbox_transport::http_back::BACKEND_PLACES;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The content type of the page.
@@ -117,6 +118,8 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
+    page.family("signalbox_tape_unindexed", "gauge", "Entries of the tape that the index for text search lacks.")
+        .sample(&[], stats.unindexed);
 }
 
 fn anchored(page: &mut Page, stats: &AnchorStats) {
@@ -163,6 +166,9 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], status.connections.max(0).unsigned_abs());
     page.family("signalbox_connections_refused_total", "counter", "Connections refused because the limit was reached.")
         .sample(&[], read(&counters.connections_refused));
+    let refused = "Calls that got no connection to an HTTP backend because their caller or all callers had too many.";
+    page.family("signalbox_backend_connections_refused_total", "counter", refused)
+        .sample(&[], BACKEND_PLACES.refused());
     page.family("signalbox_malformed_total", "counter", "Messages from clients that could not be read.")
         .sample(&[], read(&counters.malformed));
     page.family("signalbox_config_generation", "gauge", "The number of the current configuration, 1 at the start.")

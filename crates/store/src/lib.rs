@@ -8,7 +8,7 @@
 //!             begin()                        end()
 //!   (none) ───────────► being written ─────────────────► ended ──┐
 //!      │                  │  ▲  append(): all or nothing         │ prune(), remove(),
-//!      │                  └──┘  idle(): index a slice            │ or no room left
+//!      │                  └──┘  idle(): wake the index           │ or no room left
 //!      │ import()                                                ▼
 //!      └──────────► hidden ─────────────────────────────► hidden, entries go in slices ──► (gone)
 //!                     │       the import fails                   ▲

@@ -6,6 +6,7 @@ mod filter;
 mod find;
 mod forget;
 mod index;
+mod indexer;
 mod names;
 mod notifications;
 mod prune;

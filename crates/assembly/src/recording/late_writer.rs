@@ -51,6 +51,10 @@ impl TapeWriter for LateWriter {
         }
     }
 
+    fn unindexed(&self) -> u64 {
+        self.open.as_ref().map_or(0, |writer| writer.unindexed())
+    }
+
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
         self.open.as_mut().map_or(Ok(()), |writer| writer.end(at, closing))
     }

@@ -85,6 +85,11 @@ pub trait TapeWriter: Send {
     /// If the store fails.
     fn idle(&mut self) -> Result<bool, StoreError>;
 
+    /// How many entries the index for text search is behind. A search looks through them one by one.
+    fn unindexed(&self) -> u64 {
+        0
+    }
+
     /// Marks the end of the tape, and keeps with its head what closes its seal.
     ///
     /// # Errors

@@ -10,13 +10,19 @@ use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use std::collections::VecDeque;
 use std::fmt::Write;
+use std::time::{Duration, Instant};
 
-/// How many places are indexed at a time.
+/// How many places are read at a time, and for how long: a reader keeps the log from being written back.
 const SLICE: u64 = 8_192;
+const MAX_READING: Duration = Duration::from_millis(50);
+
+/// A transaction ends after this time, since the writer waits for it.
+const MAX_WRITING: Duration = Duration::from_millis(5);
 
 /// Fewer places are not worth a part of the index of their own; they are looked through until there are more.
-const WORTH: u64 = 4_096;
+pub const WORTH: u64 = 4_096;
 
 /// The mark before what is not a word of a message. No word can begin with it.
 const MARK: char = '§';
@@ -45,9 +51,9 @@ fn state(connection: &Connection, tape: i64) -> rusqlite::Result<Option<(u64, u6
         .optional()
 }
 
-/// True if so much is not indexed that a slice of it is worth the work.
-pub fn is_worth_it(connection: &Connection, tape: i64) -> Result<bool, Failure> {
-    Ok(state(connection, tape)?.is_some_and(|(indexed, last)| last.saturating_sub(indexed) >= WORTH))
+/// How many places of a tape are not indexed.
+pub fn behind(connection: &Connection, tape: i64) -> Result<u64, Failure> {
+    Ok(state(connection, tape)?.map_or(0, |(indexed, last)| last.saturating_sub(indexed)))
 }
 
 /// Other tapes that have complete groups which are not indexed.
@@ -57,7 +63,8 @@ pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>,
     Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True if more is left.
+/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True if more is left, or if
+/// another connection indexes the same tape.
 pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_end: bool) -> Result<bool, Failure> {
     let Some((indexed, last)) = state(connection, tape)? else { return Ok(false) };
     let end = if to_end { last } else { complete(last) };
@@ -66,38 +73,67 @@ pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_e
     }
     let upto = if end - indexed > SLICE { complete(indexed + SLICE) } else { end };
     // Reading and cutting words takes the most time and needs no lock.
-    let groups = read(connection, codec, tape, indexed + 1, upto)?;
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let sql = "UPDATE tapes SET indexed = ?3 WHERE number = ?1 AND indexed = ?2 RETURNING 1";
-    let mine = transaction
-        .prepare_cached(sql)?
-        .query_row([tape, indexed as i64, upto as i64], |_| Ok(()))
-        .optional()?
-        .is_some();
-    if mine {
-        let mut insert = transaction.prepare_cached("REPLACE INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
-        for (group, words) in groups {
-            std::thread::yield_now();
-            insert.execute(params![group, words])?;
-        }
+    let mut groups = read(connection, codec, tape, indexed + 1, upto)?;
+    // Places without an entry have no group.
+    let upto = if groups.cut { last_of(&groups.words).unwrap_or(upto) } else { upto };
+    let mut at = indexed;
+    while at < upto {
+        let Some(next) = add(connection, tape, (at, upto), &mut groups.words)? else { return Ok(true) };
+        at = next;
     }
-    transaction.commit()?;
     Ok(end > upto)
 }
 
-fn read(
-    connection: &Connection,
-    codec: &mut BodyCodec,
+/// The place up to which these groups go.
+fn last_of(groups: &VecDeque<(i64, String)>) -> Option<u64> {
+    groups.back().map(|(group, _)| seq_of(keys_of(*group).1))
+}
+
+/// Adds groups to the index within one short transaction, and returns the place up to which it goes then. None if it did not
+/// begin at `from`, because another connection has indexed the tape.
+fn add(
+    connection: &mut Connection,
     tape: i64,
-    from: u64,
-    upto: u64,
-) -> Result<Vec<(i64, String)>, Failure> {
+    (from, upto): (u64, u64),
+    groups: &mut VecDeque<(i64, String)>,
+) -> Result<Option<u64>, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let begun = Instant::now();
+    let mut indexed = upto;
+    let mut insert = transaction.prepare_cached("REPLACE INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
+    while let Some((group, words)) = groups.pop_front() {
+        insert.execute(params![group, words])?;
+        if begun.elapsed() >= MAX_WRITING && !groups.is_empty() {
+            indexed = seq_of(keys_of(group).1);
+            break;
+        }
+    }
+    drop(insert);
+    let sql = "UPDATE tapes SET indexed = ?3 WHERE number = ?1 AND indexed = ?2 RETURNING 1";
+    let places = [tape, from as i64, indexed as i64];
+    if transaction.prepare_cached(sql)?.query_row(places, |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    transaction.commit()?;
+    Ok(Some(indexed))
+}
+
+/// The words of some groups.
+#[derive(Default)]
+struct Groups {
+    words: VecDeque<(i64, String)>,
+    /// Reading took too long, so the last groups are not there.
+    cut: bool,
+}
+
+fn read(connection: &Connection, codec: &mut BodyCodec, tape: i64, from: u64, upto: u64) -> Result<Groups, Failure> {
     learn(connection, codec)?;
     let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", SqliteRow::COLUMNS);
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key(tape, from), key(tape, upto)])?;
     let mut bases = Bases::default();
-    let mut made = Vec::new();
+    let begun = Instant::now();
+    let mut made = Groups::default();
     let mut words = Words::default();
     let mut current = None;
     while let Some(row) = rows.next()? {
@@ -106,13 +142,16 @@ fn read(
         if let Some(before) = current.replace(this)
             && before != this
         {
-            made.push((before, words.take()));
-            std::thread::yield_now();
+            made.words.push_back((before, words.take()));
+            if begun.elapsed() >= MAX_READING {
+                made.cut = true;
+                return Ok(made);
+            }
         }
         words.add(connection, codec, &mut bases, &row)?;
     }
     if let Some(last) = current {
-        made.push((last, words.take()));
+        made.words.push_back((last, words.take()));
     }
     Ok(made)
 }

@@ -1,6 +1,7 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
 use super::connection::{SqliteFile, learn};
+use super::indexer::Indexer;
 use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
@@ -20,9 +21,6 @@ pub const NEAR: u64 = 1_000;
 /// Yields to other threads after this many rows: calls are more urgent than the tape.
 pub const AT_ONCE: usize = 32;
 
-/// How many other tapes are looked after by one writer that finds them not indexed.
-const MAX_OTHERS: i64 = 100;
-
 /// The writing side of one tape in a SQLite file.
 pub struct SqliteWriter {
     place: SqliteFile,
@@ -39,8 +37,10 @@ pub struct SqliteWriter {
     key: Option<SigningKey>,
     /// Why no room could be made; reported by the next `idle`.
     no_room: Option<Failure>,
-    /// Tapes whose writers died before they were indexed; `None` until they have been looked up.
-    orphans: Option<Vec<i64>>,
+    /// Started with the first deferred work.
+    indexer: Option<Indexer>,
+    /// The last place when the indexer was woken.
+    woken_at: u64,
 }
 
 impl SqliteWriter {
@@ -67,7 +67,8 @@ impl SqliteWriter {
             room,
             key: None,
             no_room: None,
-            orphans: None,
+            indexer: None,
+            woken_at: 0,
         })
     }
 
@@ -151,33 +152,28 @@ impl SqliteWriter {
         learn(&self.connection, &mut self.codec)
     }
 
-    /// Indexes a slice of a tape whose writer died before it could. True if more is left.
-    fn adopt(&mut self) -> Result<bool, Failure> {
-        if self.orphans.is_none() {
-            self.orphans = Some(index::waiting(&self.connection, self.number, MAX_OTHERS)?);
-        }
-        let Some(orphan) = self.orphans.as_ref().and_then(|orphans| orphans.last().copied()) else { return Ok(false) };
-        let more = index::slice(&mut self.connection, &mut self.codec, orphan, false)?;
-        if !more && let Some(orphans) = &mut self.orphans {
-            orphans.pop();
-        }
-        Ok(self.orphans.as_ref().is_some_and(|orphans| !orphans.is_empty()))
-    }
-
-    fn work(&mut self) -> Result<bool, Failure> {
+    /// Trains the dictionary, and has the indexer look for what is new.
+    fn work(&mut self) -> Result<(), Failure> {
         self.set_durable(false)?;
         if self.codec.latest() == 0 {
             self.train()?;
         }
-        if index::is_worth_it(&self.connection, self.number)?
-            && index::slice(&mut self.connection, &mut self.codec, self.number, false)?
-        {
-            return index::is_worth_it(&self.connection, self.number);
+        let Some(indexer) = &self.indexer else {
+            // It also looks after tapes whose writers died.
+            let started = Indexer::start(self.place.clone(), self.number).map_err(|error| self.place.cannot(error))?;
+            started.wake();
+            self.indexer = Some(started);
+            return Ok(());
+        };
+        if self.last_seq - self.woken_at >= index::WORTH {
+            self.woken_at = self.last_seq;
+            indexer.wake();
         }
-        self.adopt()
+        Ok(indexer.check()?)
     }
 
     fn finish(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), Failure> {
+        self.indexer = None;
         self.set_durable(true)?;
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         transaction.execute("UPDATE tapes SET ended = ?2 WHERE number = ?1", params![self.number, at as i64])?;
@@ -208,7 +204,12 @@ impl TapeWriter for SqliteWriter {
 
     fn idle(&mut self) -> Result<bool, StoreError> {
         let worked = self.no_room.take().map_or_else(|| self.work(), Err);
-        self.place.told(worked)
+        // More of it is left to the indexer.
+        self.place.told(worked).map(|()| false)
+    }
+
+    fn unindexed(&self) -> u64 {
+        self.indexer.as_ref().map_or(0, Indexer::behind)
     }
 
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
