@@ -13,12 +13,13 @@ use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
-    AuthorizationServer, Authorize, Consented, Damaged, Moment, Refusal, Reply, Settings, SignInStep,
+    AuthorizationServer, Authorize, Consented, Damaged, Moment, Provider, Refusal, Reply, Settings, SignInStep,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
 use signalbox_engine::Principal;
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::standing::Standing;
 use signalbox_govern::directory::{Directory, Said};
 use signalbox_govern::{IssuerRules, KeySet, KeySetError, TokenAuthenticator, TokenIssuer};
@@ -123,7 +124,7 @@ impl Authorization {
         auth: &Auth,
         server: &AuthServer,
         data_dir: &Path,
-        resource: &str,
+        resource: &ResourceAddress,
         (directory, outbound): (&Arc<ArcSwap<Directory>>, &Outbound),
     ) -> Result<Self, AuthServerError> {
         let folder = data_dir.join(FOLDER);
@@ -210,12 +211,15 @@ impl Authorization {
             Authorize::Reply(reply) => return reply,
             Authorize::Document(url) => url,
         };
-        let document = self.outbound.get(&url).await;
+        let document = match self.outbound.get(&url).await {
+            Ok(answer) if answer.status == 200 => Ok(answer.body),
+            Ok(answer) => Err(format!("it is answered with status {}", answer.status)),
+            Err(error) => Err(error.to_string()),
+        };
         if let Err(error) = &document {
-            tracing::info!(%error, client = url, "the metadata document of a client cannot be read");
+            tracing::warn!(%error, client = url, "the metadata document of a client cannot be read");
         }
-        let document = document.ok().filter(|answer| answer.status == 200).map(|answer| answer.body);
-        self.server.learn(&url, document.as_deref(), moment.now);
+        self.server.learn(&url, document.as_deref().map_err(Clone::clone), moment.now);
         match self.server.authorize(query, address, &moment) {
             Authorize::Reply(reply) => reply,
             Authorize::Document(_) => unwell(),
@@ -368,6 +372,15 @@ impl Authorization {
         }
     }
 
+    /// Ends the grants of people whose provider the configuration has no more, or under another address. Returns how many.
+    pub(crate) fn keep_provider(&self, issuer: Option<&str>) -> usize {
+        let ended = self.server.keep_provider(issuer);
+        if ended > 0 {
+            self.withdraw();
+        }
+        ended
+    }
+
     /// Signs with another key if it is time for that, and forgets the former one once its tokens are over.
     pub(crate) fn renew_key(&self) {
         let mut stuck = self.stuck.lock().unpoisoned();
@@ -424,20 +437,28 @@ impl Authorization {
     }
 }
 
-fn settings(auth: &Auth, server: &AuthServer, resource: &str) -> Result<Settings, AuthServerError> {
-    let origin = || WebAddress::read(resource).map(|address| address.origin);
+fn settings(auth: &Auth, server: &AuthServer, resource: &ResourceAddress) -> Result<Settings, AuthServerError> {
+    let origin = || WebAddress::read(resource.as_str()).map(|address| address.origin);
     let issuer = server.issuer.clone().or_else(origin).ok_or(AuthServerError::NoIssuer)?;
     let mut scopes = auth.required_scopes.clone();
-    scopes.extend(auth.scopes.iter().map(|(scope, _)| scope.clone()));
+    for (scope, _) in auth.scopes.iter().chain(&auth.scope_hierarchy) {
+        if !scopes.contains(scope) {
+            scopes.push(scope.clone());
+        }
+    }
     Ok(Settings {
         issuer,
-        resource: resource.to_owned(),
+        resource: resource.clone(),
         scopes,
         default_scopes: auth.required_scopes.clone(),
         registration: server.registration,
+        client_documents: server.client_documents,
         access_lifetime: server.access_lifetime,
         refresh_lifetime: server.refresh_lifetime,
-        provider: server.openid.as_ref().map(|provider| provider.name.clone()),
+        provider: server
+            .openid
+            .as_ref()
+            .map(|provider| Provider { name: provider.name.clone(), issuer: provider.issuer.clone() }),
     })
 }
 
@@ -446,7 +467,7 @@ fn rules(settings: &Settings) -> IssuerRules {
     IssuerRules {
         name: LOCAL_USERS.to_owned(),
         issuer: settings.issuer.clone(),
-        audiences: vec![settings.resource.clone()],
+        audiences: vec![settings.resource.as_str().to_owned()],
         algorithms: "EdDSA".parse().into_iter().collect(),
         skew: 0,
         subject_claim: "sub".to_owned(),

@@ -111,6 +111,6 @@ impl OpenId {
         let keys = KeySet::parse(&String::from_utf8_lossy(&keys.body), &self.rules.algorithms)?;
         let issuer = TokenIssuer::new(self.rules.clone(), keys);
         let verified = issuer.verify_id_token(token.expose().as_bytes(), &pending.request.nonce, now)?;
-        Ok(Person::of_provider(verified.principal, verified.said.groups))
+        Ok(Person::of_provider(&self.rules.issuer, verified.principal, verified.said.groups, now))
     }
 }

@@ -112,9 +112,13 @@ impl Asked {
 
 /// A token is for this resource or for none. Clients of older revisions do not name it.
 pub(crate) fn check_resource(parameters: &Parameters, settings: &Settings) -> Result<(), Refusal> {
-    let own = canonical(&settings.resource);
+    let own = canonical(settings.resource.as_str());
+    let is_own = |resource: &str| {
+        let named = canonical(resource).filter(|_| !resource.contains('#'));
+        named.is_some_and(|named| own.as_ref() == Some(&named) || settings.resource.is_own(&named))
+    };
     match parameters.get("resource") {
-        Some(resource) if resource.contains('#') || canonical(resource) != own => {
+        Some(resource) if !is_own(resource) => {
             Err(Refusal::new("invalid_target", "tokens for this resource are given elsewhere"))
         }
         _ => Ok(()),

@@ -22,31 +22,40 @@ pub struct Person {
     pub name: String,
     /// The groups that a provider says it is in.
     pub groups: Vec<String>,
-    /// The account of a local user ([`LocalUsers::account`]), so that nothing passes to a later user of the same name.
+    /// The account of a local user ([`LocalUsers::account`]), so that nothing passes to a later user of the same name; the
+    /// issuer of one of a provider, so that nothing passes to whom another provider calls the same.
     pub account: Option<String>,
+    /// When one of a provider signed in, in milliseconds since 1970.
+    pub since: u64,
 }
 
 impl Person {
-    /// The person whom an OpenID provider names.
+    /// The person whom the OpenID provider of this issuer names at this time, in milliseconds since 1970.
     #[must_use]
-    pub fn of_provider(name: String, groups: Vec<String>) -> Self {
-        Self { name, groups, account: None }
+    pub fn of_provider(issuer: &str, name: String, groups: Vec<String>, since: u64) -> Self {
+        Self { name, groups, account: Some(issuer.to_owned()), since }
     }
 
     /// A local user.
     pub(crate) fn local(name: &str, account: &str) -> Self {
-        Self { name: name.to_owned(), groups: Vec::new(), account: Some(account.to_owned()) }
+        Self { name: name.to_owned(), groups: Vec::new(), account: Some(account.to_owned()), since: 0 }
     }
 
-    pub(crate) fn is_gone(&self, users: &LocalUsers) -> bool {
-        is_gone(&self.name, self.account.as_deref(), users)
+    /// True if its account is no longer there, or its provider is not this one any more.
+    pub(crate) fn is_gone(&self, users: &LocalUsers, provider: Option<&str>) -> bool {
+        is_gone((&self.name, self.since), self.account.as_deref(), users, provider)
     }
 }
 
-/// Whether this is a local user whose account is no longer there. One without an account was noted by an earlier version, which did
-/// not tell users of the same name apart.
-fn is_gone(name: &str, account: Option<&str>, users: &LocalUsers) -> bool {
-    !name.contains(':') && (account.is_none() || users.account(name).as_deref() != account)
+/// True if this is a local user whose account is no longer there, or a person of a provider that is not trusted any more
+/// or whose tokens were ended since. One without an account was noted by an earlier version, which did not tell users of the
+/// same name apart.
+fn is_gone((name, since): (&str, u64), account: Option<&str>, users: &LocalUsers, provider: Option<&str>) -> bool {
+    let Some(account) = account else { return true };
+    match name.contains(':') {
+        true => provider != Some(account) || users.ended(name).is_some_and(|ended| since <= ended),
+        false => users.account(name).as_deref() != Some(account),
+    }
 }
 
 /// What a person allowed a client.
@@ -58,9 +67,12 @@ pub(crate) struct Grant {
     /// The groups that a provider said the person is in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
-    /// The account of a local user.
+    /// The account of a local user, or the issuer of the person's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
+    /// When a person of a provider signed in, in milliseconds since 1970.
+    #[serde(default)]
+    pub since: u64,
     pub scopes: Vec<String>,
     /// The hash of the refresh token that is good.
     pub refresh: String,
@@ -117,6 +129,7 @@ impl Kept {
             user: person.name,
             groups: person.groups,
             account: person.account,
+            since: person.since,
             scopes,
             refresh: hashed(&refresh),
             expires,
@@ -162,9 +175,10 @@ impl Kept {
         }
     }
 
-    /// Ends the grants of local users whose accounts are gone, and returns how many.
-    pub fn end_gone(&mut self, users: &LocalUsers) -> usize {
-        let is_gone = |grant: &Grant| is_gone(&grant.user, grant.account.as_deref(), users);
+    /// Ends the grants of local users whose accounts are gone, and of people whose provider is not this one any more.
+    /// Returns how many.
+    pub fn end_gone(&mut self, users: &LocalUsers, provider: Option<&str>) -> usize {
+        let is_gone = |grant: &Grant| is_gone((&grant.user, grant.since), grant.account.as_deref(), users, provider);
         let ended: Vec<String> =
             self.grants.iter().filter(|(_, grant)| is_gone(grant)).map(|(id, _)| id.clone()).collect();
         ended.iter().for_each(|id| self.end(id));

@@ -40,7 +40,7 @@ pub use moment::Moment;
 pub use password::{LocalUsers, PasswordCheck, UserError};
 pub use reply::{Refusal, Reply};
 pub use server::{AuthorizationServer, Authorize, Damaged};
-pub use settings::Settings;
+pub use settings::{Provider, Settings};
 pub use sign_in::{Consented, SignInStep, SignedIn};
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(crate) fn document(settings: &Settings) -> Reply {
         "token_endpoint_auth_methods_supported": ["none"],
         "revocation_endpoint_auth_methods_supported": ["none"],
         "code_challenge_methods_supported": ["S256"],
-        "client_id_metadata_document_supported": true,
+        "client_id_metadata_document_supported": settings.client_documents,
         "authorization_response_iss_parameter_supported": true,
     });
     if let Some(members) = document.as_object_mut() {

@@ -55,6 +55,9 @@ impl fmt::Debug for LocalUser {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LocalUsers {
     users: BTreeMap<String, LocalUser>,
+    /// People of providers whose tokens were ended, with the time, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ended: BTreeMap<String, u64>,
 }
 
 impl LocalUsers {
@@ -120,6 +123,21 @@ impl LocalUsers {
     /// Removes a user. False if there was none.
     pub fn remove(&mut self, name: &str) -> bool {
         self.users.remove(name).is_some()
+    }
+
+    /// Ends what a person of a provider got by signing in before this time, in milliseconds since 1970.
+    pub fn end_person(&mut self, name: &str, now: u64) {
+        self.ended.insert(name.to_owned(), now);
+    }
+
+    /// Time at which what a person of a provider had was last ended, in milliseconds since 1970.
+    #[must_use]
+    pub fn ended(&self, name: &str) -> Option<u64> {
+        self.ended.get(name).copied()
+    }
+
+    pub(crate) fn ended_people(&self) -> impl Iterator<Item = &str> {
+        self.ended.keys().map(String::as_str)
     }
 
     /// Prepares the check of a user's password, which takes as long if there is no such user.

@@ -55,9 +55,11 @@ pub(crate) struct Inner {
     pub kept: Kept,
     pub unsaved: bool,
     pub users: LocalUsers,
+    /// Issuer of the provider whose people may have tokens.
+    pub provider: Option<String>,
     pub codes: Codes,
     pub sign_ins: SignIns,
-    documents: HashMap<String, (u64, Result<Client, Refusal>)>,
+    documents: HashMap<String, (u64, Result<Client, String>)>,
     registrations: Attempts,
     fetches: Attempts,
 }
@@ -69,11 +71,13 @@ impl AuthorizationServer {
     /// If that is damaged.
     pub fn new(settings: Settings, signer: TokenSigner, kept: &str, users: LocalUsers) -> Result<Self, Damaged> {
         let mut kept: Kept = if kept.is_empty() { Kept::default() } else { serde_json::from_str(kept)? };
-        let ended = kept.end_gone(&users);
+        let provider = settings.provider.as_ref().map(|provider| provider.issuer.clone());
+        let ended = kept.end_gone(&users, provider.as_deref());
         let inner = Inner {
             kept,
             unsaved: ended > 0,
             users,
+            provider,
             codes: Codes::default(),
             sign_ins: SignIns::default(),
             documents: HashMap::new(),
@@ -146,12 +150,27 @@ impl AuthorizationServer {
     /// Takes over the users. Grants of accounts that are gone end. Returns how many, and the names of these accounts.
     pub fn replace_users(&self, users: LocalUsers) -> (usize, Vec<String>) {
         let mut inner = self.inner();
-        let ended = inner.kept.end_gone(&users);
+        let Inner { kept, provider, .. } = &mut *inner;
+        let ended = kept.end_gone(&users, provider.as_deref());
         inner.unsaved |= ended > 0;
         let before = std::mem::replace(&mut inner.users, users);
         let names = before.iter().map(|(name, _)| name);
         let gone = names.filter(|name| before.account(name) != inner.users.account(name));
-        (ended, gone.map(str::to_owned).collect())
+        let people = inner.users.ended_people().filter(|name| before.ended(name) != inner.users.ended(name));
+        (ended, gone.chain(people).map(str::to_owned).collect())
+    }
+
+    /// Trusts the provider no more that people signed in at, unless it is the one of this issuer. Grants of its people
+    /// end; returns how many.
+    pub fn keep_provider(&self, issuer: Option<&str>) -> usize {
+        let mut inner = self.inner();
+        let Inner { kept, provider, users, .. } = &mut *inner;
+        if provider.as_deref() != issuer {
+            *provider = None;
+        }
+        let ended = kept.end_gone(users, provider.as_deref());
+        inner.unsaved |= ended > 0;
+        ended
     }
 
     /// Time at which the account of a local user began, in milliseconds since 1970.
@@ -172,14 +191,22 @@ impl AuthorizationServer {
         let mut inner = self.inner();
         let client = match inner.client(id, moment.now) {
             Known::Client(client) => client,
+            Known::Unread | Known::Refused(_) if !self.settings.client_documents => {
+                let text = "This application is known by the document at its address only, and such documents are not read here. \
+                            Let it register itself, or ask who runs this gateway.";
+                return stop(400, text);
+            }
             Known::Unread if inner.fetches.admit(&address_key(address), moment.now) => {
                 return Authorize::Document(id.to_owned());
             }
             Known::Unread => {
                 return stop(429, "Too many applications were named from your network; try again in a minute.");
             }
-            Known::Refused => {
-                return stop(400, "What the application publishes about itself cannot be used.");
+            Known::Refused(why) => {
+                return stop(
+                    400,
+                    &format!("What the application publishes about itself at {id} cannot be used: {why}."),
+                );
             }
             Known::Nobody => {
                 return stop(
@@ -195,9 +222,10 @@ impl AuthorizationServer {
         Authorize::Reply(inner.sign_ins.begin(asked, &self.settings, address, moment))
     }
 
-    /// What the metadata document at a client's address holds; nothing where it cannot be had.
-    pub fn learn(&self, url: &str, document: Option<&[u8]>, now: u64) {
-        let client = document.ok_or(UNREAD).and_then(|document| read_document(url, document, now));
+    /// Learns the metadata document at a client's address, or why it cannot be had.
+    pub fn learn(&self, url: &str, document: Result<&[u8], String>, now: u64) {
+        let read = |document| read_document(url, document, now).map_err(|refusal| refusal.why.to_owned());
+        let client = document.and_then(read);
         let mut inner = self.inner();
         inner.documents.retain(|_, (read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now);
         if inner.documents.len() >= MAX_DOCUMENTS {
@@ -237,8 +265,8 @@ enum Known {
     Client(Client),
     /// Its metadata document has not been read yet.
     Unread,
-    /// Its metadata document is none.
-    Refused,
+    /// Its metadata document is none, for this reason.
+    Refused(String),
     Nobody,
 }
 
@@ -253,12 +281,12 @@ impl Inner {
         match self.documents.get(id).filter(|(read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now) {
             None => Known::Unread,
             Some((_, Ok(client))) => Known::Client(client.clone()),
-            Some((_, Err(_))) => Known::Refused,
+            Some((_, Err(why))) => Known::Refused(why.clone()),
         }
     }
 }
 
-const UNREAD: Refusal = Refusal::new("invalid_client", "the client's metadata document cannot be read");
+const UNREAD: Refusal = Refusal::new("invalid_client", "it is not JSON");
 
 /// Reads a metadata document. Whoever can publish at an address is the client of that address, and of no other one.
 fn read_document(url: &str, document: &[u8], now: u64) -> Result<Client, Refusal> {

@@ -1,5 +1,6 @@
 //! What the configuration says of the server.
 
+use signalbox_engine::resource_address::ResourceAddress;
 use std::time::Duration;
 
 /// The settings of one server.
@@ -8,19 +9,30 @@ pub struct Settings {
     /// Its address: the origin under which clients and browsers reach it.
     pub issuer: String,
     /// The one resource that it gives tokens for.
-    pub resource: String,
+    pub resource: ResourceAddress,
     /// The scopes that there are.
     pub scopes: Vec<String>,
     /// The scopes of a client that asks for none.
     pub default_scopes: Vec<String>,
     /// Whether clients may register themselves.
     pub registration: bool,
+    /// Whether a client may be known by the address of a metadata document.
+    pub client_documents: bool,
     /// How long an access token is good.
     pub access_lifetime: Duration,
     /// How long a refresh token is good that nobody uses.
     pub refresh_lifetime: Duration,
-    /// What the provider is called at which people may sign in, if there is one.
-    pub provider: Option<String>,
+    /// The provider at which people may sign in, if there is one.
+    pub provider: Option<Provider>,
+}
+
+/// An OpenID provider of people.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Provider {
+    /// What it is called on pages.
+    pub name: String,
+    /// Its issuer, which tells its people from those of another one.
+    pub issuer: String,
 }
 
 impl Settings {

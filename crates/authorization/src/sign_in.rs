@@ -37,9 +37,12 @@ enum Purpose {
 impl Purpose {
     fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
         match self {
-            Self::Client(asked) => {
-                pages::sign_in(ticket, Some(&asked.client.name), settings.provider.as_deref(), wrong)
-            }
+            Self::Client(asked) => pages::sign_in(
+                ticket,
+                Some(&asked.client.name),
+                settings.provider.as_ref().map(|provider| provider.name.as_str()),
+                wrong,
+            ),
             Self::Visit(_) => pages::sign_in(ticket, None, None, wrong),
         }
     }
@@ -178,12 +181,13 @@ impl AuthorizationServer {
         };
         let ticket = parameters.get("ticket").unwrap_or_default();
         let mut inner = self.inner();
-        let Inner { sign_ins, users, .. } = &mut *inner;
+        let Inner { sign_ins, users, provider: trusted, .. } = &mut *inner;
         let Some(one) = sign_ins.find(ticket, cookies, &self.settings, moment.now) else {
             return late();
         };
         let purpose = one.purpose.clone();
-        if matches!(one.stage, Stage::Sent) {
+        let is_withdrawn = parameters.get("provider").is_some() && trusted.is_none();
+        if matches!(one.stage, Stage::Sent) || is_withdrawn {
             return late();
         }
         // Whoever was signed in before, in the same browser, is no longer.
@@ -192,7 +196,7 @@ impl AuthorizationServer {
             (&self.settings.provider, parameters.get("provider"), &purpose)
         {
             one.stage = Stage::Elsewhere;
-            return SignInStep::Reply(pages::consent(ticket, asked, &Asking::Provider(provider)));
+            return SignInStep::Reply(pages::consent(ticket, asked, &Asking::Provider(&provider.name)));
         }
         let again = |status, text| SignInStep::Reply(purpose.page(ticket, &self.settings, Some((status, text))));
         let user = parameters.get("user").unwrap_or_default();
@@ -214,7 +218,7 @@ impl AuthorizationServer {
         };
         let person = checked.check.account.as_deref().map(|account| Person::local(&checked.user, account));
         // The password may have been replaced while it was checked.
-        let Some(person) = person.filter(|person| is_good && !person.is_gone(users)) else {
+        let Some(person) = person.filter(|person| is_good && !person.is_gone(users, None)) else {
             return one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
         };
         one.stage = Stage::SignedIn(person);
@@ -259,7 +263,7 @@ impl AuthorizationServer {
             }
         };
         let found: Vec<Person> = tickets.iter().filter_map(&mut visitor).collect();
-        found.into_iter().filter(|person| !person.is_gone(&inner.users)).map(|person| person.name).collect()
+        found.into_iter().filter(|person| !person.is_gone(&inner.users, None)).map(|person| person.name).collect()
     }
 
     /// A person says yes or no.
@@ -316,7 +320,8 @@ impl AuthorizationServer {
         let Some(SignIn { purpose: Purpose::Client(asked), .. }) = inner.sign_ins.open.remove(ticket) else {
             return pages::stop(400, LATE);
         };
-        let reply = match person {
+        let is_gone = |person: &Person| person.is_gone(&inner.users, inner.provider.as_deref());
+        let reply = match person.filter(|person| !is_gone(person)) {
             Some(person) => {
                 let code = moment.draw();
                 let reply = asked.answer(&self.settings, &[("code", &code)]);

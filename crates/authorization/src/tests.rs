@@ -1,5 +1,6 @@
 //! Dialogues of a client, a browser and the server, with time and randomness in hand.
 
+mod providers;
 mod scene;
 
 use crate::*;
@@ -21,6 +22,10 @@ fn the_metadata_say_what_mcp_clients_look_for() {
         let address = document[format!("{endpoint}_endpoint")].as_str().unwrap();
         assert!(address.starts_with(ISSUER), "{endpoint}: {address}");
     }
+    let unread = Scene::with(Settings { client_documents: false, ..settings() }, "");
+    assert_eq!(json_of(&unread.server.metadata())["client_id_metadata_document_supported"], false);
+    let reply = unread.asked(DOCUMENT, &[]);
+    assert!(reply.status == 400 && reply.body.contains("are not read here"), "{reply:?}");
     let closed = Scene::with(Settings { registration: false, ..settings() }, "");
     assert_eq!(json_of(&closed.server.metadata()).get("registration_endpoint"), None);
     assert_eq!(closed.register(&[BACK]).status, 403);
@@ -171,13 +176,17 @@ fn a_p4_a_client_by_metadata_document_is_who_publishes_at_that_address() {
         changed("logo_uri", json!("x".repeat(20_000))),
         "<html>".to_owned(),
     ] {
-        scene.server.learn(DOCUMENT, Some(bad.as_bytes()), scene.now.get());
+        scene.server.learn(DOCUMENT, Ok(bad.as_bytes()), scene.now.get());
         let reply = scene.asked(DOCUMENT, &[]);
         assert_eq!((reply.status, reply.header("location")), (400, None), "{bad}");
     }
-    scene.server.learn(DOCUMENT, None, scene.now.get());
-    assert_eq!(scene.asked(DOCUMENT, &[]).status, 400);
-    scene.server.learn(DOCUMENT, Some(document.to_string().as_bytes()), scene.now.get());
+    scene.server.learn(DOCUMENT, Err("connection refused".to_owned()), scene.now.get());
+    let reply = scene.asked(DOCUMENT, &[]);
+    assert!(
+        reply.status == 400 && reply.body.contains(DOCUMENT) && reply.body.contains("connection refused"),
+        "{reply:?}"
+    );
+    scene.server.learn(DOCUMENT, Ok(document.to_string().as_bytes()), scene.now.get());
     let reply = scene.asked(DOCUMENT, &[("redirect_uri", "https://evil.example/back")]);
     assert_eq!((reply.status, reply.header("location")), (400, None));
     let (access, refresh) = scene.tokens(DOCUMENT);
@@ -319,37 +328,6 @@ fn a_p5_whoever_opens_a_page_for_one_caller_has_to_sign_in_as_that_caller() {
     assert_eq!(scene.server.visitors(&scene.cookies, scene.now.get()), NOBODY);
     scene.pass(600);
     assert_eq!(scene.server.visitors(&visit, scene.now.get()), NOBODY, "a visit is over after a while");
-}
-
-#[test]
-fn a_p1_a_p3_nobody_is_sent_to_a_provider_before_saying_yes_and_only_that_browser_comes_back() {
-    let mut scene = Scene::with(Settings { provider: Some("Corp".to_owned()), ..settings() }, "");
-    let client = scene.client();
-    let ticket = scene.begin(&client);
-    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
-    let SignInStep::Reply(page) = scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment()) else {
-        panic!()
-    };
-    assert!(page.body.contains("sign in with <b>Corp</b>") && page.body.contains("127.0.0.1:3000"), "{}", page.body);
-    let now = scene.now.get();
-    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "nobody has said yes");
-    let allow = form::write(&[("ticket", &ticket), ("answer", "allow")]);
-    let Consented::Forward(sent) = scene.server.consent(&allow, &scene.cookies, &scene.moment()) else { panic!() };
-    assert_eq!(sent, ticket);
-    assert!(scene.server.is_sent(&ticket, &scene.cookies, now) && !scene.server.is_sent(&ticket, "", now));
-    let person = Person::of_provider("openid:42".to_owned(), vec!["ops".to_owned()]);
-    let reply = scene.server.returned(&ticket, Some(person), &scene.moment());
-    let code = query_of(&reply, "code").unwrap();
-    let (access, refresh) = pair_of(&scene.redeem(&client, &code, &[]));
-    assert_eq!((&claims(&access)["sub"], &claims(&access)["groups"]), (&json!("openid:42"), &json!(["ops"])));
-    assert_eq!(scene.server.replace_users(LocalUsers::default()).0, 0, "a person of the provider is no local user");
-    assert_eq!(scene.refresh(&client, &refresh).status, 200);
-    assert!(!scene.server.is_sent(&ticket, &scene.cookies, now), "a ticket is good once");
-    let ticket = scene.begin(&client);
-    let provider = form::write(&[("ticket", &ticket), ("provider", "1")]);
-    scene.server.sign_in(&provider, &scene.cookies, None, &scene.moment());
-    let denied = scene.consent(&ticket, "deny");
-    assert_eq!(query_of(&denied, "error").as_deref(), Some("access_denied"));
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl AuthorizationServer {
         if !fits || !same(&pkce::challenge(verifier), &asked.challenge) {
             return Err(Refusal::new("invalid_grant", "code_verifier is not that of the challenge"));
         }
-        if person.is_gone(&inner.users) {
+        if person.is_gone(&inner.users, inner.provider.as_deref()) {
             return Err(BAD_CODE);
         }
         let (grant, refresh) = inner.kept.open(client, person, asked.scopes.clone(), &self.settings, moment);
@@ -131,7 +131,7 @@ impl AuthorizationServer {
         let now = moment.now / 1_000;
         let mut claims = json!({
             "iss": self.settings.issuer,
-            "aud": self.settings.resource,
+            "aud": self.settings.resource.as_str(),
             "sub": grant.user,
             "client_id": grant.client,
             "iat": now,

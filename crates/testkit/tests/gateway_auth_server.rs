@@ -253,7 +253,15 @@ async fn signs_in_by_the_provider(browser: bool) {
     let admin = visitor.http.clone().with("authorization", &format!("Bearer {access}"));
     let sessions = admin.get("/api/v1/sessions").await.unwrap();
     assert_eq!(sessions.status, 200, "{sessions:?}");
-    assert_eq!(visitor.refresh(&refresh).await.status, 200);
+    let (next, refresh) = pair(&visitor.refresh(&refresh).await);
+    // Issue 31 (F9): all that a person of the provider has can be ended by name.
+    let data_dir = folder.path().join("data");
+    assert_eq!(visitor.greet(&next).await.status, 200);
+    signalbox(&data_dir, &["users", "remove", "user:openid:grace"]).await.unwrap();
+    for token in [&access, &next] {
+        assert_eq!(visitor.greet(token).await.status, 401);
+    }
+    assert_eq!(visitor.refresh(&refresh).await.status, 400);
     let log = gateway.error_lines().join("\n");
     assert!(log.contains("openid:grace") && !log.contains("made-up-openid-secret"), "{log}");
     // An answer that belongs to no sign-in of this browser is not redeemed.

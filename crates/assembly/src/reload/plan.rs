@@ -44,6 +44,18 @@ const LIVE: &[Live] = &[
     live!("auth.max_sessions", auth.max_sessions),
     live!("mcp.protocol.security.error_detail", auth.error_detail),
     live!("mcp.protocol.security.tool_error_detail", auth.tool_error_detail),
+    Live {
+        key: "auth.server.openid",
+        differs: |before, next| provider(before) != provider(next),
+        copy: |next, into| {
+            // A provider that was removed must not wait for a restart. Another one has to.
+            if provider(next) != provider(into)
+                && let Some(server) = &mut into.auth.server
+            {
+                server.openid = None;
+            }
+        },
+    },
     Live { key: "auth.jwt", differs: |before, next| before.auth.issuers != next.auth.issuers, copy: copy_issuers },
     Live {
         key: "mcp.protocol.audit",
@@ -86,6 +98,7 @@ const FIXED: &[Fixed] = &[
     ("auth.authorization_servers", |before, next| before.auth.authorization_servers != next.auth.authorization_servers),
     ("auth.required_scopes", |before, next| before.auth.required_scopes != next.auth.required_scopes),
     ("auth.scopes", |before, next| before.auth.scopes != next.auth.scopes),
+    ("auth.scope_hierarchy", |before, next| before.auth.scope_hierarchy != next.auth.scope_hierarchy),
     ("auth.metrics_secret_env", |before, next| before.auth.metrics_secret != next.auth.metrics_secret),
     ("auth.jwt", |before, next| before.auth.issuers != next.auth.issuers),
     ("auth.certificates", |before, next| before.auth.certificates != next.auth.certificates),
@@ -119,6 +132,27 @@ pub(super) fn settings(before: &Config, next: &Config) -> Plan {
     }
     let settings = LIVE.iter().filter(|live| (live.differs)(before, &config)).map(|live| live.key).collect();
     Plan { config, settings, held_back }
+}
+
+/// The issuer of the provider at which people sign in for tokens of the gateway.
+/// Kinds of events that the audit log leaves out from now on, in words: a reload that turns one off must say so itself.
+pub(super) fn no_longer_recorded(before: &Config, next: &Config) -> Vec<String> {
+    let (Some(before), Some(next)) = (&before.audit, &next.audit) else { return Vec::new() };
+    let (before, next) = (before.logged, next.logged);
+    [
+        ("log_tool_invocations", "calls", before.tool_invocations && !next.tool_invocations),
+        ("log_security_events", "violations", before.security_events && !next.security_events),
+        ("log_performance_events", "slow calls", before.performance_events && !next.performance_events),
+        ("log_protocol_errors", "protocol errors", before.protocol_errors && !next.protocol_errors),
+    ]
+    .into_iter()
+    .filter(|(.., ends)| *ends)
+    .map(|(key, what, _)| format!("`mcp.protocol.audit.{key}` is off now: {what} are no longer in the audit log"))
+    .collect()
+}
+
+fn provider(config: &Config) -> Option<&str> {
+    Some(config.auth.server.as_ref()?.openid.as_ref()?.issuer.as_str())
 }
 
 /// Takes over that issuers of tokens were removed, which must not wait for a restart. Other issuers
@@ -245,6 +279,25 @@ mod tests {
         // One that is only changed goes on as it was.
         let plan = settings(&before, &of("", &format!("{one}{}", issuer("two", 30))));
         assert_eq!((plan.config.auth == before.auth, plan.held_back), (true, vec!["auth.jwt"]));
+    }
+
+    /// Issue 31 (F9): a provider that is removed, or has another address, is gone at once; another one needs a restart.
+    #[test]
+    fn a_removed_provider_of_people_does_not_wait_for_a_restart() {
+        let of = |name: Option<&str>| {
+            let section =
+                |name| format!("[auth.server.openid]\nissuer = 'https://{name}.example'\nclient_id = 'box'\n");
+            let section = name.map_or_else(String::new, section);
+            config(&format!("[auth]\nresource = 'https://box.example/mcp'\n[auth.server]\nenabled = true\n{section}"))
+        };
+        let before = of(Some("one"));
+        let after = |name: Option<&str>| {
+            let plan = settings(&before, &of(name));
+            (provider(&plan.config).map(str::to_owned), plan.settings, plan.held_back)
+        };
+        assert_eq!(after(Some("one")), (Some("https://one.example".to_owned()), vec![], vec![]));
+        assert_eq!(after(None), (None, vec!["auth.server.openid"], vec![]));
+        assert_eq!(after(Some("two")), (None, vec!["auth.server.openid"], vec!["auth.server"]));
     }
 
     #[test]

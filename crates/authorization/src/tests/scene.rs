@@ -4,6 +4,7 @@ use crate::*;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
+use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_oauth::{form, pkce};
 use std::cell::Cell;
 use std::net::IpAddr;
@@ -19,10 +20,11 @@ pub(super) const PASSWORD: &str = "correct horse";
 pub(super) fn settings() -> Settings {
     Settings {
         issuer: ISSUER.to_owned(),
-        resource: RESOURCE.to_owned(),
+        resource: ResourceAddress::fixed(RESOURCE),
         scopes: vec!["mcp".to_owned(), "files:write".to_owned()],
         default_scopes: vec!["mcp".to_owned()],
         registration: true,
+        client_documents: true,
         access_lifetime: Duration::from_secs(600),
         refresh_lifetime: Duration::from_secs(3_600),
         provider: None,
