@@ -8,7 +8,8 @@ use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use crate::seal::Signatures;
 use crate::tape_backend;
-use crate::{backend_auth, baseline, builtin_backend, permissions, relaying, remote_backend};
+use crate::{authentication, backend_auth, baseline, builtin_backend, permissions, relaying, remote_backend};
+use arc_swap::ArcSwap;
 use signalbox_config::loops;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
@@ -18,6 +19,7 @@ use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::StoreError;
 use signalbox_engine::{Chain, FactSink, Principal, budget};
+use signalbox_govern::directory::Directory;
 use signalbox_oauth::OauthDesk;
 use signalbox_oauth::page_host::PageHost;
 use signalbox_relay::Relay;
@@ -109,6 +111,8 @@ pub struct App {
     pub desk: Arc<OauthDesk>,
     /// What decides about calls by itself.
     pub govern: GovernParts,
+    /// What callers are known to be. It follows the configuration ([`authentication::follower`]).
+    pub directory: Arc<ArcSwap<Directory>>,
     /// The relay, where pages may offer tools.
     pub relay: Option<Arc<Relay>>,
     /// Exports traces, where it is asked to.
@@ -192,7 +196,8 @@ pub fn assemble(
     let baseline = baseline::start(config, &live, recording.as_deref())?;
     // After the recorder, which must know a call before it hears what differs in it.
     facts.extend(baseline.clone().map(|baseline| baseline as _));
-    let signatures = Signatures::new(config);
+    let directory = Arc::new(ArcSwap::from_pointee(authentication::directory(&config.auth)));
+    let signatures = Signatures::new(config, &directory);
     let govern = GovernParts::new(config)?;
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
@@ -235,6 +240,7 @@ pub fn assemble(
         baseline,
         desk,
         govern,
+        directory,
         relay,
         #[cfg(feature = "otel")]
         telemetry,

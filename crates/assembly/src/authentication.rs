@@ -8,16 +8,18 @@
 
 mod key_source;
 
+use crate::assemble::App;
 use crate::auth_file::FileStamp;
 use crate::authorization::{AuthServerError, Authorization};
 use crate::key_file::{KeyFile, KeyFileFault};
+use crate::protected_resource;
+use crate::reload::Follower;
 use crate::seal_folder::SealFolder;
-use arc_swap::ArcSwap;
 use key_source::KeySource;
 use signalbox_config::{Auth, Config, Issuer, Member};
 use signalbox_engine::authenticator::{Authenticator, Authenticators, LocalUser, Unproved};
-use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_govern::directory::{Directory, Grant, Said};
 use signalbox_govern::jwks::KeySetError;
@@ -71,10 +73,10 @@ pub enum AuthError {
 /// How callers of one process prove who they are.
 pub struct Authentication {
     authenticators: Authenticators,
-    directory: Arc<ArcSwap<Directory>>,
     key_store: Arc<KeyStore>,
     issuers: Arc<[KeySource]>,
     tokens: Option<Arc<TokenAuthenticator>>,
+    certificates: Arc<CertificateAuthenticator>,
     resource: Option<Arc<ProtectedResource>>,
     server: Option<Arc<Authorization>>,
     outbound: Outbound,
@@ -82,8 +84,8 @@ pub struct Authentication {
 }
 
 impl Authentication {
-    /// Sets it up for clients that know the MCP endpoint by this address. Callers without a proof are `anonymous`,
-    /// where the configuration lets them in at all.
+    /// Sets it up for clients of this gateway that know the MCP endpoint by this address. Callers without a proof are
+    /// `anonymous`, where the configuration lets them in at all.
     ///
     /// # Errors
     /// If keys cannot be read.
@@ -92,11 +94,11 @@ impl Authentication {
         data_dir: &Path,
         url: &str,
         anonymous: Principal,
-        callers: Arc<CallerTokens>,
+        app: &App,
     ) -> Result<Self, AuthError> {
         let auth = &config.auth;
-        let resource = auth.resource.clone().unwrap_or_else(|| url.to_owned());
-        let directory = Arc::new(ArcSwap::from_pointee(directory(auth)));
+        let resource = protected_resource::address(config, url);
+        let directory = Arc::clone(&app.directory);
         let key_store = KeyStore::load(KeyFile::of(data_dir))?;
         let issuers = auth.issuers.iter().map(|issuer| KeySource::load(issuer, rules(issuer, &resource)));
         let issuers: Arc<[KeySource]> = issuers.collect::<Result<Vec<_>, _>>()?.into();
@@ -116,7 +118,8 @@ impl Authentication {
         let mut all: Vec<Arc<TokenIssuer>> = issuers.iter().map(|source| Arc::clone(&source.issuer)).collect();
         all.extend(server.iter().map(|server| Arc::clone(server.issuer())));
         let tokens = (!all.is_empty()).then(|| {
-            let tokens = TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(callers);
+            let tokens =
+                TokenAuthenticator::new(all, Arc::clone(&directory), supply).keeping(Arc::clone(&app.desk.callers));
             Arc::new(match &server {
                 Some(server) => tokens.refreshed_by(look_at_users(server)),
                 None => tokens,
@@ -125,15 +128,22 @@ impl Authentication {
         if let (Some(server), Some(tokens)) = (&server, &tokens) {
             server.verified_by(tokens);
         }
-        let signatures = signatures(config, data_dir);
-        let authenticators = order(auth, &key_store.keys, tokens.as_ref(), &directory, (anonymous, signatures));
+        let rules = auth.certificates.iter().map(certificate_rule).collect();
+        let certificates = Arc::new(CertificateAuthenticator::new(rules, Arc::clone(&directory)));
+        let keys = KeyAuthenticator::new(Arc::clone(&key_store.keys), directory);
+        let ways = Ways {
+            keys: Arc::new(keys),
+            has_keys: !key_store.keys.is_empty(),
+            tokens: tokens.as_ref(),
+            certificates: &certificates,
+        };
         Ok(Self {
-            authenticators,
-            directory,
+            authenticators: order(auth, ways, (anonymous, signatures(config, data_dir))),
             key_store,
             issuers,
             tokens,
-            resource: protected(auth, server.as_deref(), resource).map(Arc::new),
+            certificates,
+            resource: protected_resource::protected(auth, server.as_deref(), resource).map(Arc::new),
             server,
             outbound: config.outbound.clone(),
             required: auth.required,
@@ -164,25 +174,12 @@ impl Authentication {
         self.required
     }
 
-    /// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted
-    /// no more. Connections and streams end where the rights of their callers have changed.
-    pub fn follow(&self, auth: &Auth, gateway: &Gateway) {
-        self.remove_issuers(auth, gateway);
-        let (before, next) = (self.directory.load_full(), Arc::new(directory(auth)));
-        if before == next {
-            return;
-        }
-        self.directory.store(Arc::clone(&next));
+    /// Has every caller identified anew at its next request, since the directory has changed.
+    fn forget_standings(&self) {
         self.key_store.keys.forget_standings();
+        self.certificates.forget_standings();
         if let Some(tokens) = &self.tokens {
             tokens.tokens().outdate();
-        }
-        let ended = gateway.end_changed(|caller| has_changed(caller, &before, &next));
-        if ended > 0 {
-            tracing::info!(
-                sessions = ended,
-                "ended what callers held open whose roles, groups, trust or resources have changed"
-            );
         }
     }
 
@@ -195,6 +192,17 @@ impl Authentication {
             let sessions = gateway.end_lapsed(unix_millis());
             let issuer = &source.issuer.rules.name;
             tracing::info!(issuer, ended, sessions, "an issuer of tokens is trusted no more");
+        }
+    }
+
+    /// Revokes the tokens of people whose provider the configuration has no more, or under another address.
+    fn keep_provider(&self, auth: &Auth, gateway: &Gateway) {
+        let provider = auth.server.as_ref().and_then(|server| server.openid.as_ref());
+        let Some(server) = &self.server else { return };
+        let ended = server.keep_provider(provider.map(|provider| provider.issuer.as_str()));
+        if ended > 0 {
+            let sessions = gateway.end_lapsed(unix_millis());
+            tracing::info!(ended, sessions, "an OpenID provider is trusted no more");
         }
     }
 
@@ -214,10 +222,7 @@ impl Authentication {
         }
         tasks.spawn(async move {
             loop {
-                if gateway.presence.is_empty() {
-                    gateway.presence.noted().await;
-                }
-                tokio::time::sleep(LOOK).await;
+                next_look(&gateway).await;
                 this.follow_files(&gateway).await;
             }
         });
@@ -229,16 +234,17 @@ impl Authentication {
     pub async fn follow_files(&self, gateway: &Gateway) -> usize {
         self.key_store.refresh();
         self.refresh_issuers();
+        let mut gone = Vec::new();
         if let Some(server) = &self.server {
             server.refresh_users();
-            for account in server.take_gone() {
-                gateway.forget_account(&account);
-            }
+            gone = server.take_gone();
             server.renew_key();
             // A failure is logged, and tried again at the next look.
             server.save().await;
         }
         let ended = gateway.end_lapsed(unix_millis());
+        // Afterwards, so that calls end with the reason and not with the connection that they run on.
+        gone.iter().for_each(|account| gateway.forget_account(account));
         if ended > 0 {
             tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
         }
@@ -255,14 +261,74 @@ impl Authentication {
     }
 }
 
-/// True if a proved caller has other rights by the second directory than by the first.
+/// Waits until credentials are to be looked at, which is never while no caller has one that could end.
+async fn next_look(gateway: &Gateway) {
+    if gateway.presence.is_empty() {
+        gateway.presence.noted().await;
+    }
+    tokio::time::sleep(LOOK).await;
+}
+
+/// Ends what callers hold open whose credentials have ended, until the set is dropped, in a process whose client is the
+/// owner of its pipe: only signatures prove anything there.
+#[must_use]
+pub fn end_lapsed(gateway: &Arc<Gateway>) -> JoinSet<()> {
+    let (gateway, mut tasks) = (Arc::clone(gateway), JoinSet::new());
+    tasks.spawn(async move {
+        loop {
+            next_look(&gateway).await;
+            gateway.end_lapsed(unix_millis());
+        }
+    });
+    tasks
+}
+
+/// Takes over what can change while the process runs: users, groups and their roles, and which issuers are trusted no
+/// more. Connections, streams and calls end where the rights of their callers have changed.
+pub fn follower(app: &App, authentication: Option<&Arc<Authentication>>) -> Follower {
+    let (directory, gateway) = (Arc::clone(&app.directory), Arc::downgrade(&app.gateway));
+    let authentication = authentication.cloned();
+    Box::new(move |config: &Config| {
+        let (directory, gateway) = (Arc::clone(&directory), gateway.clone());
+        let (authentication, auth) = (authentication.clone(), config.auth.clone());
+        Ok(Box::new(move || {
+            let Some(gateway) = gateway.upgrade() else { return };
+            if let Some(authentication) = &authentication {
+                authentication.remove_issuers(&auth, &gateway);
+                authentication.keep_provider(&auth, &gateway);
+            }
+            let (before, next) = (directory.load_full(), Arc::new(self::directory(&auth)));
+            if before == next {
+                return;
+            }
+            directory.store(Arc::clone(&next));
+            if let Some(authentication) = &authentication {
+                authentication.forget_standings();
+            }
+            let ended = gateway.end_changed(|caller| has_changed(caller, &before, &next));
+            if ended > 0 {
+                tracing::info!(
+                    sessions = ended,
+                    "ended what callers held open whose roles, groups, trust or resources have changed"
+                );
+            }
+        }))
+    })
+}
+
+/// True if a proved caller has other rights by the second directory than by the first. The rights of one without a
+/// standing, such as the owner of a pipe, are looked up at each request.
 fn has_changed(caller: &Caller, before: &Directory, next: &Directory) -> bool {
-    let identity = caller.identity();
-    let groups =
-        identity.standing.iter().flat_map(|standing| &standing.groups).map(|group| group.to_string()).collect();
-    let said = Said { groups, ..Said::default() };
-    let standing = |directory: &Directory| directory.standing(caller.principal().as_str(), said.clone(), None);
-    !matches!(identity.proof, Proof::Unproved | Proof::Gateway) && standing(before) != standing(next)
+    let (identity, principal) = (caller.identity(), caller.principal().as_str());
+    let Some(known) = identity.standing.as_ref().filter(|_| identity.proof != Proof::Unproved) else { return false };
+    let differ = |groups: Vec<String>| {
+        let said = Said { groups, ..Said::default() };
+        before.standing(principal, said.clone(), None) != next.standing(principal, said, None)
+    };
+    let groups = known.groups.iter().map(|group| group.to_string());
+    // Which of its groups its credential names too is not known: those that the directory gives may all be gone.
+    let given = before.groups_of(principal);
+    differ(groups.clone().collect()) || differ(groups.filter(|group| !given.contains(group)).collect())
 }
 
 /// Looks at the file of users before a token is honoured: the one who shows it may have been removed.
@@ -312,26 +378,23 @@ impl KeyStore {
     }
 }
 
+/// The ways in which a request can prove its caller.
+struct Ways<'a> {
+    keys: Arc<KeyAuthenticator>,
+    has_keys: bool,
+    tokens: Option<&'a Arc<TokenAuthenticator>>,
+    certificates: &'a Arc<CertificateAuthenticator>,
+}
+
 /// The authenticators that are asked, in this order. Nobody is let in without a proof where one is required.
-fn order(
-    auth: &Auth,
-    keys: &Arc<SharedKeys>,
-    tokens: Option<&Arc<TokenAuthenticator>>,
-    directory: &Arc<ArcSwap<Directory>>,
-    (anonymous, signatures): (Principal, bool),
-) -> Authenticators {
+fn order(auth: &Auth, ways: Ways<'_>, (anonymous, signatures): (Principal, bool)) -> Authenticators {
     let mut list: Vec<Arc<dyn Authenticator>> = Vec::new();
     for way in &auth.order {
         match way.as_str() {
             // Where nobody has to prove anything and there is no key, a header of another program is not looked at.
-            "key" if auth.required || !keys.is_empty() => {
-                list.push(Arc::new(KeyAuthenticator::new(Arc::clone(keys), Arc::clone(directory))));
-            }
-            "token" => list.extend(tokens.map(|tokens| Arc::clone(tokens) as Arc<dyn Authenticator>)),
-            "certificate" => {
-                let rules = auth.certificates.iter().map(certificate_rule).collect();
-                list.push(Arc::new(CertificateAuthenticator::new(rules, Arc::clone(directory))));
-            }
+            "key" if auth.required || ways.has_keys => list.push(Arc::clone(&ways.keys) as _),
+            "token" => list.extend(ways.tokens.map(|tokens| Arc::clone(tokens) as Arc<dyn Authenticator>)),
+            "certificate" => list.push(Arc::clone(ways.certificates) as _),
             "local" => list.push(Arc::new(LocalUser)),
             _ => {}
         }
@@ -366,17 +429,19 @@ fn certificate_rule(name: &signalbox_config::CertificateName) -> CertificateRule
     }
 }
 
-fn directory(auth: &Auth) -> Directory {
+/// What the configuration says of callers.
+pub(crate) fn directory(auth: &Auth) -> Directory {
     let grant = |(name, member): &(String, Member)| {
         let Member { roles, groups, trust, resources } = member.clone();
         (name.clone(), Grant { roles, groups, trust, resources })
     };
     let all = |members: &[(String, Member)]| members.iter().map(grant).collect();
-    Directory::new(all(&auth.users), all(&auth.groups), auth.default_trust)
+    let directory = Directory::new(all(&auth.users), all(&auth.groups), auth.default_trust);
+    directory.with_scopes(auth.scope_hierarchy.iter().cloned().collect())
 }
 
-fn rules(issuer: &Issuer, resource: &str) -> IssuerRules {
-    let audiences = if issuer.audience.is_empty() { vec![resource.to_owned()] } else { issuer.audience.clone() };
+fn rules(issuer: &Issuer, resource: &ResourceAddress) -> IssuerRules {
+    let audiences = if issuer.audience.is_empty() { resource.audiences() } else { issuer.audience.clone() };
     IssuerRules {
         name: issuer.name.clone(),
         issuer: issuer.issuer.clone(),
@@ -390,21 +455,35 @@ fn rules(issuer: &Issuer, resource: &str) -> IssuerRules {
     }
 }
 
-/// The protected resource, if there is anybody who gives out tokens for it.
-fn protected(auth: &Auth, own: Option<&Authorization>, resource: String) -> Option<ProtectedResource> {
-    let mut servers: Vec<String> = own.into_iter().map(|own| own.url().to_owned()).collect();
-    let others = auth.authorization_servers.iter().filter(|other| own.is_none_or(|own| own.url() != *other));
-    servers.extend(others.cloned());
-    if servers.is_empty() {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::caller::Identity;
+    use std::collections::HashMap;
+
+    #[test]
+    fn a_caller_has_other_rights_once_its_entry_or_a_group_of_it_says_something_else() {
+        let texts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        let of = |roles: &[&str], groups: &[&str], of_group: &[&str]| {
+            let ada = Grant { roles: texts(roles), groups: texts(groups), ..Grant::default() };
+            let ops = Grant { roles: texts(of_group), ..Grant::default() };
+            let all = |name: &str, grant| HashMap::from([(name.to_owned(), grant)]);
+            Directory::new(all("user:ada", ada), all("ops", ops), Default::default())
+        };
+        let before = of(&["r"], &["ops"], &["admin"]);
+        let caller = |principal: &str, proof| {
+            let standing = Some(before.standing(principal, Said::default(), None));
+            let caller = Caller::of(Principal::named(principal), proof, "http");
+            Caller::new(Identity { standing, ..caller.identity().clone() })
+        };
+        let ada = caller("user:ada", Proof::ApiKey);
+        assert!(!has_changed(&ada, &before, &before));
+        for next in [of(&[], &["ops"], &["admin"]), of(&["r"], &[], &["admin"]), of(&["r"], &["ops"], &[])] {
+            assert!(has_changed(&ada, &before, &next), "{next:?}");
+            assert!(!has_changed(&caller("user:eve", Proof::ApiKey), &before, &next));
+            assert!(!has_changed(&caller("user:ada", Proof::Unproved), &before, &next));
+        }
+        let owner = Caller::of(Principal::named("user:ada"), Proof::LocalUser, "stdio");
+        assert!(!has_changed(&owner, &before, &of(&[], &[], &[])));
     }
-    let mut scopes = auth.required_scopes.clone();
-    scopes.extend(auth.scopes.iter().map(|(scope, _)| scope.clone()));
-    Some(ProtectedResource {
-        resource,
-        authorization_servers: servers,
-        required_scopes: auth.required_scopes.clone(),
-        scopes_supported: scopes,
-        documentation: None,
-    })
 }

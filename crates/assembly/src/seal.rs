@@ -10,10 +10,12 @@ mod stated_limits;
 mod trusted_keys;
 
 use crate::seal_folder::SealFolder;
+use arc_swap::ArcSwap;
 use own_key::OwnKey;
 pub use sealed_calls::SealedCalls;
 use sealed_forwards::SealedForwards;
 use signalbox_config::Config;
+use signalbox_govern::directory::Directory;
 use signalbox_runtime::Gateway;
 use signalbox_seal::TimeWindow;
 use signalbox_seal::validate::Mode;
@@ -33,9 +35,9 @@ pub struct Signatures {
 }
 
 impl Signatures {
-    /// As it is configured.
+    /// As it is configured, for signers of whom this directory says what they are.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, directory: &Arc<ArcSwap<Directory>>) -> Self {
         let folder = SealFolder::of(&config.data_dir);
         let (key, keys) = (Arc::new(OwnKey::new(&folder)), Arc::new(TrustedKeys::new(&folder)));
         let (seal, seen) = (&config.seal, Arc::new(AtomicBool::new(false)));
@@ -45,6 +47,7 @@ impl Signatures {
         let forwards = SealedForwards { key, keys: Arc::clone(&keys), backends: gateways.collect() };
         let proof = SignatureProof {
             keys,
+            directory: Arc::clone(directory),
             nonces: nonce_files::NonceFiles::new(folder.nonce_folder(), seal.nonces_per_key),
             window: TimeWindow { behind: seal.max_age, ahead: seal.time_window },
             mode: if seal.validate_fully { Mode::Full } else { Mode::Light },

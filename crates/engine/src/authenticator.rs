@@ -5,6 +5,7 @@ use crate::caller::Principal;
 use crate::caller::{Caller, Identity, Proof};
 use crate::distinguished_name::DistinguishedName;
 use crate::fault::{Fault, FaultKind};
+use crate::resource_address::RequestAddress;
 use core::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,6 +18,21 @@ pub struct ShownCertificate {
     pub subject: DistinguishedName,
     /// Its alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`, `ip:10.0.0.1`.
     pub names: Vec<Box<str>>,
+    /// When it expires, in milliseconds since 1970; `None` if that cannot be read.
+    pub expires: Option<u64>,
+}
+
+impl ShownCertificate {
+    /// Refuses a certificate whose time is over: a connection may be older than that.
+    ///
+    /// # Errors
+    /// If it has expired at this time, in milliseconds since 1970.
+    pub fn check_time(&self, now: u64) -> Result<(), Fault> {
+        match self.expires.is_some_and(|expires| expires <= now) {
+            true => Err(Fault::new(FaultKind::Unauthenticated, "the client certificate has expired")),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What was proved of a connection as such, whatever is sent on it.
@@ -56,8 +72,9 @@ impl Arrival<'_> {
 
 /// Says how clients can prove who they are, for `WWW-Authenticate`.
 pub trait Challenge: Send + Sync + std::fmt::Debug {
-    /// The value. `error` is a word of OAuth, absent where no credential was given; `scopes` are those that the operation needs.
-    fn header(&self, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
+    /// The value for a request to this address. `error` is a word of OAuth, absent where no credential was given; `scopes` are those
+    /// that the operation needs.
+    fn header(&self, at: RequestAddress<'_>, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
 }
 
 /// One way of proving who calls.
@@ -134,7 +151,9 @@ impl Authenticator for ByCertificate {
     }
 
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
-        Ok(arrival.certificate().map(|shown| identity(&shown.principal, Proof::Certificate, arrival)))
+        let Some(shown) = arrival.certificate() else { return Ok(None) };
+        shown.check_time(arrival.now)?;
+        Ok(Some(identity(&shown.principal, Proof::Certificate, arrival)))
     }
 }
 
@@ -189,6 +208,7 @@ mod tests {
             principal: Principal::certificate("ab"),
             subject: DistinguishedName::default(),
             names: Vec::new(),
+            expires: Some(5),
         };
         let (cert, user) = (Shown::Certificate(certificate), Shown::Owner(Principal::local("ann")));
         let who = |arrival: &Arrival<'_>| {
@@ -198,6 +218,20 @@ mod tests {
         assert_eq!(who(&arrival(Some(&cert))), ("cert:ab".to_owned(), Proof::Certificate));
         assert_eq!(who(&arrival(Some(&user))), ("local:ann".to_owned(), Proof::LocalUser));
         assert_eq!(who(&arrival(None)), ("anonymous".to_owned(), Proof::Unproved));
+    }
+
+    #[test]
+    fn a_certificate_that_has_expired_proves_nobody() {
+        let shown = Shown::Certificate(ShownCertificate {
+            principal: Principal::certificate("ab"),
+            subject: DistinguishedName::default(),
+            names: Vec::new(),
+            expires: Some(5),
+        });
+        let all = Authenticators::open(Principal::anonymous());
+        let at = |now| all.identify(&Arrival { now, ..arrival(Some(&shown)) }).map(|caller| caller.identity().proof);
+        assert_eq!(at(4), Ok(Proof::Certificate));
+        assert_eq!(at(5).unwrap_err().kind, FaultKind::Unauthenticated);
     }
 
     #[test]

@@ -204,6 +204,12 @@ impl Caller {
         self.0.standing.as_ref()?.credential.as_ref()?.fault(now)
     }
 
+    /// True if it proved itself with something that can expire or be revoked.
+    #[must_use]
+    pub fn can_end(&self) -> bool {
+        self.0.standing.as_ref().is_some_and(|standing| standing.credential.is_some())
+    }
+
     /// True if what is known of it still holds at this time, in milliseconds since 1970.
     #[must_use]
     pub fn is_current(&self, now: u64) -> bool {

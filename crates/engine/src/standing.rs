@@ -112,6 +112,7 @@ impl fmt::Debug for SubjectToken {
 const GOOD: u8 = 0;
 const OUTDATED: u8 = 1;
 const REVOKED: u8 = 2;
+const EXPIRED: u8 = 3;
 
 impl Credential {
     /// A credential that is good until it expires or [`Revocation::revoke`] is called.
@@ -121,13 +122,28 @@ impl Credential {
         (Self { id: id.into(), expires, token: None, state: Arc::clone(&state) }, Revocation(state))
     }
 
+    /// A credential that is outdated or revoked together with this one, and expires on its own.
+    #[must_use]
+    pub fn beside(&self, id: &str, expires: Option<u64>) -> Self {
+        Self { id: id.into(), expires, token: None, state: Arc::clone(&self.state) }
+    }
+
+    /// This credential for a request that came on a connection which showed another one: it ends with the earlier of
+    /// the two, and backends get the token of the connection.
+    #[must_use]
+    pub fn for_request(self, shown: &Self) -> Self {
+        let expires = self.expires.into_iter().chain(shown.expires).min();
+        Self { expires, token: shown.token.clone(), ..self }
+    }
+
     /// Why it is no longer good at this time, in milliseconds since 1970.
     #[must_use]
     pub fn fault(&self, now: u64) -> Option<&'static str> {
-        if self.state.load(Ordering::Relaxed) == REVOKED {
-            return Some("revoked");
+        match self.state.load(Ordering::Relaxed) {
+            REVOKED => Some("revoked"),
+            EXPIRED => Some("expired"),
+            _ => self.expires.is_some_and(|expires| expires <= now).then_some("expired"),
         }
-        self.expires.is_some_and(|expires| expires <= now).then_some("expired")
     }
 
     /// True if it is good and what was derived from it still holds. Otherwise its holder is identified anew.
@@ -155,6 +171,11 @@ impl Revocation {
         self.0.store(REVOKED, Ordering::Relaxed);
     }
 
+    /// From now on the credential is not good because its time is over, which was not known when it was made.
+    pub fn expire(&self) {
+        self.0.store(EXPIRED, Ordering::Relaxed);
+    }
+
     /// The credential stays good, but its holder has to be identified anew, because its roles may have changed.
     pub fn outdate(&self) {
         let _ = self.0.compare_exchange(GOOD, OUTDATED, Ordering::Relaxed, Ordering::Relaxed);
@@ -176,6 +197,13 @@ mod tests {
         revocation.revoke();
         revocation.outdate();
         assert_eq!(copy.fault(0), Some("revoked"));
+        let (first, revocation) = Credential::new("c1", Some(1_000));
+        let beside = first.beside("c2", Some(2_000));
+        assert_eq!((first.fault(1_000), beside.fault(1_000)), (Some("expired"), None));
+        revocation.outdate();
+        assert!(!beside.is_current(0), "what was derived of both is outdated");
+        revocation.expire();
+        assert_eq!(beside.fault(0), Some("expired"));
     }
 
     #[test]

@@ -6,9 +6,11 @@ use arc_swap::ArcSwap;
 use signalbox_engine::Proof;
 use signalbox_engine::authenticator::{Arrival, Authenticator, ShownCertificate};
 use signalbox_engine::caller::Identity;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::standing::{Credential, Revocation};
 use signalbox_engine::{Fault, Principal};
 use signalbox_wire::glob::{Wildcards, fits};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Gives a name to the holders of certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -43,13 +45,22 @@ impl CertificateRule {
 pub struct CertificateAuthenticator {
     rules: Vec<CertificateRule>,
     directory: Arc<ArcSwap<Directory>>,
+    /// Outdates the standings that were made of the present directory; every credential is made beside the first part.
+    issued: Mutex<(Credential, Revocation)>,
 }
 
 impl CertificateAuthenticator {
     /// Certificates with these names.
     #[must_use]
     pub fn new(rules: Vec<CertificateRule>, directory: Arc<ArcSwap<Directory>>) -> Self {
-        Self { rules, directory }
+        Self { rules, directory, issued: Mutex::new(Credential::new("certificates", None)) }
+    }
+
+    /// The directory has changed: the holder of each certificate is identified anew at its next request.
+    pub fn forget_standings(&self) {
+        let mut issued = self.issued.lock().unpoisoned();
+        issued.1.outdate();
+        *issued = Credential::new("certificates", None);
     }
 }
 
@@ -60,10 +71,13 @@ impl Authenticator for CertificateAuthenticator {
 
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault> {
         let Some(shown) = arrival.certificate() else { return Ok(None) };
+        shown.check_time(arrival.now)?;
+        // Taken before the directory is read, so that what is made of an old directory is outdated with it.
+        let credential = self.issued.lock().unpoisoned().0.beside(shown.principal.as_str(), shown.expires);
         let rule = self.rules.iter().find(|rule| rule.is_meant(shown));
         let principal = rule.map_or_else(|| shown.principal.clone(), |rule| Principal::named(&rule.principal));
         let said = Said { roles: rule.map(|rule| rule.roles.clone()).unwrap_or_default(), ..Said::default() };
-        let standing = self.directory.load().standing(principal.as_str(), said, None);
+        let standing = self.directory.load().standing(principal.as_str(), said, Some(credential));
         Ok(Some(Identity {
             principal,
             proof: Proof::Certificate,
@@ -90,6 +104,7 @@ mod tests {
             principal: Principal::certificate("ab12"),
             subject: DistinguishedName([("CN", "ada"), ("O", "Example")].map(one).into()),
             names: vec!["dns:box.example".into(), "uri:spiffe://example/ada".into()],
+            expires: Some(1_000),
         };
         let shown = Shown::Certificate(certificate);
         let arrival = Arrival { transport: "http", address: None, shown: Some(&shown), header: &|_| None, now: 0 };
@@ -115,5 +130,7 @@ mod tests {
         let two = vec![rule(None, None, Some("ff"), "no"), rule(None, None, Some("ab12"), "yes")];
         let ada = identify(two);
         assert!(ada.principal.as_str() == "yes" && ada.has_role("ops"));
+        let credential = ada.standing.as_ref().and_then(|standing| standing.credential.as_ref()).unwrap();
+        assert_eq!((credential.fault(999), credential.fault(1_000)), (None, Some("expired")));
     }
 }

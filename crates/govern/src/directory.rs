@@ -36,6 +36,8 @@ pub struct Directory {
     users: HashMap<String, Grant>,
     groups: HashMap<String, Grant>,
     default_trust: TrustLevel,
+    /// Scopes that include others.
+    scopes: HashMap<String, Vec<String>>,
 }
 
 impl Default for Directory {
@@ -48,7 +50,31 @@ impl Directory {
     /// Users by principal, groups by name, and how far a proved caller is trusted about whom nothing else is said.
     #[must_use]
     pub fn new(users: HashMap<String, Grant>, groups: HashMap<String, Grant>, default_trust: TrustLevel) -> Self {
-        Self { users, groups, default_trust }
+        Self { users, groups, default_trust, scopes: HashMap::new() }
+    }
+
+    /// The same with scopes that include others: whoever has one has those too.
+    #[must_use]
+    pub fn with_scopes(self, scopes: HashMap<String, Vec<String>>) -> Self {
+        Self { scopes, ..self }
+    }
+
+    /// These scopes and all that they include.
+    fn with_included(&self, mut scopes: Vec<String>) -> Vec<String> {
+        let mut seen = 0;
+        while let Some(scope) = scopes.get(seen) {
+            let included = self.scopes.get(scope).into_iter().flatten();
+            let new: Vec<String> = included.filter(|one| !scopes.contains(one)).cloned().collect();
+            scopes.extend(new);
+            seen += 1;
+        }
+        scopes
+    }
+
+    /// The groups that the configuration puts a principal in.
+    #[must_use]
+    pub fn groups_of(&self, principal: &str) -> &[String] {
+        self.users.get(principal).map_or(&[], |user| &user.groups)
     }
 
     /// What is known of a principal with such a credential. The configuration's word on a user's trust is the last one; among
@@ -78,7 +104,7 @@ impl Directory {
             trust: trust.unwrap_or(self.default_trust),
             roles: unique(roles),
             groups: unique(groups),
-            scopes: said.scopes.map(unique),
+            scopes: said.scopes.map(|scopes| unique(self.with_included(scopes))),
             resources: unique(resources),
             credential,
         })
@@ -97,6 +123,22 @@ mod tests {
 
     fn texts(words: &[&str]) -> Vec<String> {
         words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn a_r5_a_scope_brings_all_that_it_includes_and_nothing_else() {
+        let includes = [("files", &["files:write", "files"][..]), ("files:write", &["files:read"][..])];
+        let scopes = includes.map(|(scope, included)| (scope.to_owned(), texts(included))).into();
+        let directory = Directory::default().with_scopes(scopes);
+        let scopes = |said: &[&str]| -> Vec<String> {
+            let said = Said { scopes: Some(texts(said)), ..Said::default() };
+            let standing = directory.standing("user:ada", said, None);
+            standing.scopes.iter().flatten().map(ToString::to_string).collect()
+        };
+        assert_eq!(scopes(&["files"]), ["files", "files:read", "files:write"]);
+        assert_eq!(scopes(&["files:write"]), ["files:read", "files:write"]);
+        assert_eq!(scopes(&["files:read"]), ["files:read"]);
+        assert!(directory.standing("user:ada", Said::default(), None).scopes.is_none());
     }
 
     #[test]

@@ -16,10 +16,15 @@ use tokio::sync::Notify;
 /// The most credentials that are remembered of one principal: the oldest is forgotten first.
 const MAX_EACH: usize = 64;
 
+/// The most principals whose accounts are known to be gone: the oldest is forgotten first.
+const MAX_GONE: usize = 10_000;
+
 /// The callers of all principals by credentials that can expire or be revoked, each credential once.
 #[derive(Default)]
 pub struct Presence {
     callers: Mutex<HashMap<Principal, Vec<Caller>>>,
+    /// When the last account of a principal that is gone went, in milliseconds since 1970.
+    gone: Mutex<HashMap<Principal, u64>>,
     noted: Notify,
 }
 
@@ -65,6 +70,22 @@ impl Presence {
         lapsed
     }
 
+    /// The time at which the account went that had this principal's name before, in milliseconds since 1970; 0 if none
+    /// is known. It tells what belongs to the present account from what the one before left.
+    #[must_use]
+    pub fn account_gone(&self, principal: &Principal) -> u64 {
+        self.gone.lock().unpoisoned().get(principal).copied().unwrap_or(0)
+    }
+
+    fn note_gone(&self, principal: &Principal, now: u64) {
+        let mut gone = self.gone.lock().unpoisoned();
+        if gone.len() >= MAX_GONE {
+            let oldest = gone.iter().min_by_key(|(_, at)| **at).map(|(principal, _)| principal.clone());
+            oldest.map(|principal| gone.remove(&principal));
+        }
+        gone.insert(principal.clone(), now);
+    }
+
     /// True if a principal has a credential that is good, as far as is known.
     #[must_use]
     pub fn is_there(&self, principal: &Principal) -> bool {
@@ -89,16 +110,23 @@ impl Gateway {
     /// Ends the streams and calls of callers whose credentials have expired or were revoked, and the sessions of those
     /// whose last one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
     pub fn end_lapsed(&self, now: u64) -> usize {
+        if let Some(proof) = self.proof.get() {
+            proof.refresh();
+        }
         let lapsed = self.presence.sweep(now);
+        let end_of = |caller: &Caller| match caller.credential_fault(now) {
+            Some("revoked") => Some("revoked"),
+            Some(word) if !self.presence.has_equal(caller) => Some(word),
+            _ => None,
+        };
         let mut ended = 0;
         for session in self.sessions.all().into_iter().chain(self.ending.all()) {
             let holder = session.holder();
-            let fault = match holder.credential_fault(now) {
-                Some("revoked") => Some("revoked"),
-                Some(word) if !session.is_outlived() && !self.presence.has_equal(&holder) => Some(word),
-                _ => None,
+            let is_known = session.is_outlived() && holder.credential_fault(now) != Some("revoked");
+            let Some(word) = end_of(&holder).filter(|_| !is_known) else {
+                ended += usize::from(session.end_calls(end_of));
+                continue;
             };
-            let Some(word) = fault else { continue };
             let had_streams = session.end_streams(word);
             session.outlive();
             let is_over = word == "revoked" && !self.presence.is_there(holder.principal());
@@ -119,6 +147,7 @@ impl Gateway {
     /// Has a later account of this principal's name inherit nothing: tasks, calls that wait for input, kept reads, and
     /// servers' memory of it.
     pub fn forget_account(&self, principal: &Principal) {
+        self.presence.note_gone(principal, crate::clock::unix_millis());
         self.tasks.forget(principal);
         self.task_calls.forget(principal);
         self.operations.forget(principal);
@@ -133,9 +162,11 @@ impl Gateway {
     /// come back. Returns how many sessions that were.
     pub fn end_changed(&self, has_changed: impl Fn(&Caller) -> bool) -> usize {
         let sessions = self.sessions.all().into_iter().chain(self.ending.all());
-        let changed: Vec<_> = sessions.filter(|session| has_changed(&session.holder())).collect();
+        let (changed, others): (Vec<_>, Vec<_>) = sessions.partition(|session| has_changed(&session.holder()));
         self.parks.end(|principal| changed.iter().any(|session| session.caller.principal() == principal));
-        changed.iter().filter(|session| session.end_streams("outdated")).count()
+        let end_of = |caller: &Caller| has_changed(caller).then_some("outdated");
+        let ended = changed.iter().filter(|session| session.end_streams("outdated")).count();
+        ended + others.iter().filter(|session| session.end_calls(end_of)).count()
     }
 }
 

@@ -73,7 +73,10 @@ impl Gateway {
     fn count_proof(&self, proved: Result<Option<Caller>, Fault>) -> Result<Option<Caller>, Fault> {
         match &proved {
             Ok(None) => {}
-            Ok(Some(_)) => Counters::add(&self.counters.signatures_verified),
+            Ok(Some(caller)) => {
+                Counters::add(&self.counters.signatures_verified);
+                self.identified(caller);
+            }
             Err(fault) => self.counters.signature_refused(fault.reason()),
         }
         proved

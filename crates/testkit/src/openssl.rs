@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -160,6 +160,20 @@ impl Trust {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(authority.ca())?)?;
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        config.resumption = rustls::client::Resumption::disabled();
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// The same for a client that shows a certificate of its own.
+    ///
+    /// # Errors
+    /// When a certificate or its key cannot be read.
+    pub fn showing(authority: &Authority, issued: &Issued) -> anyhow::Result<Self> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority.ca())?)?;
+        let own = vec![CertificateDer::from_pem_file(&issued.cert)?];
+        let key = PrivateKeyDer::from_pem_file(&issued.key)?;
+        let mut config = ClientConfig::builder().with_root_certificates(roots).with_client_auth_cert(own, key)?;
         config.resumption = rustls::client::Resumption::disabled();
         Ok(Self(Arc::new(config)))
     }

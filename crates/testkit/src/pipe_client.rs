@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message, http};
@@ -23,9 +23,16 @@ pub struct PipeClient {
 }
 
 enum Wire {
-    WebSocket(Box<WebSocketStream<TcpStream>>),
-    Tcp(BufReader<TcpStream>),
+    WebSocket(Box<WebSocketStream<AnySocket>>),
+    Lines(BufReader<AnySocket>),
 }
+
+/// A connection of any kind: bare, inside TLS, or a pair of pipes.
+pub trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
+
+type AnySocket = Box<dyn Socket>;
 
 /// How a connection ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,13 +49,25 @@ impl PipeClient {
     /// # Errors
     /// When the server refuses; the message then begins with the status.
     pub async fn websocket(address: SocketAddr, headers: &[(&'static str, &str)]) -> anyhow::Result<Self> {
+        Self::websocket_over(TcpStream::connect(address).await?, address, headers).await
+    }
+
+    /// Opens a WebSocket on this connection to this address.
+    ///
+    /// # Errors
+    /// As [`PipeClient::websocket`].
+    pub async fn websocket_over(
+        socket: impl Socket + 'static,
+        address: SocketAddr,
+        headers: &[(&'static str, &str)],
+    ) -> anyhow::Result<Self> {
         let mut request = format!("ws://{address}/mcp").into_client_request()?;
         request.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("mcp"));
         for (name, value) in headers {
             crate::used_secrets::note_header(name, value);
             request.headers_mut().insert(*name, value.parse()?);
         }
-        let socket = TcpStream::connect(address).await?;
+        let socket: AnySocket = Box::new(socket);
         let opened = tokio::time::timeout(PATIENCE, client_async(request, socket)).await?;
         match opened {
             Ok((socket, _)) => Ok(Self { wire: Wire::WebSocket(Box::new(socket)), before: Vec::new() }),
@@ -67,7 +86,12 @@ impl PipeClient {
     pub async fn tcp(address: SocketAddr) -> anyhow::Result<Self> {
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
-        Ok(Self { wire: Wire::Tcp(BufReader::new(socket)), before: Vec::new() })
+        Ok(Self::lines_over(socket))
+    }
+
+    /// Speaks one message per line on this connection.
+    pub fn lines_over(socket: impl Socket + 'static) -> Self {
+        Self { wire: Wire::Lines(BufReader::new(Box::new(socket))), before: Vec::new() }
     }
 
     /// Sends a text as it is: one frame, or one line.
@@ -77,7 +101,10 @@ impl PipeClient {
     pub async fn say(&mut self, text: &str) -> anyhow::Result<()> {
         match &mut self.wire {
             Wire::WebSocket(socket) => Ok(socket.send(Message::text(text)).await?),
-            Wire::Tcp(socket) => Ok(socket.write_all(format!("{text}\n").as_bytes()).await?),
+            Wire::Lines(socket) => {
+                socket.write_all(format!("{text}\n").as_bytes()).await?;
+                Ok(socket.flush().await?)
+            }
         }
     }
 
@@ -88,7 +115,7 @@ impl PipeClient {
     pub async fn say_binary(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match &mut self.wire {
             Wire::WebSocket(socket) => Ok(socket.send(Message::binary(bytes.to_vec())).await?),
-            Wire::Tcp(_) => bail!("a bare socket has no frames"),
+            Wire::Lines(_) => bail!("a bare socket has no frames"),
         }
     }
 
@@ -189,7 +216,7 @@ impl Wire {
                     _ => return Err(PipeEnd::Dropped),
                 }
             },
-            Self::Tcp(socket) => {
+            Self::Lines(socket) => {
                 let mut line = String::new();
                 match socket.read_line(&mut line).await {
                     Ok(1..) if line.ends_with('\n') => Ok(line),

@@ -1,10 +1,12 @@
 //! What end-to-end scenes are made of: backends as config, and what can be seen of a running gateway from outside.
 
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 use crate::fixture::ServedEra;
@@ -52,6 +54,22 @@ fn era_name(era: ServedEra) -> &'static str {
         ServedEra::Old => "old",
         ServedEra::New => "new",
     }
+}
+
+/// Adds a local user of the gateway's authorization server.
+///
+/// # Errors
+/// When the command fails.
+pub async fn add_user(data_dir: &Path, name: &str, password: &str) -> anyhow::Result<()> {
+    let mut command = Command::new(built("signalbox")?);
+    command.args(["users", "add", name, "--data-dir"]).arg(data_dir).current_dir(data_dir);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).spawn()?;
+    let mut input = child.stdin.take().context("no standard input")?;
+    input.write_all(format!("{password}\n").as_bytes()).await?;
+    drop(input);
+    let ended = child.wait_with_output().await?;
+    anyhow::ensure!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    Ok(())
 }
 
 /// What `signalbox status --json` tells of the one process that uses this data folder.

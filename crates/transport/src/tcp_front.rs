@@ -7,7 +7,7 @@ mod tcp_client;
 
 use crate::admission::Admission;
 use crate::first_message::{MAX_FIRST_MESSAGE, Newcomer};
-use crate::places::Placed as _;
+use crate::places::{Placed as _, unknown_caller};
 use crate::stdio_front::{self, StdioError};
 use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
@@ -59,7 +59,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let exit = Exit::default();
+    let exit = Exit::new(spec.admission.reserve());
     let clients = TcpClients::new(Arc::clone(&gateway), Arc::clone(&spec.admission));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -82,6 +82,7 @@ pub async fn serve(
         let Some(client) = clients.seat(address).filter(|client| may_prove || client.settle(None)) else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             let fault = no_room();
+            gateway.refused(&unknown_caller(Some(address), "tcp"), None, &fault, None);
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
             if spec.tls.is_none()
                 && let Some(telling) = exit.tell(socket, line(&fault))
@@ -169,6 +170,7 @@ async fn welcome<R, W>(
     let required = gateway.settings().require_proof;
     match known {
         Ok(caller) if !required || caller.identity().proof != Proof::Unproved => {
+            gateway.identified(&caller);
             converse(input, output, gateway, caller, client).await;
         }
         Ok(_) | Err(_) => {
@@ -238,6 +240,7 @@ where
     let mut output = Patient::new(output, KEPT_FOR);
     if !client.settle(Some(&caller)) {
         gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+        gateway.refused(&client.shown_caller(), None, &no_room(), None);
         return say(&mut output, &no_room()).await;
     }
     let drain = gateway.settings().drain;

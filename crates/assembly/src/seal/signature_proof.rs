@@ -4,10 +4,13 @@ use super::nonce_files::NonceFiles;
 use super::own_key::OwnKey;
 use super::stated_limits::{StatedLimits, purpose_claims};
 use super::trusted_keys::TrustedKeys;
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::message_proof::MessageProof;
+use signalbox_engine::standing::Standing;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
+use signalbox_govern::directory::{Directory, Said};
 use signalbox_seal::proto::mcp_message::Message as Carried;
 use signalbox_seal::signed_json::{Verifier, VerifyError};
 use signalbox_seal::validate::{Mode, SecurityError, ValidationError, Validator};
@@ -34,6 +37,8 @@ const HOW_TO_ACCEPT: &str = " (see `seal.profiles`)";
 pub struct SignatureProof {
     /// Whom it trusts.
     pub keys: Arc<TrustedKeys>,
+    /// What signers are known to be.
+    pub directory: Arc<ArcSwap<Directory>>,
     /// What it saw already.
     pub nonces: NonceFiles,
     /// How far clocks may differ.
@@ -68,7 +73,7 @@ impl MessageProof for SignatureProof {
         let verified = verifier.request(message.bytes(), now).map_err(|error| refuse(error.reason(), &told(&error)))?;
         let mut claims = vec![(KEY_CLAIM.into(), verified.key_id.into())];
         claims.extend(verified.first_signer.map(|first| (FIRST_SIGNER_CLAIM.into(), first.key_id.into())));
-        signer(caller, &verified.principal, claims).map(Some)
+        self.signer(caller, &verified.principal, claims).map(Some)
     }
 
     fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
@@ -98,7 +103,11 @@ impl MessageProof for SignatureProof {
             self.stated.take(principal, &request, Instant::now())?;
             claims.extend(purpose_claims(&request));
         }
-        signer(caller, principal, claims).map(Some)
+        self.signer(caller, principal, claims).map(Some)
+    }
+
+    fn refresh(&self) {
+        self.keys.end_untrusted(i64::try_from(since_1970().as_secs()).unwrap_or(i64::MAX));
     }
 
     fn sign_protobuf(&self, answer: &Bytes, to_signed: bool) -> Option<Bytes> {
@@ -131,16 +140,30 @@ fn carries_second(request: &McpRequest) -> bool {
     message.is_some_and(|message| message.param_meta(META_SIGNATURE).is_some())
 }
 
-/// The caller that a signature proves. A connection that proved somebody must have proved the same.
-fn signer(caller: &Caller, principal: &str, claims: Vec<(Box<str>, Box<str>)>) -> Result<Caller, Fault> {
-    let known = caller.identity();
-    let proved = known.proof != Proof::Unproved;
-    if proved && known.principal.as_str() != principal {
-        let text = format!("the connection proves {}, the signature proves {principal}", known.principal);
-        return Err(refuse("other_principal", &text));
+impl SignatureProof {
+    /// The caller that a signature proves, whose first claim is its key. A connection that proved a caller must have
+    /// proved the same; what that one is known to be counts, until the key is trusted no more.
+    fn signer(&self, caller: &Caller, principal: &str, claims: Vec<(Box<str>, Box<str>)>) -> Result<Caller, Fault> {
+        let known = caller.identity();
+        let proved = known.proof != Proof::Unproved;
+        if proved && known.principal.as_str() != principal {
+            let text = format!("the connection proves {}, the signature proves {principal}", known.principal);
+            return Err(refuse("other_principal", &text));
+        }
+        let key = claims.first().and_then(|(_, id)| self.keys.credential(id));
+        let standing = match &known.standing {
+            Some(standing) => Arc::new(Standing {
+                credential: match (&standing.credential, key) {
+                    (Some(shown), Some(key)) => Some(key.for_request(shown)),
+                    (shown, key) => key.or_else(|| shown.clone()),
+                },
+                ..Standing::clone(standing)
+            }),
+            None => self.directory.load().standing(principal, Said::default(), key),
+        };
+        let (principal, proof, standing) = (Principal::named(principal), Proof::Signature, Some(standing));
+        Ok(Caller::new(Identity { principal, proof, claims, standing, ..known.clone() }))
     }
-    let (principal, proof) = (Principal::named(principal), Proof::Signature);
-    Ok(Caller::new(Identity { principal, proof, claims, ..known.clone() }))
 }
 
 /// The refusal of a signature.
@@ -169,6 +192,7 @@ mod tests {
         folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
         let proof = SignatureProof {
             keys: Arc::new(TrustedKeys::new(&folder)),
+            directory: Arc::default(),
             nonces: NonceFiles::new(folder.nonce_folder(), 10),
             window: TimeWindow::around(Duration::from_secs(300)),
             mode,

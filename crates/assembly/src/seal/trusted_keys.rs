@@ -1,47 +1,88 @@
 //! The trusted keys of a running process, which follow their file.
 
+use crate::auth_file::{AuthFile, FileStamp};
 use crate::seal_folder::SealFolder;
 use arc_swap::ArcSwap;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_seal::KeySet;
-use std::path::{Path, PathBuf};
+use signalbox_engine::standing::{Credential, Revocation};
+use signalbox_seal::{KeySet, Role, TrustedKey, Untrusted};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// How long a change of the file may go unnoticed.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Roles of the keys that sign requests.
+const SIGNERS: [Role; 2] = [Role::Client, Role::Gateway];
 
 /// The keys that are trusted at this moment.
 #[derive(Debug)]
 pub struct TrustedKeys {
     folder: SealFolder,
-    file: PathBuf,
+    file: AuthFile,
     keys: ArcSwap<KeySet>,
-    looked: Mutex<(Option<Instant>, Option<Mark>)>,
+    looked: Mutex<(Option<Instant>, Option<FileStamp>)>,
+    used: Mutex<HashMap<String, UsedKey>>,
 }
 
-/// What tells one state of the file from another.
-type Mark = (SystemTime, u64);
+/// A key by which a caller was identified, and the credential that it is to the gateway.
+#[derive(Debug)]
+struct UsedKey {
+    key: TrustedKey,
+    credential: Credential,
+    revocation: Revocation,
+}
 
 impl TrustedKeys {
     /// The keys of this folder, read when they are needed.
     #[must_use]
     pub fn new(folder: &SealFolder) -> Self {
-        let file = folder.key_set_file();
-        Self { folder: folder.clone(), file, keys: ArcSwap::default(), looked: Mutex::default() }
+        let file = AuthFile::at(folder.key_set_file());
+        let (keys, looked, used) = (ArcSwap::default(), Mutex::default(), Mutex::default());
+        Self { folder: folder.clone(), file, keys, looked, used }
     }
 
     /// The keys, read again if their file has changed. A file that cannot be read leaves them as they were.
     pub fn now(&self) -> Arc<KeySet> {
+        self.look(LOOK_EVERY)
+    }
+
+    /// The credential that this key is for as long as it is trusted; `None` if it is not known.
+    pub fn credential(&self, id: &str) -> Option<Credential> {
+        let key = self.keys.load().get(id)?.clone();
+        let mut used = self.used.lock().unpoisoned();
+        let used = used.entry(id.to_owned()).or_insert_with(|| {
+            let (credential, revocation) = Credential::new(&format!("seal/{id}"), None);
+            UsedKey { key, credential, revocation }
+        });
+        Some(used.credential.clone())
+    }
+
+    /// Reads the keys again if their file has changed, and ends the credentials of those that are trusted no more at
+    /// this time, in seconds since 1970.
+    pub fn end_untrusted(&self, now: i64) {
+        let keys = self.look(Duration::ZERO);
+        self.used.lock().unpoisoned().retain(|id, used| {
+            let is_same = |key: &TrustedKey| key.key == used.key.key && key.name == used.key.name;
+            match keys.trusted(id, &SIGNERS, now) {
+                Ok(key) if is_same(key) => return true,
+                Err(Untrusted::Expired(_)) => used.revocation.expire(),
+                Ok(_) | Err(_) => used.revocation.revoke(),
+            }
+            false
+        });
+    }
+
+    fn look(&self, every: Duration) -> Arc<KeySet> {
         let mut looked = self.looked.lock().unpoisoned();
-        if looked.0.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
+        if looked.0.is_none_or(|at| at.elapsed() >= every) {
             looked.0 = Some(Instant::now());
-            let mark = mark(&self.file);
-            if mark != looked.1 {
+            let stamp = self.file.stamp();
+            if stamp != looked.1 {
                 match self.folder.key_set() {
                     Ok(keys) => {
                         self.keys.store(Arc::new(keys));
-                        looked.1 = mark;
+                        looked.1 = stamp;
                     }
                     Err(error) => tracing::error!(%error, "the trusted keys stay as they were"),
                 }
@@ -50,11 +91,6 @@ impl TrustedKeys {
         drop(looked);
         self.keys.load_full()
     }
-}
-
-fn mark(file: &Path) -> Option<Mark> {
-    let metadata = std::fs::metadata(file).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 #[cfg(test)]
@@ -77,5 +113,41 @@ mod tests {
         std::fs::write(folder.key_set_file(), "no TOML").unwrap();
         tokio::time::sleep(LOOK_EVERY).await;
         assert!(keys.now().get(ada.id()).is_some(), "a broken file changes nothing");
+    }
+
+    #[test]
+    fn the_credential_of_a_key_ends_when_the_key_is_trusted_no_more() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let keys = TrustedKeys::new(&folder);
+        let key = |id: &str| SigningKey::generate().unwrap().named(id).unwrap().verifying_key().clone();
+        for id in ["revoked", "expired", "removed", "renamed", "rotated", "good"] {
+            let mut trusted = TrustedKey::new(key(id), "ada", &[Role::Client]);
+            trusted.valid_until = (id == "expired").then_some(10);
+            folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        }
+        keys.end_untrusted(5);
+        let credentials = ["revoked", "expired", "removed", "renamed", "rotated", "good"].map(|id| {
+            assert_eq!(keys.credential(id), keys.credential(id));
+            keys.credential(id).unwrap()
+        });
+        let faults = || credentials.clone().map(|credential| credential.fault(0));
+        keys.end_untrusted(9);
+        assert_eq!(faults(), [None; 6]);
+        folder
+            .change_key_set(|keys| {
+                keys.revoke("revoked", 9).unwrap();
+                keys.rotate("rotated", key("next"), 9, 1_000).unwrap();
+                keys.remove("removed");
+                let mut renamed = keys.get("renamed").unwrap().clone();
+                keys.remove("renamed");
+                renamed.name = "eve".to_owned();
+                keys.add(renamed).map_err(SealFolderError::from)
+            })
+            .unwrap();
+        keys.end_untrusted(10);
+        let (revoked, expired) = (Some("revoked"), Some("expired"));
+        assert_eq!(faults(), [revoked, expired, revoked, revoked, None, None]);
+        assert_eq!(keys.credential("unknown"), None);
     }
 }

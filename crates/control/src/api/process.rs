@@ -14,6 +14,7 @@ use signalbox_assembly::reload::{ReloadError, Trigger};
 use signalbox_govern::resource::WELL_KNOWN;
 use signalbox_govern::{Permissions, ProtectedResource};
 use signalbox_runtime::Gateway;
+use signalbox_runtime::clock::unix_millis;
 use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
 use std::collections::VecDeque;
@@ -38,14 +39,13 @@ pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-/// The metadata of the MCP endpoint as a protected resource.
+/// The metadata of the MCP endpoint as a protected resource, at the address by which the client came.
 pub(super) async fn resource(resource: Arc<ProtectedResource>, request: RoutedRequest) -> Answered {
     let path = request.path.strip_prefix(WELL_KNOWN).unwrap_or_default();
-    let own = resource.metadata_url();
-    let known = path.is_empty() || own.ends_with(&format!("{WELL_KNOWN}{path}"));
-    match known {
-        true => Ok(RoutedAnswer::json(StatusCode::OK, resource.metadata())),
-        false => Err(Problem::NothingHere),
+    let host = request.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
+    match resource.address.of_metadata(host, path) {
+        Some(own) => Ok(RoutedAnswer::json(StatusCode::OK, resource.metadata(&own))),
+        None => Err(Problem::NothingHere),
     }
 }
 
@@ -78,7 +78,8 @@ pub(super) struct Credentials {
 pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: RoutedRequest) -> Answered {
     let ended = match &credentials.authentication {
         Some(authentication) => authentication.follow_files(&credentials.served.app().gateway).await,
-        None => 0,
+        // Signatures may still prove callers.
+        None => credentials.served.app().gateway.end_lapsed(unix_millis()),
     };
     // Keys that were good for a moment are in the audit log too.
     let reloader = Arc::clone(&credentials.served.reloader);

@@ -53,6 +53,9 @@ impl Session {
             (Event::Received { .. }, None) => &self.caller,
             (_, None) => successor.as_deref().unwrap_or(&self.caller),
         };
+        if let (Event::Received { .. }, Some(caller)) = (&event, carrier.caller) {
+            self.follow_credential(caller);
+        }
         let user = match (&event, carrier.caller) {
             (Event::Received { .. }, _) => self.used_by(caller),
             (_, Some(caller)) => Arc::new(BackendUser::of(self.principal.clone(), caller)),

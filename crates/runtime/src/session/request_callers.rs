@@ -20,6 +20,13 @@ impl Session {
         Some(caller()).filter(|caller| !is_alike(caller.identity(), opener))
     }
 
+    /// True if two callers of one principal may do the same here and are the same to backends, so that one may be told
+    /// what was meant for the other.
+    #[must_use]
+    pub fn are_alike(one: &Caller, other: &Caller) -> bool {
+        one.is_same(other) || is_alike(one.identity(), other.identity())
+    }
+
     /// The caller whose rights count for what belongs to no request: the opener, for as long as its credential is good.
     pub(crate) fn holder(&self) -> Caller {
         self.successor.load().as_deref().unwrap_or(&self.caller).clone()
@@ -93,12 +100,10 @@ impl Session {
     /// Ends the calls and streams of a client whose credential is no longer good, for the reason in this `word`. Its
     /// session stays, so that the client can come back with another credential; a pipe and a single request end as a
     /// whole. False if there was nothing to end.
-    pub(crate) fn end_streams(self: &Arc<Self>, word: &str) -> bool {
-        let fault = Fault::new(FaultKind::Unauthenticated, format!("the caller's credential is {word}"));
-        let calls = self.calls();
-        for call in &calls {
-            self.handle(Event::Failed { exchange: call.exchange, fault: fault.clone() });
-        }
+    pub(crate) fn end_streams(self: &Arc<Self>, word: &'static str) -> bool {
+        // Only the first reason is of use: a connection that is the session ends with it.
+        let _ = self.lapse.set(word);
+        let calls = self.end_calls(|_| Some(word));
         let streams: Vec<(StreamId, Arc<Outbox>)> =
             self.lock().streams.iter().map(|(id, outbox)| (*id, Arc::clone(outbox))).collect();
         for (_, outbox) in &streams {
@@ -107,7 +112,40 @@ impl Session {
         if self.mode != Mode::Session {
             self.close();
         }
-        !calls.is_empty() || !streams.is_empty()
+        calls || !streams.is_empty()
+    }
+
+    /// Reason why its caller lost what it had open: its credential has expired, was revoked, or is good for something
+    /// else by now.
+    #[must_use]
+    pub fn lapse(&self) -> Option<&'static str> {
+        self.lapse.get().copied()
+    }
+
+    /// Ends the calls whose callers have lost their credential or their rights, for the reason that `end_of` names. A
+    /// call may have a caller of its own: another credential of the principal, or the signer of its message. False if
+    /// there was none to end.
+    pub(crate) fn end_calls(self: &Arc<Self>, end_of: impl Fn(&Caller) -> Option<&'static str>) -> bool {
+        let calls: Vec<(ExchangeId, Caller)> = {
+            let inner = self.lock();
+            inner.machine.exchanges().into_iter().map(|exchange| (exchange.id, exchange.caller.clone())).collect()
+        };
+        let mut ended = false;
+        for (exchange, caller) in calls {
+            if let Some(word) = end_of(&caller) {
+                let text = format!("the caller's credential is {word}");
+                self.handle(Event::Failed { exchange, fault: Fault::new(FaultKind::Unauthenticated, text) });
+                ended = true;
+            }
+        }
+        ended
+    }
+
+    /// Has the gateway end a single request with the credential of its caller, where that is another than the opener.
+    pub(super) fn follow_credential(self: &Arc<Self>, caller: &Caller) {
+        if self.mode == Mode::Stateless && caller.can_end() && !self.caller.can_end() {
+            self.gateway.ending.follow(self);
+        }
     }
 
     /// The caller of an exchange. `None` if that is over, unless the whole session is one request.

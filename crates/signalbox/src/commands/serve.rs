@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
 use crate::output;
 use signalbox_assembly::assemble::{App, assemble};
-use signalbox_assembly::authentication::Authentication;
+use signalbox_assembly::authentication::{self, Authentication};
 use signalbox_assembly::backend_auth;
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::key_file::KeyFile;
@@ -24,7 +24,6 @@ use signalbox_engine::authenticator::Challenge;
 use signalbox_engine::record::TapeKind;
 use signalbox_govern::Secret;
 use signalbox_relay::{Relay, RelayEntry};
-use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec, PathSecret};
@@ -51,7 +50,7 @@ const CONNECTIONS_END: Duration = Duration::from_secs(2);
 /// Serves until a signal.
 pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<ExitCode, Failure> {
     let config = loaded.config;
-    open_files::raise_limit();
+    open_files::raise_limit(config.gateway.max_connections);
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let hangups = Hangups::listen().map_err(Failure::Start)?;
@@ -165,25 +164,13 @@ fn hosts(config: &Config) -> Vec<String> {
 }
 
 /// Everything of the front that follows the configuration, and the certificates with it.
-fn followers(
-    admission: &Arc<Admission>,
-    (authentication, gateway): (&Arc<Authentication>, &Arc<Gateway>),
-    tls: Option<Arc<FrontTls>>,
-) -> Vec<Follower> {
-    let (authentication, gateway) = (Arc::clone(authentication), Arc::downgrade(gateway));
-    let users: Follower = Box::new(move |config: &Config| {
-        let (authentication, gateway, auth) = (Arc::clone(&authentication), gateway.clone(), config.auth.clone());
-        Ok(Box::new(move || {
-            if let Some(gateway) = gateway.upgrade() {
-                authentication.follow(&auth, &gateway);
-            }
-        }))
-    });
+fn followers(admission: &Arc<Admission>, users: Follower, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
     let admission = Arc::clone(admission);
     let door: Follower = Box::new(move |config: &Config| {
         let (admission, gateway, hosts) = (Arc::clone(&admission), config.gateway.clone(), hosts(config));
         Ok(Box::new(move || {
-            admission.set(gateway.max_connections, &gateway.allowed_origins, &hosts);
+            let places = open_files::divide(gateway.max_connections).clients;
+            admission.set(places, &gateway.allowed_origins, &hosts);
         }))
     });
     let certificates = tls.map(|tls| -> Follower {
@@ -237,16 +224,16 @@ impl Server {
             tracing::warn!(%error, "sessions will not survive a restart");
         }
         let rules = &config.gateway;
-        let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &hosts(config));
+        let places = open_files::divide(rules.max_connections).clients;
+        let admission = Admission::new(places, &rules.allowed_origins, &hosts(config));
         let security = FrontSecurity::load(config, data_dir)?;
         let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
         let url = url(&config.listen, address);
-        let callers = Arc::clone(&app.desk.callers);
-        let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, callers)?);
+        let authentication = Arc::new(Authentication::load(config, data_dir.path(), &url, principal, &app)?);
         if let Some(server) = authentication.server() {
             app.gateway.forget_sessions(|principal, used| server.is_newer(principal, used));
         }
-        let following = followers(&admission, (&authentication, &app.gateway), tls.clone());
+        let following = followers(&admission, authentication::follower(&app, Some(&authentication)), tls.clone());
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         if let Some(relay) = &app.relay {
             relay.start(url.strip_suffix(&config.listen.path).unwrap_or(&url));

@@ -24,18 +24,21 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
+use token::PipeProof;
 
 /// Serves until the client closes its end, or a signal.
 pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Failure> {
     let config = loaded.config;
-    open_files::raise_limit();
+    open_files::raise_limit(0);
+    let _ = open_files::divide(0);
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let hangups = Hangups::listen().map_err(Failure::Start)?;
     let caller = Caller::local(&user(), "stdio");
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
     let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording, PageHost::Person)?;
-    let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
+    let pipe = PipeProof::load(&config, &data_dir, &app, &caller)?;
+    let reloader = Reloader::new(app.clone(), loader, config.clone(), false, vec![pipe.follower(&app)]);
     let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, &app.gateway, &routes::router(&served, None)?);
     tracing::info!(
@@ -51,7 +54,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     }
     log_warnings(&loaded.warnings);
     app.gateway.start();
-    let proved = token::prove(&config, &data_dir, &app, caller).await?;
+    let proved = pipe.prove(&app, caller).await?;
     tokio::select! {
         ended = until_done(&app, proved.caller.clone(), &reloader, &mut signals) => ended,
         () = Arc::clone(&reloader).follow(hangups) => Ok(ExitCode::SUCCESS),

@@ -10,6 +10,7 @@ use super::{COMMIT_AFTER, FrontShared};
 use crate::admission::ConnectionPermit;
 use crate::first_message::Newcomer;
 use crate::front_clock::over;
+use crate::places::unknown_caller;
 use crate::tls::MaybeTlsStream;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::{HeaderMap, HeaderValue};
@@ -136,7 +137,9 @@ impl ClientConnection {
         let all = &self.front.spec.authenticators;
         let mut last = self.caller.lock().unpoisoned();
         if !all.is_per_request() {
-            if last.is_none() {
+            // The clock is read only for a credential that can end.
+            if last.as_ref().is_none_or(|last| last.caller.can_end() && !last.caller.is_current(unix_millis())) {
+                *last = None;
                 *last = Some(self.identify(headers)?);
             }
             return Ok(());
@@ -184,18 +187,7 @@ impl ClientConnection {
 
     /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
     pub fn caller(&self) -> Caller {
-        self.last_caller().unwrap_or_else(|| {
-            let (proof, transport) = (Proof::Unproved, self.front.spec.transport);
-            let principal = Principal::named("unknown");
-            Caller::new(Identity {
-                principal,
-                proof,
-                claims: Vec::new(),
-                address: self.address,
-                transport,
-                standing: None,
-            })
-        })
+        self.last_caller().unwrap_or_else(|| unknown_caller(self.address, self.front.spec.transport))
     }
 
     /// What its client may make the gateway hold.

@@ -3,6 +3,7 @@
 //! While the client does not read, nothing more is read of it.
 
 use super::client_connection::{ClientConnection, WatchedSocket};
+use super::place::no_place;
 use super::upgrade::{PendingUpgrade, Spoken, UpgradedSocket};
 use crate::batch;
 use crate::protobuf::{self, RequestOrigin};
@@ -87,6 +88,15 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     socket.run(connection, duplex).await;
 }
 
+/// What a client is told that has lost its credential, or the rights that it had with it.
+fn lapse_reason(word: Option<&str>) -> &'static str {
+    match word {
+        Some("expired") => "the caller's credential is expired; connect with another one",
+        Some("revoked") => "the caller's credential is revoked",
+        _ => "the caller's credential is good for something else by now; connect again",
+    }
+}
+
 /// Waits for the first message, which has to prove who calls, answers it, and opens the session.
 async fn admit(
     connection: &ClientConnection,
@@ -100,7 +110,13 @@ async fn admit(
         if connection.is_displaced() {
             return Poll::Ready(None);
         }
-        duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending).map(Some)
+        // A ping to a silent client is written in between.
+        loop {
+            let step = duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending);
+            if !matches!(step, Poll::Ready(SocketEvent::Written)) {
+                return step.map(Some);
+            }
+        }
     });
     let message = match timeout(front.spec.authentication_timeout, first).await {
         Ok(Some(SocketEvent::Message(message))) => message,
@@ -116,6 +132,7 @@ async fn admit(
         Ok((caller, answer)) => {
             connection.proved(&caller);
             if connection.is_provisional() && !connection.settle() {
+                front.gateway.refused(&connection.caller(), None, &no_place(), None);
                 return Err((CloseCode::Again, NO_PLACE));
             }
             (Socket::open(connection, caller, spoken), answer)
@@ -196,6 +213,11 @@ impl Socket {
                     self.take(bytes, connection.is_stopped()).await;
                 }
                 SocketEvent::Written => {}
+                SocketEvent::Finished if self.session.lapse().is_some() => {
+                    let reason = lapse_reason(self.session.lapse());
+                    drop(self);
+                    return duplex.close(CloseCode::Policy, reason).await;
+                }
                 SocketEvent::Finished if self.session.is_ended() => {
                     return duplex.close(CloseCode::Away, "the gateway is shutting down").await;
                 }

@@ -1,5 +1,6 @@
 //! Who a client certificate says that its holder is.
 
+use super::der;
 use super::inspect::fingerprint;
 use rustls::pki_types::CertificateDer;
 use signalbox_engine::Principal;
@@ -18,12 +19,18 @@ const MAX_NAMES: usize = 100;
 /// What a certificate whose chain was verified says of its holder. One that cannot be read further has no names.
 pub(super) fn shown_certificate(certificate: &CertificateDer<'_>) -> ShownCertificate {
     let principal = Principal::certificate(&fingerprint(certificate));
+    let expires = der::validity(certificate).and_then(|(_, until)| end_of_second(until));
     let Ok((_, read)) = X509Certificate::from_der(certificate) else {
-        return ShownCertificate { principal, subject: DistinguishedName::default(), names: Vec::new() };
+        return ShownCertificate { principal, subject: DistinguishedName::default(), names: Vec::new(), expires };
     };
     let alternative = read.subject_alternative_name().ok().flatten();
     let names = alternative.iter().flat_map(|found| &found.value.general_names).filter_map(name).take(MAX_NAMES);
-    ShownCertificate { principal, subject: subject(read.subject()), names: names.collect() }
+    ShownCertificate { principal, subject: subject(read.subject()), names: names.collect(), expires }
+}
+
+/// A certificate is good until the end of its last second (RFC 5280), in milliseconds since 1970.
+fn end_of_second(until: i64) -> Option<u64> {
+    u64::try_from(until).ok()?.checked_add(1)?.checked_mul(1_000)
 }
 
 /// A subject of too many names is as good as none: patterns that fit a part of it must not fit.
@@ -77,6 +84,8 @@ mod tests {
         let names: Vec<&str> = shown.names.iter().map(|name| &**name).collect();
         assert_eq!(names, ["dns:box.example", "uri:spiffe://example/ada", "ip:10.0.0.1", "email:ada@example.com"]);
         assert!(shown.principal.as_str().starts_with("cert:"));
+        // The library that made it has all certificates end with the year 4095.
+        assert_eq!(shown.expires, Some(67_090_204_800_000 + 1_000));
     }
 
     #[test]

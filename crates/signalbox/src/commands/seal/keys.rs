@@ -3,7 +3,7 @@
 use super::SealFailure;
 use super::input::{public_key, read};
 use crate::cli::{ExportKeyArgs, Global, KeyArgs, KeyFormat, KeysCommand, NewKeyArgs};
-use crate::commands::administration;
+use crate::commands::{administration, credentials, quietly};
 use crate::failure::Failure;
 use crate::output;
 use serde_json::{Value, json};
@@ -29,6 +29,13 @@ pub(super) fn run(global: &Global, folder: &SealFolder, command: KeysCommand) ->
         KeysCommand::Trust { about, .. } => ("seal_key.trust", of_new(about)),
     };
     let done = carry_out(global, folder, command);
+    if done.is_ok() && matches!(action, "seal_key.revoke" | "seal_key.rotate" | "seal_key.trust") {
+        // What a key holds open at running gateways ends with it.
+        quietly(global, async {
+            credentials::announce(global).await;
+            Ok(ExitCode::SUCCESS)
+        })?;
+    }
     administration::tried(global, (action, &target), done)
 }
 

@@ -2,8 +2,9 @@
 
 use crate::failure::Failure;
 use signalbox_assembly::assemble::App;
-use signalbox_assembly::authentication::Authentication;
+use signalbox_assembly::authentication::{self, Authentication};
 use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::reload::Follower;
 use signalbox_config::Config;
 use signalbox_config::layers::STDIO_TOKEN;
 use signalbox_engine::authenticator::Arrival;
@@ -23,33 +24,52 @@ pub(super) struct ProvedCaller {
     _watch: JoinSet<()>,
 }
 
-/// Identifies the caller by the credential in [`STDIO_TOKEN`], which is read once; by the owner of the pipe where there
-/// is none. A credential that is not valid is told to the client.
-///
-/// # Errors
-/// If the credential is not valid, or keys cannot be read.
-pub(super) async fn prove(
-    config: &Config,
-    data_dir: &DataDir,
-    app: &App,
-    owner: Caller,
-) -> Result<ProvedCaller, Failure> {
-    let token = std::env::var(STDIO_TOKEN).unwrap_or_default();
-    if token.is_empty() {
-        return Ok(ProvedCaller { caller: owner, _watch: JoinSet::new() });
-    }
-    let callers = Arc::clone(&app.desk.callers);
-    let principal = owner.principal().clone();
-    let authentication = Authentication::load(config, data_dir.path(), "stdio:", principal, callers)?;
-    match identify(&authentication, &token) {
-        Ok(caller) => {
-            app.gateway.identified(&caller);
-            let watch = Arc::new(authentication).keep_up(&app.gateway);
-            Ok(ProvedCaller { caller, _watch: watch })
+/// The proof of who uses a pipe: the credential in [`STDIO_TOKEN`], which is read once, or else who owns it.
+pub(super) enum PipeProof {
+    Owner,
+    Credential { credential: String, authentication: Arc<Authentication> },
+}
+
+impl PipeProof {
+    /// Reads what is needed to look at the credential.
+    ///
+    /// # Errors
+    /// If keys cannot be read.
+    pub(super) fn load(config: &Config, data_dir: &DataDir, app: &App, owner: &Caller) -> Result<Self, Failure> {
+        let credential = std::env::var(STDIO_TOKEN).unwrap_or_default();
+        if credential.is_empty() {
+            return Ok(Self::Owner);
         }
-        Err(fault) => {
-            refuse(&fault).await;
-            Err(Failure::Usage(format!("{STDIO_TOKEN}: {}", fault.message)))
+        let principal = owner.principal().clone();
+        let authentication = Authentication::load(config, data_dir.path(), "stdio:", principal, app)?;
+        Ok(Self::Credential { credential, authentication: Arc::new(authentication) })
+    }
+
+    /// Ends the session when a reload changes what its caller may do.
+    pub(super) fn follower(&self, app: &App) -> Follower {
+        match self {
+            Self::Owner => authentication::follower(app, None),
+            Self::Credential { authentication, .. } => authentication::follower(app, Some(authentication)),
+        }
+    }
+
+    /// Identifies the caller. A credential that is not valid is told to the client.
+    ///
+    /// # Errors
+    /// If the credential is not valid.
+    pub(super) async fn prove(&self, app: &App, owner: Caller) -> Result<ProvedCaller, Failure> {
+        let Self::Credential { credential, authentication } = self else {
+            return Ok(ProvedCaller { caller: owner, _watch: authentication::end_lapsed(&app.gateway) });
+        };
+        match identify(authentication, credential) {
+            Ok(caller) => {
+                app.gateway.identified(&caller);
+                Ok(ProvedCaller { caller, _watch: authentication.keep_up(&app.gateway) })
+            }
+            Err(fault) => {
+                refuse(&fault).await;
+                Err(Failure::Usage(format!("{STDIO_TOKEN}: {}", fault.message)))
+            }
         }
     }
 }
