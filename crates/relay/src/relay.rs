@@ -193,6 +193,11 @@ impl Relay {
         self.gateway.get()?.upgrade()
     }
 
+    /// When the account went that had this principal's name before, in milliseconds since 1970; 0 if none did.
+    pub(crate) fn account_gone(&self, principal: &Principal) -> u64 {
+        self.gateway().map_or(0, |gateway| gateway.presence.account_gone(principal))
+    }
+
     /// Makes a session, for this MCP session or one that nobody has opened.
     ///
     /// # Errors

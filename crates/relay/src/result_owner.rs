@@ -11,16 +11,20 @@ use signalbox_engine::{Caller, Proof};
 pub struct ResultOwner(Box<str>);
 
 impl ResultOwner {
-    /// The owner of the calls of this caller, with the id of its client if it gives one.
+    /// The owner of the calls of this caller, with the id of its client if it gives one. `account_gone` is when an
+    /// account of the caller's name went, 0 if none did: the next one owns nothing of it.
     #[must_use]
-    pub fn of(caller: &Caller, client_id: Option<&str>) -> Self {
+    pub fn of(caller: &Caller, client_id: Option<&str>, account_gone: u64) -> Self {
         let identity = caller.identity();
-        let text = match (identity.proof, client_id) {
+        let mut text = match (identity.proof, client_id) {
             (Proof::Unproved, None) => "anybody".to_owned(),
             (Proof::Unproved, Some(id)) => format!("client {id}"),
             (_, None) => format!("principal {}", identity.principal),
             (_, Some(id)) => format!("principal {} client {id}", identity.principal),
         };
+        if account_gone > 0 {
+            text.push_str(&format!(" after {account_gone}"));
+        }
         Self(hex(&digest(&SHA256, text.as_bytes()).as_ref()[..16]).into())
     }
 
@@ -41,7 +45,7 @@ mod tests {
     fn callers_own_what_they_called_by_principal_or_else_by_their_own_id() {
         let known = |name: &str| Caller::of(Principal::named(name), Proof::ApiKey, "relay");
         let unknown = Caller::anonymous("relay");
-        let of = |caller: &Caller, id| ResultOwner::of(caller, id);
+        let of = |caller: &Caller, id| ResultOwner::of(caller, id, 0);
         assert_eq!(of(&known("ada"), None), of(&known("ada"), None));
         assert_ne!(of(&known("ada"), None), of(&known("eve"), None));
         assert_ne!(of(&known("ada"), None), of(&unknown, None));
@@ -49,5 +53,7 @@ mod tests {
         assert_ne!(of(&unknown, Some("a")), of(&unknown, None));
         assert_ne!(of(&unknown, Some("principal ada")), of(&known("ada"), None));
         assert_eq!(of(&unknown, None), of(&unknown, None), "nothing tells them apart");
+        let next = ResultOwner::of(&known("ada"), None, 1_790_000_000_000);
+        assert_ne!(of(&known("ada"), None), next, "the next user of the name");
     }
 }

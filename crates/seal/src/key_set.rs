@@ -172,6 +172,16 @@ impl KeySet {
         Ok(())
     }
 
+    /// Revokes all keys of this name from a moment on, and returns the ids of those that were not revoked before.
+    pub fn revoke_name(&mut self, name: &str, at: i64) -> Vec<String> {
+        let good = |key: &&mut TrustedKey| key.name == name && key.revoked_at.is_none_or(|earlier| earlier > at);
+        let revoke = |key: &mut TrustedKey| {
+            key.revoked_at = Some(at);
+            key.key.id().to_owned()
+        };
+        self.keys.values_mut().filter(good).map(revoke).collect()
+    }
+
     /// Puts a new key in the place of an old one, with its name and roles. Both are trusted from `at` until `overlap_until`.
     ///
     /// # Errors
@@ -250,6 +260,19 @@ mod tests {
         let error = keys.trusted("ada", &[Role::Server, Role::Gateway], 15).unwrap_err();
         assert_eq!(error.to_string(), "the key \"ada\" is not trusted as server or gateway");
         assert_eq!(keys.trusted("eve", &Role::ALL, 15), Err(Untrusted::Unknown("eve".to_owned())));
+    }
+
+    #[test]
+    fn all_keys_of_a_name_are_revoked_at_once() {
+        let mut keys = KeySet::new();
+        for (seed, id, name) in [(1, "one", "ada"), (2, "two", "ada"), (3, "three", "ada"), (4, "other", "eve")] {
+            keys.add(TrustedKey::new(public(seed, id), name, &[Role::Client])).unwrap();
+        }
+        keys.revoke("one", 5).unwrap();
+        keys.revoke("three", 20).unwrap();
+        assert_eq!(keys.revoke_name("ada", 10), ["three", "two"]);
+        let revoked = |id: &str| keys.get(id).and_then(|key| key.revoked_at);
+        assert_eq!(["one", "two", "three", "other"].map(revoked), [Some(5), Some(10), Some(10), None]);
     }
 
     #[test]

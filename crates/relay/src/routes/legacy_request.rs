@@ -114,8 +114,9 @@ pub fn peer(asked: &RoutedRequest) -> String {
 }
 
 /// Whose results a client of this request gets.
-pub fn owner(asked: &RoutedRequest) -> ResultOwner {
-    ResultOwner::of(&asked.caller, header(&asked.headers, CLIENT_ID).filter(|id| id.len() <= MAX_CLIENT_ID))
+pub fn owner(relay: &Relay, asked: &RoutedRequest) -> ResultOwner {
+    let client = header(&asked.headers, CLIENT_ID).filter(|id| id.len() <= MAX_CLIENT_ID);
+    ResultOwner::of(&asked.caller, client, relay.account_gone(asked.caller.principal()))
 }
 
 /// The caller, who comes by the relay.

@@ -63,7 +63,7 @@ pub async fn take(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     proved(&relay, &asked)?;
     let (address, caller, outside) = (address(&asked), caller(&asked), code_outside(&asked));
     let (peer, client) = (peer(&asked), family(user_agent(&asked)));
-    let (holder, owner) = (holder(&asked.caller), owner(&asked));
+    let (holder, owner) = (holder(&asked.caller), owner(&relay, &asked));
     let bytes = whole(&relay, &holder, asked.body).await?;
     let body: Asked<'_> = read(&bytes)?;
     let record = session(&relay, outside.or(body.session_code).or(body.code), &address).await?;

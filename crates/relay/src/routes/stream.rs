@@ -82,7 +82,7 @@ pub async fn open(relay: Arc<Relay>, asked: RoutedRequest) -> Result<RoutedAnswe
     let stream = Stream {
         worker: Worker::new(record.code.clone(), &holder, &journal, &random),
         roles: relay.roles.follow(),
-        owner: owner(&asked),
+        owner: owner(&relay, &asked),
         credential,
         peer: who,
         role,

@@ -142,7 +142,7 @@ async fn requests(store: &dyn RelayStore, now: u64, ttl: u64) {
 
 /// The owner of results of clients who say nothing about themselves.
 pub fn anybody() -> ResultOwner {
-    ResultOwner::of(&Caller::anonymous("relay"), None)
+    ResultOwner::of(&Caller::anonymous("relay"), None, 0)
 }
 
 async fn results(store: &dyn RelayStore, now: u64, ttl: u64) {
@@ -173,7 +173,7 @@ async fn results(store: &dyn RelayStore, now: u64, ttl: u64) {
     assert_eq!((kept.len(), kept[0].clone(), kept[15].0), (16, (24, "24".to_owned()), 39), "the last few are kept");
     store.push_result(code, &anybody(), "last".into(), 100, now).await.unwrap();
     assert_eq!(read(None).await, [(40, "last".to_owned())]);
-    let other = ResultOwner::of(&Caller::anonymous("relay"), Some("other"));
+    let other = ResultOwner::of(&Caller::anonymous("relay"), Some("other"), 0);
     assert!(store.results(code, &other, Some(0), now).await.unwrap().is_empty(), "they are another's");
     store.push_result(code, &other, "theirs".into(), 100, now).await.unwrap();
     let theirs = store.results(code, &other, None, now).await.unwrap();

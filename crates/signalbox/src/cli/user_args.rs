@@ -28,9 +28,9 @@ pub enum UsersCommand {
     },
     /// List the users
     List,
-    /// Remove a user, and end its tokens, API keys and sessions
+    /// Remove a user, and end its tokens, API keys, signing keys and sessions
     Remove {
-        /// The name
+        /// The name; `openid:NAME` ends what a person of the OpenID provider has
         name: String,
     },
 }

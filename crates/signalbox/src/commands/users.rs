@@ -8,6 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use serde_json::{Value, json};
 use signalbox_assembly::grants::GrantFile;
 use signalbox_assembly::key_file::KeyFile;
+use signalbox_assembly::seal_folder::{SealFolder, SealFolderError};
 use signalbox_assembly::user_file::UserFile;
 use signalbox_authorization::password::{LocalUser, MAX_PASSWORD};
 use signalbox_config::auth_server::LOCAL_USERS;
@@ -16,11 +17,16 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::timestamp;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Stdin, Write as _};
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Failure> {
     let data_dir = data_dir(global)?;
-    let files =
-        AccountFiles { users: UserFile::of(&data_dir), keys: KeyFile::of(&data_dir), grants: GrantFile::of(&data_dir) };
+    let files = AccountFiles {
+        users: UserFile::of(&data_dir),
+        keys: KeyFile::of(&data_dir),
+        seal: SealFolder::of(&data_dir),
+        grants: GrantFile::of(&data_dir),
+    };
     match command {
         UsersCommand::Add { name, replace } => {
             let done = quietly(global, add(global, &files, &name, replace));
@@ -29,6 +35,8 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
         }
         UsersCommand::List => list(global, &files.users),
         UsersCommand::Remove { name } => {
+            // A person of a provider may be named as policies and logs have it.
+            let name = name.strip_prefix("user:").filter(|rest| rest.contains(':')).unwrap_or(&name).to_owned();
             let done = quietly(global, remove(global, &files, &name));
             administration::tried(global, ("user.remove", &principal(&name)), done)
         }
@@ -39,6 +47,7 @@ pub(super) fn run(global: &Global, command: UsersCommand) -> Result<ExitCode, Fa
 struct AccountFiles {
     users: UserFile,
     keys: KeyFile,
+    seal: SealFolder,
     grants: GrantFile,
 }
 
@@ -73,6 +82,12 @@ async fn add(global: &Global, files: &AccountFiles, name: &str, replace: bool) -
         if !good.is_empty() {
             output::say(format!("API keys of {subject} stay good: {}", good.join(", ")));
         }
+        let keys = files.seal.key_set().unwrap_or_default();
+        let signing = keys.iter().filter(|key| key.name == subject && key.revoked_at.is_none());
+        let signing: Vec<&str> = signing.map(|key| key.key.id()).collect();
+        if !signing.is_empty() {
+            output::say(format!("signing keys of {subject} stay good: {}", signing.join(", ")));
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,7 +112,9 @@ fn list(global: &Global, file: &UserFile) -> Result<ExitCode, Failure> {
 }
 
 async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<ExitCode, Failure> {
-    if !files.users.load()?.knows(name) {
+    // Only names of a provider's people have a colon. Which there are only the provider knows.
+    let is_of_provider = name.contains(':');
+    if !is_of_provider && !files.users.load()?.knows(name) {
         return Err(Failure::Usage(format!("there is no user `{name}`; `signalbox users list` shows all")));
     }
     // Keys end first: if this process is killed in between, the user is still there to be removed again.
@@ -106,15 +123,29 @@ async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<Exi
         true => files.keys.change(|keys| keys.revoke_subject(&subject, unix_millis()))?,
         false => Vec::new(),
     };
+    let signing = revoke_signing_keys(&files.seal, &subject)?;
     let grants = revoke_grants(&files.grants, &subject)?;
-    files.users.change(|users| Ok(users.remove(name)))?;
+    files.users.change(|users| {
+        match is_of_provider {
+            true => users.end_person(name, unix_millis()),
+            false => _ = users.remove(name),
+        }
+        Ok(())
+    })?;
     credentials::announce(global).await;
-    let some = !revoked.is_empty() || !grants.is_empty();
-    let after = some.then(|| json!({ "revoked_keys": revoked, "revoked_grants": grants }));
+    let some = !revoked.is_empty() || !signing.is_empty() || !grants.is_empty();
+    let after =
+        some.then(|| json!({"revoked_keys": revoked, "revoked_signing_keys": signing, "revoked_grants": grants}));
     administration::note(global, ("user.remove", &subject), None, after);
-    output::say(format!("removed `{name}`; all tokens of {subject} have ended"));
+    match is_of_provider {
+        true => output::say(format!("all tokens of {subject} have ended; the provider decides who can sign in again")),
+        false => output::say(format!("removed `{name}`; all tokens of {subject} have ended")),
+    }
     if !revoked.is_empty() {
         output::say(format!("revoked the API keys of {subject}: {}", revoked.join(", ")));
+    }
+    if !signing.is_empty() {
+        output::say(format!("revoked the signing keys of {subject}: {}", signing.join(", ")));
     }
     if !grants.is_empty() {
         output::say(format!("took away the grants of {subject}: {}", grants.join(", ")));
@@ -124,6 +155,16 @@ async fn remove(global: &Global, files: &AccountFiles, name: &str) -> Result<Exi
         output::say(format!("forgot the tokens of {subject} for the backends {}", backends.join(", ")));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Revokes the keys that prove this principal by signatures, and returns their ids.
+fn revoke_signing_keys(folder: &SealFolder, subject: &str) -> Result<Vec<String>, Failure> {
+    let failed = |error: SealFolderError| Failure::Usage(format!("the signing keys: {error}"));
+    if !folder.key_set().map_err(|error| failed(error.into()))?.iter().any(|key| key.name == subject) {
+        return Ok(Vec::new());
+    }
+    let now = timestamp::seconds_of(SystemTime::now());
+    folder.change_key_set(|keys| Ok::<_, SealFolderError>(keys.revoke_name(subject, now))).map_err(failed)
 }
 
 /// Takes the grants of a principal away: they would pass to whoever gets its name next. Running gateways follow the file.

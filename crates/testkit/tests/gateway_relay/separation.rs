@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::scene::{eventually, signalbox};
+use signalbox_testkit::scene::{add_user, eventually, signalbox};
 
 const MIB: usize = 1 << 20;
 
@@ -184,4 +184,36 @@ async fn a_client_gets_the_results_of_its_own_calls_only() {
     let ask = json!({"code": page.code, "id": "again", "tool": "get_items"}).to_string();
     assert_eq!(send(&clients[1].1, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
     assert_eq!(call_of(&later.result().await.unwrap()), "again");
+}
+
+/// Issue 31 (F6): what waits for a user who is removed is not for the next one of that name.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_user_of_a_name_gets_no_result_of_the_former_one() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n[auth.server]\nenabled = true\n";
+    let relay = OPEN.replace("[relay.limits]", "anonymous = true\n[relay.limits]");
+    let gateway = gateway(&format!("{security}{relay}")).await;
+    let page = Page::open(gateway.address()).await.unwrap();
+    page.echo(page.stream("w1", "j1").await.unwrap());
+    let path = format!("/api/stream?code={}&role=client", page.code);
+    let ask = async |client: &HttpClient, id: &str| {
+        let ask = json!({"code": page.code, "id": id, "tool": "get_items"}).to_string();
+        assert_eq!(send(client, Method::POST, "/api/request", &ask).await.unwrap().status, 202);
+    };
+    let join = async |name: &str| {
+        add_user(&gateway.data_dir(), "ag", "made-up correct horse").await.unwrap();
+        let key = key_of(&gateway, name, "user:ag", &[]).await;
+        HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"))
+    };
+    let first = join("first").await;
+    ask(&first, "former").await;
+    // The page answers in order: once this result is there, the other one waits.
+    let other = HttpClient::new(gateway.address()).with("x-client-id", "other");
+    let mut stream = Events::open(&other, &path).await.unwrap();
+    ask(&other, "other").await;
+    assert_eq!(call_of(&stream.result().await.unwrap()), "other");
+    signalbox(&gateway.data_dir(), &["users", "remove", "ag"]).await.unwrap();
+    let next = join("next").await;
+    let mut stream = Events::open(&next, &path).await.unwrap();
+    ask(&next, "later").await;
+    assert_eq!(call_of(&stream.result().await.unwrap()), "later");
 }
