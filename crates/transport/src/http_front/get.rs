@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 /// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
 pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontAnswer {
-    let front = &connection.front;
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
@@ -27,7 +26,7 @@ pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontA
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let resumable = resumable(front, &session);
+    let resumable = resumable(connection, &session);
     let goes_on = session.is_used_by(&connection.caller());
     match (headers.get("last-event-id"), resumable) {
         (Some(id), Some(resumable)) => {
@@ -64,7 +63,8 @@ fn resume(
     };
     let track = front.resume.find(&session.external, id.stream).filter(|track| track.general == id.general);
     let track = track.filter(|track| goes_on || !track.general);
-    match track {
+    let is_own = track.as_ref().is_none_or(|track| track.is_for(&resumable.caller));
+    match track.filter(|_| is_own) {
         Some(track) => match SseBody::resumed(Arc::clone(&track), id.number, resumable) {
             Ok(body) => answer::events(connection, body),
             Err(super::track::NoReplay::Future) => {
@@ -79,6 +79,11 @@ fn resume(
         },
         // Nothing of it is kept, but what comes from now on has to go somewhere.
         None if id.general => begin(connection, session, Some(resumable)),
+        None if !is_own => {
+            let text =
+                "the stream that Last-Event-ID names was opened with a credential that is good for something else";
+            lost(front, "replay_gone", text)
+        }
         None if session.is_before_restart(id.stream) && id.call.is_some() => ended(connection, session, id.call),
         None => {
             let text = "the stream that Last-Event-ID names is no longer kept, and its answer is lost";

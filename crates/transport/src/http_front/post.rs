@@ -282,7 +282,7 @@ async fn legacy(
         return plain(StatusCode::ACCEPTED);
     }
     let of_call = |resumable| Resumable { call: id.clone(), ..resumable };
-    let resumable = || resumable(front, &session).filter(|_| accepts.sse).map(of_call);
+    let resumable = || resumable(connection, &session).filter(|_| accepts.sse).map(of_call);
     answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 
@@ -437,6 +437,6 @@ pub(super) async fn handle_batch(
     if !expects_answers {
         return plain(StatusCode::ACCEPTED);
     }
-    let resumable = || resumable(front, &session).filter(|_| accepts.sse);
+    let resumable = || resumable(connection, &session).filter(|_| accepts.sse);
     answer::of_batch(connection, reader, accepts, resumable, headers).await
 }

@@ -7,10 +7,11 @@ use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontShared, cors, get, place, post, sse, upgrade};
 use crate::router::Door;
-use http::header::{ALLOW, WWW_AUTHENTICATE};
+use http::header::{ALLOW, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
+use signalbox_engine::resource_address::RequestAddress;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Session;
 use signalbox_wire::{Era, HeaderValues, Revision, json};
@@ -23,6 +24,7 @@ use std::task::Poll;
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
+    let asked = connection.front.spec.challenge.is_some().then(|| AskedAddress::of(&request));
     let mut answer = match unless_displaced(&connection, answer(&connection, request, origin.is_some())).await {
         Some(answer) => answer,
         None => place::displaced_answer(),
@@ -31,7 +33,7 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
         cors::admit(&mut answer, origin);
     }
     if matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        challenge(&connection, &mut answer);
+        challenge(&connection, asked.as_ref(), &mut answer);
     }
     if answer.status().is_client_error() || answer.status().is_server_error() {
         tell_refusal(&connection, &mut answer);
@@ -166,8 +168,28 @@ fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
     no_credential && *request.method() == Method::GET && upgrade::is_asked_for(request.headers())
 }
 
+/// The address of a request, kept for a challenge where callers have to prove who they are.
+struct AskedAddress {
+    host: Option<HeaderValue>,
+    uri: http::Uri,
+}
+
+impl AskedAddress {
+    fn of(request: &Request<Incoming>) -> Self {
+        Self { host: request.headers().get(HOST).cloned(), uri: request.uri().clone() }
+    }
+
+    fn borrow(&self) -> RequestAddress<'_> {
+        let path = match self.uri.path() {
+            sse::POST_PATH => sse::STREAM_PATH,
+            path => path,
+        };
+        RequestAddress { host: self.host.as_ref().and_then(|host| host.to_str().ok()), path }
+    }
+}
+
 /// Tells a client that was refused for want of a good credential how to get one.
-fn challenge(connection: &ClientConnection, answer: &mut FrontAnswer) {
+fn challenge(connection: &ClientConnection, asked: Option<&AskedAddress>, answer: &mut FrontAnswer) {
     // What an interceptor or the second stage of authentication refused is known by its words only.
     let FrontBody::Whole(Some(body)) = answer.body() else { return };
     let text = |path: &[&str]| {
@@ -186,8 +208,8 @@ fn challenge(connection: &ClientConnection, answer: &mut FrontAnswer) {
     };
     let scopes: Vec<&str> = scopes.split_ascii_whitespace().collect();
     let message = text(&["error", "message"]).unwrap_or_default();
-    let value = match &connection.front.spec.challenge {
-        Some(challenge) => challenge.header(error.as_deref(), &message, &scopes),
+    let value = match connection.front.spec.challenge.as_ref().zip(asked) {
+        Some((challenge, asked)) => challenge.header(asked.borrow(), error.as_deref(), &message, &scopes),
         None => "Bearer".to_owned(),
     };
     if let Ok(value) = HeaderValue::try_from(value) {
@@ -267,13 +289,14 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
 }
 
 /// How the events of a session's streams can be fetched again, where its revision knows that.
-pub fn resumable(front: &Arc<FrontShared>, session: &Session) -> Option<Resumable> {
+pub fn resumable(connection: &ClientConnection, session: &Session) -> Option<Resumable> {
     let revision = session.client().map(|client| client.revision)?;
     (revision >= Revision::V2025_03_26).then(|| Resumable {
         session: session.external.clone(),
-        store: Arc::clone(&front.resume),
+        store: Arc::clone(&connection.front.resume),
         prime: revision.priming_event(),
         call: None,
+        caller: connection.caller(),
     })
 }
 

@@ -5,7 +5,7 @@ use super::resume::ResumeStore;
 use super::track::{NoReplay, Track, TrackStep};
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
-use signalbox_engine::Fault;
+use signalbox_engine::{Caller, Fault};
 use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::{RawId, sse};
 use std::collections::VecDeque;
@@ -93,6 +93,8 @@ pub struct Resumable {
     pub prime: bool,
     /// The id of the request that the stream answers, if that is one.
     pub call: Option<RawId>,
+    /// The caller whose rights count for what is written: only one like it may fetch that again.
+    pub caller: Caller,
 }
 
 /// Held by the one stream of a session that lives as long as that stream does.
@@ -121,13 +123,15 @@ impl SseBody {
     /// A stream that begins with `first`, as far as that is there already.
     pub fn new(reader: StreamReader, first: impl IntoIterator<Item = Out>, resumable: Option<Resumable>) -> Self {
         let call = resumable.as_ref().and_then(|resumable| resumable.call.as_ref());
-        let track = Track::new(reader, first.into_iter().collect(), false, resumable.is_some());
+        let keeper = resumable.as_ref().map(|resumable| resumable.caller.clone());
+        let track = Track::new(reader, first.into_iter().collect(), false, keeper);
         Self::begin(Arc::new(track.answering(call)), resumable)
     }
 
     /// The stream for what belongs to no call.
     pub fn general(reader: StreamReader, resumable: Option<Resumable>) -> Self {
-        Self::begin(Arc::new(Track::new(reader, VecDeque::new(), true, resumable.is_some())), resumable)
+        let keeper = resumable.as_ref().map(|resumable| resumable.caller.clone());
+        Self::begin(Arc::new(Track::new(reader, VecDeque::new(), true, keeper)), resumable)
     }
 
     /// The one stream of a session, which begins with an event that says where its client posts to, and ends with it.

@@ -38,7 +38,13 @@ impl Scene {
     }
 
     fn resumable(&self) -> Resumable {
-        Resumable { session: "s".into(), store: Arc::clone(&self.store), prime: false, call: None }
+        Resumable {
+            session: "s".into(),
+            store: Arc::clone(&self.store),
+            prime: false,
+            call: None,
+            caller: Caller::anonymous("http"),
+        }
     }
 
     /// What a GET without an id gets.

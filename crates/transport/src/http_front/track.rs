@@ -6,8 +6,8 @@
 
 use super::sse_body::Ring;
 use bytes::Bytes;
-use signalbox_engine::Fault;
 use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::{Caller, Fault};
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
 use signalbox_runtime::{Out, Session, StreamReader};
@@ -63,14 +63,15 @@ pub struct Track {
     pub general: bool,
     /// The id of the request that it answers, in hexadecimal digits.
     call: Option<Box<str>>,
-    keeps: bool,
+    /// The caller for whom events are kept; `None` if none are.
+    keeper: Option<Caller>,
     session: Weak<Session>,
     state: Mutex<State>,
 }
 
 impl Track {
-    /// A stream that begins with these messages. Where it `keeps` events, a client may come back for them.
-    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeps: bool) -> Self {
+    /// A stream that begins with these messages. With a `keeper` events are kept, for which that caller may come back.
+    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeper: Option<Caller>) -> Self {
         let (stream, session) = (reader.id().0, Arc::downgrade(reader.session()));
         let state = State {
             count: Some(reader.count_events()),
@@ -80,7 +81,7 @@ impl Track {
             turn: 0,
             away: None,
         };
-        Self { stream, general, call: None, keeps, session, state: Mutex::new(state) }
+        Self { stream, general, call: None, keeper, session, state: Mutex::new(state) }
     }
 
     /// The ids of its events name the request that it answers, so that even another process knows whose answer is lost.
@@ -88,6 +89,12 @@ impl Track {
         let short = call.filter(|call| call.token().len() <= MAX_CALL_ID);
         self.call = short.map(|call| hex(call.token()).into());
         self
+    }
+
+    /// True if a caller may be given what was kept for another credential of its principal: one that is good for less
+    /// must not learn what the other was told.
+    pub fn is_for(&self, caller: &Caller) -> bool {
+        self.keeper.as_ref().is_none_or(|keeper| Session::are_alike(keeper, caller))
     }
 
     /// Takes the stream over after the event that its client saw last: the turn, and the events that follow.
@@ -147,13 +154,14 @@ impl Track {
             };
             if out.part {
                 // Without event ids the client could not come back, so the stream stays open.
-                if self.keeps {
+                if self.keeper.is_some() {
                     return Poll::Ready(TrackStep::Part(state.ring.last, out.retry));
                 }
                 continue;
             }
             let line = single_line(out.bytes()).ok();
-            let number = state.ring.keep(line.as_ref().filter(|_| self.keeps), out.numbers().next().unwrap_or(0));
+            let number =
+                state.ring.keep(line.as_ref().filter(|_| self.keeper.is_some()), out.numbers().next().unwrap_or(0));
             if line.is_none() {
                 tracing::warn!("a message with a raw line break inside a string was not written");
             }
@@ -201,7 +209,7 @@ impl Track {
     /// The id of its event of this number, which names the stream, its kind and its request too.
     pub fn event_id(&self, number: u64) -> Option<String> {
         let kind = if self.general { "g" } else { "" };
-        self.keeps.then(|| match &self.call {
+        self.keeper.is_some().then(|| match &self.call {
             Some(call) => format!("{kind}{}-{number}-{call}", self.stream),
             None => format!("{kind}{}-{number}", self.stream),
         })
@@ -223,7 +231,7 @@ impl Drop for Track {
     /// What waits for a client that never came back is lost, and counted.
     fn drop(&mut self) {
         let state = self.state.get_mut().unpoisoned();
-        if let Some(reader) = state.reader.as_ref().filter(|_| self.keeps) {
+        if let Some(reader) = state.reader.as_ref().filter(|_| self.keeper.is_some()) {
             for _ in 0..reader.outbox().len() {
                 reader.count_dropped("not_resumed");
             }
