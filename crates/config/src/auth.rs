@@ -3,7 +3,7 @@
 use super::auth_keys::WAYS;
 use super::auth_server::{self, AuthServer};
 use super::backend::bad;
-use super::error::{ConfigError, Problem};
+use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
 use super::secret::Secret;
 use super::tls::file;
@@ -11,6 +11,7 @@ use http::Uri;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::standing::TrustLevel;
 use signalbox_govern::SubjectPattern;
+use signalbox_oauth::web_address::WebAddress;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,6 +43,8 @@ pub struct Auth {
     pub required_scopes: Vec<String>,
     /// Scopes, and the patterns of what each is needed for.
     pub scopes: Vec<(String, Vec<String>)>,
+    /// Scopes that include others.
+    pub scope_hierarchy: Vec<(String, Vec<String>)>,
     /// How many sessions one caller may have open.
     pub max_sessions: usize,
     /// What `/metrics` wants as a bearer token, if it has a secret of its own.
@@ -126,8 +129,46 @@ pub struct Member {
     pub resources: Vec<String>,
 }
 
+impl Auth {
+    /// The address by which clients know the MCP endpoint, as far as the file says: `resource`, or the one web address that the tokens
+    /// of every issuer are for.
+    #[must_use]
+    pub fn known_resource(&self) -> Option<&str> {
+        let mut all = self.issuers.iter().map(Issuer::sole_web_audience);
+        let of_issuers = || all.next().flatten().filter(|first| all.all(|one| one == Some(*first)));
+        self.resource.as_deref().or_else(of_issuers)
+    }
+
+    /// Warnings about what clients are told of this authentication: a 401 without metadata, or a resource that no token is for.
+    fn warn(&self, table: &Table<'_>, warnings: &mut Vec<Warning>) {
+        let place = || table.document.place(&table.path, table.at);
+        let told = self.server.is_some() || !self.authorization_servers.is_empty();
+        if !self.issuers.is_empty() && !told {
+            warnings.push(Warning { place: place(), note: Note::NoAuthorizationServer });
+        }
+        if told && self.known_resource().is_none() && self.issuers.iter().any(|issuer| !issuer.audience.is_empty()) {
+            warnings.push(Warning { place: place(), note: Note::UnknownResource });
+        }
+    }
+}
+
+impl Issuer {
+    /// The web address in its audience, if that has exactly one.
+    fn sole_web_audience(&self) -> Option<&str> {
+        let mut web = self.audience.iter().filter(|audience| WebAddress::read(audience).is_some());
+        let first = web.next()?;
+        web.next().is_none().then_some(first)
+    }
+}
+
 /// Check the table, beside the document's table `mcp.protocol.security`.
-pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, ConfigError> {
+pub(super) fn check(table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Auth, ConfigError> {
+    let auth = read(table, security)?;
+    auth.warn(table, warnings);
+    Ok(auth)
+}
+
+fn read(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, ConfigError> {
     let mut order = Vec::new();
     for word in table.texts("order")? {
         if !WAYS.contains(&word.value.as_str()) {
@@ -144,10 +185,13 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
     }
     let scopes = table.table("scopes")?;
     let scopes = scopes.entries.iter().map(|entry| Ok((entry.key.clone(), values(scopes.texts(&entry.key)?))));
+    let hierarchy = table.table("scope_hierarchy")?;
+    let included = |key: &String| Ok((key.clone(), values(hierarchy.texts(key)?)));
+    let hierarchy = hierarchy.entries.iter().map(|entry| included(&entry.key));
     let jwt = table.table("jwt")?;
     let issuers: Vec<Issuer> = each(&jwt, issuer)?;
     let server = auth_server::check(&table.table("server")?)?;
-    auth_server::check_names(&jwt, server.as_ref())?;
+    auth_server::check_names(&jwt)?;
     let mut servers = values(table.texts("authorization_servers")?);
     if servers.is_empty() {
         let public = issuers.iter().filter(|issuer| !matches!(issuer.keys, IssuerKeys::Secret(_)));
@@ -170,6 +214,7 @@ pub(super) fn check(table: &Table<'_>, security: &Table<'_>) -> Result<Auth, Con
         authorization_servers: servers,
         required_scopes: values(table.texts("required_scopes")?),
         scopes: scopes.collect::<Result<_, ConfigError>>()?,
+        scope_hierarchy: hierarchy.collect::<Result<_, ConfigError>>()?,
         max_sessions: table.count("max_sessions")?,
         metrics_secret: metrics_secret(table)?,
         default_trust: TrustLevel::of(&table.choice("default_trust")?).unwrap_or_default(),
@@ -351,6 +396,25 @@ mod tests {
                 "{told}"
             );
         }
+    }
+
+    /// Issue 32, point 8; A-R1, A-R2.
+    #[test]
+    fn a_r1_the_audience_names_the_resource_and_what_clients_cannot_be_told_is_a_warning() {
+        let warned = |text: &str| {
+            let env = |name: &str| (name == "JWT").then(|| "a secret that is long enough for HS256".to_owned());
+            let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap();
+            let all = loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+            (loaded.config.auth.known_resource().map(str::to_owned), all)
+        };
+        let corp = "[auth.jwt.corp]\nissuer = 'https://idp.example'\njwks_file = 'keys.json'\n";
+        let (resource, told) = warned(&format!("{corp}audience = ['https://box.example/mcp', 'api']\n"));
+        assert_eq!((resource.as_deref(), told.as_str()), (Some("https://box.example/mcp"), ""));
+        let (resource, told) = warned(&format!("{corp}audience = ['api://box']\n"));
+        assert!(resource.is_none() && told.contains("set `auth.resource`"), "{told}");
+        let (_, told) = warned("[auth.jwt.shared]\nissuer = 'x'\nsecret_env = 'JWT'\n");
+        assert!(told.contains("set `auth.authorization_servers`"), "{told}");
+        assert_eq!(warned(corp).1, "");
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub struct AuthServer {
     pub issuer: Option<String>,
     /// Whether clients may register themselves.
     pub registration: bool,
+    /// Whether a client may be known by the address of a metadata document.
+    pub client_documents: bool,
     /// How long an access token is good.
     pub access_lifetime: Duration,
     /// After which time another key signs tokens, if ever.
@@ -59,6 +61,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<AuthServer>, ConfigError
     let server = AuthServer {
         issuer: issuer.map(|text| text.value),
         registration: table.flag("registration")?,
+        client_documents: table.flag("client_documents")?,
         access_lifetime: table.duration("access_lifetime")?,
         key_lifetime: table.seconds("key_lifetime")?,
         refresh_lifetime: table.duration("refresh_lifetime")?,
@@ -106,15 +109,21 @@ fn openid(table: &Table<'_>) -> Result<Option<OpenIdProvider>, ConfigError> {
     }))
 }
 
-/// The names of issuers under `auth.jwt` must not be those of local users.
-pub(super) fn check_names(jwt: &Table<'_>, server: Option<&AuthServer>) -> Result<(), ConfigError> {
-    match server.is_some() && jwt.has(LOCAL_USERS) {
-        true => {
-            let problem = Problem::BadHiddenValue("another name: `user` is that of the users of `auth.server`");
-            Err(jwt.key_error(LOCAL_USERS, problem))
+/// First parts of principals that other proofs make: local users, owners of pipes, certificates, API keys.
+const RESERVED: [&str; 4] = [LOCAL_USERS, "local", "cert", "key"];
+
+/// The name of an issuer under `auth.jwt` is the first part of its principals, and must not make them those of another
+/// proof.
+pub(super) fn check_names(jwt: &Table<'_>) -> Result<(), ConfigError> {
+    for entry in jwt.entries {
+        let name = entry.key.as_str();
+        if RESERVED.contains(&name) || name.is_empty() || name.contains(':') {
+            let wanted = "another name: that of an issuer has no `:`, is not empty, and is not `user`, `local`, `cert` or \
+                          `key`, which begin the principals of other proofs";
+            return Err(jwt.key_error(name, Problem::BadHiddenValue(wanted)));
         }
-        false => Ok(()),
     }
+    Ok(())
 }
 
 /// An origin as clients compare it, by https or on this machine.
@@ -176,11 +185,16 @@ mod tests {
         assert!(unset.contains("set in the environment"), "{unset}");
     }
 
+    /// Issue 31 (F7).
     #[test]
-    fn no_other_issuer_makes_principals_like_those_of_local_users() {
-        let jwt = "[auth.jwt.user]\nissuer = 'https://idp.example'\njwks_url = 'https://idp.example/keys'\n";
-        assert!(load(jwt).is_ok());
-        let error = load(&format!("{jwt}[auth.server]\nenabled = true")).unwrap_err().to_string();
-        assert!(error.contains("auth.jwt.user") && error.contains("another name"), "{error}");
+    fn no_issuer_makes_principals_like_those_of_other_proofs() {
+        let jwt = |name: &str| {
+            load(&format!("[auth.jwt.{name}]\nissuer = 'https://idp.example'\njwks_url = 'https://idp.example/keys'\n"))
+        };
+        assert!(jwt("corp").is_ok());
+        for name in ["user", "local", "cert", "key", "'user:openid'", "'a:b'", "''"] {
+            let error = jwt(name).unwrap_err().to_string();
+            assert!(error.contains("auth.jwt.") && error.contains("another name"), "{name}: {error}");
+        }
     }
 }
