@@ -5,6 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::keys::{ExchangeId, KeyMap};
 use signalbox_engine::record::MessageKind;
+use signalbox_wire::Span;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,11 +32,19 @@ pub(crate) struct Open {
     pub(crate) withheld: bool,
     /// It was judged by filters and sampling.
     pub(crate) begun: bool,
-    bases: [Option<Bytes>; 2],
+    bases: [Option<BaseBody>; 2],
     /// Its bases are copies of their own.
     own: bool,
     last: u64,
     ended: bool,
+}
+
+/// A whole body that the next image is compared with.
+#[derive(Clone, Debug)]
+pub(crate) struct BaseBody {
+    pub(crate) bytes: Bytes,
+    /// Where its id stands, if that is a plain number and nothing was to be taken out of the message.
+    pub(crate) plain_id: Option<Span>,
 }
 
 #[derive(Default, Debug)]
@@ -65,18 +74,18 @@ impl Exchanges {
     }
 
     /// The whole body before this one that goes the same way.
-    pub(crate) fn base(&self, id: ExchangeId, point: Point) -> Option<&Bytes> {
+    pub(crate) fn base(&self, id: ExchangeId, point: Point) -> Option<&BaseBody> {
         self.open.get(&id)?.bases[way(point)].as_ref()
     }
 
     /// Remembers a whole body, for the next image to be compared with. None forgets it.
-    pub(crate) fn set_base(&mut self, id: ExchangeId, way: usize, body: Option<Bytes>) {
+    pub(crate) fn set_base(&mut self, id: ExchangeId, way: usize, body: Option<BaseBody>) {
         let Some(open) = self.open.get_mut(&id) else { return };
-        self.bases -= open.bases[way].take().map_or(0, |old| old.len());
+        self.bases -= open.bases[way].take().map_or(0, |old| old.bytes.len());
         let room = MAX_BASES - self.bases.min(MAX_BASES);
-        open.bases[way] = body.filter(|body| body.len() <= room);
+        open.bases[way] = body.filter(|body| body.bytes.len() <= room);
         open.own = false;
-        self.bases += open.bases[way].as_ref().map_or(0, Bytes::len);
+        self.bases += open.bases[way].as_ref().map_or(0, |base| base.bytes.len());
     }
 
     /// An answer has passed: what it was compared with is not needed any more.
@@ -97,7 +106,7 @@ impl Exchanges {
             && !std::mem::replace(&mut open.ended, true)
         {
             self.ended.push_back(id);
-            self.bases -= open.bases.iter_mut().filter_map(Option::take).map(|base| base.len()).sum::<usize>();
+            self.bases -= open.bases.iter_mut().filter_map(Option::take).map(|base| base.bytes.len()).sum::<usize>();
         }
         if self.ended.len() > ENDED
             && let Some(oldest) = self.ended.pop_front()
@@ -121,7 +130,7 @@ impl Exchanges {
         for open in self.open.values_mut().filter(|open| !open.own) {
             open.own = true;
             for base in open.bases.iter_mut().flatten() {
-                *base = Bytes::copy_from_slice(base);
+                base.bytes = Bytes::copy_from_slice(&base.bytes);
             }
         }
     }
@@ -140,7 +149,7 @@ impl Exchanges {
 
     fn forget(&mut self, key: ExchangeId, forgotten: &mut Vec<Forgotten>) {
         if let Some(open) = self.open.remove(&key) {
-            self.bases -= open.bases.iter().flatten().map(Bytes::len).sum::<usize>();
+            self.bases -= open.bases.iter().flatten().map(|base| base.bytes.len()).sum::<usize>();
             forgotten.push(Forgotten { number: key.0, orphan: !open.ended });
         }
     }

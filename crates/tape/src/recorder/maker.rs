@@ -3,8 +3,8 @@
 use super::clients::Clients;
 use super::clock::{Anchor, Clock};
 use super::counters::{Counters, GapReason};
-use super::exchanges::{Exchanges, Forgotten};
-use super::message::{self, Seen};
+use super::exchanges::{BaseBody, Exchanges, Forgotten};
+use super::message::{self, Overlap, Seen};
 use super::numbering::way;
 use super::recorder_input::RecorderInput;
 use super::sampling_buffer::{Beginning, Ending, SamplingBuffer};
@@ -260,8 +260,26 @@ impl Maker {
         if !self.bodies || fact.bytes.len() > self.max_body {
             return Body::Left;
         }
+        let second = matches!(fact.point, Point::BackendOut | Point::ClientOut);
+        let base = fact.exchange.filter(|_| second).and_then(|id| self.exchanges.base(id, fact.point));
+        // Numbers are never taken out, so an image with another number for an id needs no second look.
+        if let (Some(base), Some(id)) = (base, seen.id)
+            && let Some(base_id) = base.plain_id
+        {
+            let overlap = Overlap::of(&base.bytes, &fact.bytes);
+            if overlap.differs_within(&base.bytes, base_id)
+                && overlap.differs_within(&fact.bytes, id)
+                && let Some(like) = overlap.like(&fact.bytes)
+            {
+                return like;
+            }
+        }
+        let mut plain_id = None;
         let bytes = match self.redactor.message(&fact.bytes, seen.method.as_deref()) {
-            Redacted::Same => fact.bytes.clone(),
+            Redacted::Same => {
+                plain_id = seen.id;
+                fact.bytes.clone()
+            }
             Redacted::Changed(bytes) => {
                 self.counters.redacted.fetch_add(1, Relaxed);
                 *redacted = true;
@@ -274,14 +292,13 @@ impl Maker {
             }
         };
         let Some(id) = fact.exchange else { return Body::Whole(bytes) };
-        let second = matches!(fact.point, Point::BackendOut | Point::ClientOut);
         if second
             && let Some(base) = self.exchanges.base(id, fact.point)
-            && let Some(like) = message::like(base, &bytes)
+            && let Some(like) = Overlap::of(&base.bytes, &bytes).like(&bytes)
         {
             return like;
         }
-        self.exchanges.set_base(id, way(fact.point), Some(bytes.clone()));
+        self.exchanges.set_base(id, way(fact.point), Some(BaseBody { bytes: bytes.clone(), plain_id }));
         Body::Whole(bytes)
     }
 

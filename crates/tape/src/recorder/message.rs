@@ -4,7 +4,7 @@ use bytes::Bytes;
 use signalbox_engine::dialect::INVOKE;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, MessageKind};
-use signalbox_wire::{Envelope, Kind, json, method};
+use signalbox_wire::{Envelope, Kind, Span, json, method};
 use std::sync::Arc;
 
 /// The outline of a message.
@@ -14,12 +14,15 @@ pub(crate) struct Seen {
     pub(crate) method: Option<Arc<str>>,
     pub(crate) subject: Option<Arc<str>>,
     pub(crate) error_code: Option<i64>,
+    /// Where its id stands, if that is a plain number.
+    pub(crate) id: Option<Span>,
 }
 
 /// Reads a message just far enough.
 pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
-    let mut seen = Seen { kind: MessageKind::Raw, method: None, subject: None, error_code: None };
+    let mut seen = Seen { kind: MessageKind::Raw, method: None, subject: None, error_code: None, id: None };
     let Ok(message) = Envelope::parse(bytes.clone()) else { return seen };
+    seen.id = message.id_span().filter(|span| span.of(bytes).iter().all(u8::is_ascii_digit));
     seen.method = message.method().map(Arc::from);
     seen.kind = match message.kind() {
         Kind::Request => MessageKind::Request,
@@ -49,21 +52,54 @@ fn subject(message: &Envelope) -> Option<Arc<str>> {
     json::string(span.of(message.bytes())).map(Arc::from)
 }
 
-/// `body` told by its difference from `base`, where at least half of it is the same.
-pub(crate) fn like(base: &Bytes, body: &Bytes) -> Option<Body> {
-    let most = base.len().min(body.len());
-    let prefix = common(base.iter().zip(body.iter()), most);
-    let suffix = common(base.iter().rev().zip(body.iter().rev()), most - prefix);
-    if (prefix + suffix) * 2 < body.len() {
-        return None;
-    }
-    // Copied, so that a few bytes do not hold a whole message in memory.
-    let middle = Bytes::copy_from_slice(body.get(prefix..body.len() - suffix).unwrap_or_default());
-    Some(Body::Like { seq: 0, prefix: prefix as u64, suffix: suffix as u64, middle })
+/// What two bodies have in common: so many bytes at their beginning, and so many of the rest at their end.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Overlap {
+    prefix: usize,
+    suffix: usize,
 }
 
-fn common<'a>(pairs: impl Iterator<Item = (&'a u8, &'a u8)>, most: usize) -> usize {
-    pairs.take(most).take_while(|(one, other)| one == other).count()
+impl Overlap {
+    pub(crate) fn of(base: &[u8], body: &[u8]) -> Self {
+        let prefix = common_prefix(base, body);
+        let (base, body) = (base.get(prefix..).unwrap_or_default(), body.get(prefix..).unwrap_or_default());
+        Self { prefix, suffix: common_suffix(base, body) }
+    }
+
+    /// True if all of a body that differs lies within this part of it.
+    pub(crate) fn differs_within(self, body: &[u8], part: Span) -> bool {
+        let is_within = part.start as usize <= self.prefix && body.len() - self.suffix <= part.end as usize;
+        is_within || self.prefix == body.len()
+    }
+
+    /// `body` told by its difference from a base, if at least half of it is the same.
+    pub(crate) fn like(self, body: &[u8]) -> Option<Body> {
+        let Self { prefix, suffix } = self;
+        if (prefix + suffix) * 2 < body.len() {
+            return None;
+        }
+        // Copied, so that a few bytes do not hold a whole message in memory.
+        let middle = Bytes::copy_from_slice(body.get(prefix..body.len() - suffix).unwrap_or_default());
+        Some(Body::Like { seq: 0, prefix: prefix as u64, suffix: suffix as u64, middle })
+    }
+}
+
+/// How many bytes are compared at once: the compiler makes vector instructions of it.
+const WIDE: usize = 64;
+
+fn common_prefix(one: &[u8], other: &[u8]) -> usize {
+    let wide = one.chunks_exact(WIDE).zip(other.chunks_exact(WIDE)).take_while(|(one, other)| one == other).count();
+    let same = wide * WIDE;
+    let rest = one.get(same..).unwrap_or_default().iter().zip(other.get(same..).unwrap_or_default());
+    same + rest.take_while(|(one, other)| one == other).count()
+}
+
+fn common_suffix(one: &[u8], other: &[u8]) -> usize {
+    let wide = one.rchunks_exact(WIDE).zip(other.rchunks_exact(WIDE)).take_while(|(one, other)| one == other).count();
+    let same = wide * WIDE;
+    let (one, other) = (one.get(..one.len() - same), other.get(..other.len() - same));
+    let rest = one.unwrap_or_default().iter().rev().zip(other.unwrap_or_default().iter().rev());
+    same + rest.take_while(|(one, other)| one == other).count()
 }
 
 #[cfg(test)]
@@ -71,7 +107,7 @@ mod tests {
     use super::*;
 
     fn check(base: &str, body: &str) -> Option<(u64, u64, String)> {
-        match like(&Bytes::copy_from_slice(base.as_bytes()), &Bytes::copy_from_slice(body.as_bytes()))? {
+        match Overlap::of(base.as_bytes(), body.as_bytes()).like(body.as_bytes())? {
             Body::Like { prefix, suffix, middle, .. } => {
                 let made =
                     [&base.as_bytes()[..prefix as usize], &middle, &base.as_bytes()[base.len() - suffix as usize..]];
@@ -90,6 +126,36 @@ mod tests {
         assert_eq!(check("aaaa", "aa"), Some((2, 0, String::new())));
         assert_eq!(check("abcd", "axyz"), None);
         assert_eq!(check("", ""), Some((0, 0, String::new())));
+    }
+
+    #[test]
+    fn a_difference_is_found_wherever_it_stands() {
+        let base: String = (0..400).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+        for at in 0..base.len() {
+            let mut body = base.clone();
+            body.replace_range(at..=at, "_2_");
+            assert_eq!(check(&base, &body), Some((at as u64, (base.len() - at - 1) as u64, "_2_".to_owned())));
+        }
+    }
+
+    #[test]
+    fn only_a_difference_of_ids_is_within_them() {
+        let differs = |base: &str, body: &str| {
+            let of = |text: &str| look(&Bytes::copy_from_slice(text.as_bytes()), Point::ClientIn).id;
+            let overlap = Overlap::of(base.as_bytes(), body.as_bytes());
+            let within = |text: &str| of(text).is_some_and(|id| overlap.differs_within(text.as_bytes(), id));
+            within(base) && within(body)
+        };
+        let call = |id: &str, text: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{text}"}}}}"#)
+        };
+        for (one, other) in [("1", "77"), ("10", "1"), ("5", "5"), ("123", "923"), ("11", "111")] {
+            assert!(differs(&call(one, "a"), &call(other, "a")), "{one} {other}");
+        }
+        assert!(!differs(&call("1", "a"), &call("2", "b")));
+        assert!(!differs(&call("1", "a"), &call("1", "b")));
+        assert!(!differs(&call("\"1\"", "a"), &call("\"2\"", "a")), "a text may hold anything");
+        assert!(!differs(&call("-1", "a"), &call("1", "a")));
     }
 
     #[test]

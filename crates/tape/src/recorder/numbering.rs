@@ -1,12 +1,11 @@
 //! Gives entries their place in the tape, at the moment they are sure to be on it.
 
 use super::message_arena::uncharged;
-use crate::seal::{BodySealer, Draft, SealSettings};
+use crate::seal::{BodySealer, Draft, SealSettings, SealedBody};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind};
-use signalbox_seal::ChainHash;
 
 /// Counts entries, and knows at which place the whole bodies stand that others are like.
 #[derive(Default, Debug)]
@@ -25,7 +24,7 @@ struct Base {
     /// Its place; 0 for none.
     seq: u64,
     /// What it is and what was committed to, where the tape is sealed, until the answer has passed.
-    sealed: Option<(Bytes, ChainHash)>,
+    sealed: Option<SealedBody>,
 }
 
 /// Most callers that wait to be named.
@@ -85,7 +84,8 @@ impl Numbering {
                 let body = self.sealer.as_mut().and_then(|sealer| sealer.commit(bytes, seq));
                 draft = body.map(|body| Draft { body, salted_as: 0 });
                 if let Some(exchange) = exchange {
-                    let sealed = body.map(|body| (own(bytes), body));
+                    let sealer = self.sealer.as_ref();
+                    let sealed = body.zip(sealer).map(|(body, sealer)| sealer.last_sealed(own(bytes), body));
                     self.bases.entry(exchange).or_default()[way] = Base { seq, sealed };
                 }
             }
@@ -96,14 +96,9 @@ impl Numbering {
                     None => message.body = Body::Left,
                     Some(known) => {
                         *base = known.seq;
-                        if let (Some(sealer), Some((whole, body))) = (&mut self.sealer, &known.sealed) {
-                            let is_same = middle.is_empty() && *suffix == 0 && *prefix == whole.len() as u64;
-                            draft = match is_same {
-                                true => Some(Draft { body: *body, salted_as: known.seq }),
-                                false => sealer
-                                    .commit_like(whole, (*prefix, *suffix), middle, seq)
-                                    .map(|body| Draft { body, salted_as: 0 }),
-                            };
+                        if let (Some(sealer), Some(sealed)) = (&mut self.sealer, &known.sealed) {
+                            let seqs = (known.seq, seq);
+                            draft = sealer.commit_like(sealed, (*prefix, *suffix), middle, seqs);
                         }
                     }
                 }
@@ -128,8 +123,8 @@ impl Numbering {
 
     /// Copies the bodies that are remembered, which then are charged to nobody.
     pub(crate) fn own_bases(&mut self) {
-        for (whole, _) in self.bases.values_mut().flatten().filter_map(|base| base.sealed.as_mut()) {
-            *whole = uncharged(whole);
+        for sealed in self.bases.values_mut().flatten().filter_map(|base| base.sealed.as_mut()) {
+            sealed.bytes = uncharged(&sealed.bytes);
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod charges;
 mod facts;
+mod images;
 mod memory;
 mod order;
 mod sampling;
