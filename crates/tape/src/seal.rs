@@ -32,6 +32,6 @@ pub use signed_head::{NoHead, SignedHead};
 pub use tape_sealer::TapeSealer;
 pub use verify::Verifier;
 
-pub(crate) use body::BodySealer;
+pub(crate) use body::{BodySealer, SealedBody};
 pub(crate) use chain::{Chain, Draft};
 pub(crate) use inclusion_proof::ProofMaker;

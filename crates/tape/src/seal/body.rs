@@ -3,10 +3,12 @@
 //! The values below the committed members are its leaves. What is left when they are cut out is the frame. Each leaf is hashed
 //! with a salt of its own, and the commitment is a hash of the frame and of these hashes.
 
+use super::chain::Draft;
 use super::salts::{Salt, Salts};
+use bytes::Bytes;
 use memchr::{memchr, memchr2};
 use signalbox_seal::{ChainHash, sha256, sha256_of};
-use signalbox_wire::json;
+use signalbox_wire::{Envelope, json};
 use std::ops::Range;
 
 /// Most leaves of one message; values after them belong to its frame.
@@ -237,6 +239,31 @@ fn large_commitment(body: &[u8], leaves: &[Range<usize>], salt: &Salt, hashes: &
     sha256_of([&[BODY][..], salt].into_iter().chain(frame).chain([hashes.as_flattened(), &length, &count]))
 }
 
+/// A body, what was committed to, and its leaves with their hashes.
+#[derive(Debug)]
+pub(crate) struct SealedBody {
+    pub(crate) bytes: Bytes,
+    commitment: ChainHash,
+    leaves: Box<[(Range<usize>, ChainHash)]>,
+}
+
+impl SealedBody {
+    /// True if a body that has `middle` in the place of `changed` surely has the same leaves: both are messages, and differ in
+    /// the number that is their id.
+    fn has_leaves_of(&self, changed: Range<usize>, middle: &[u8]) -> bool {
+        if !middle.iter().all(u8::is_ascii_digit) {
+            return false;
+        }
+        let message = Envelope::parse(self.bytes.clone());
+        let Some(id) = message.ok().and_then(|message| message.id_span()).map(|id| id.range()) else { return false };
+        let is_number = self.bytes.get(id.clone()).is_some_and(|id| id.iter().all(u8::is_ascii_digit));
+        let is_within = id.start <= changed.start && changed.end <= id.end;
+        let is_left = id.len() + middle.len() > changed.len();
+        let is_outside = |leaf: &Range<usize>| leaf.end <= id.start || leaf.start >= id.end;
+        is_number && is_within && is_left && self.leaves.iter().all(|(leaf, _)| is_outside(leaf))
+    }
+}
+
 /// Commits to bodies, one after the other, in memory that is used again.
 #[derive(Debug)]
 pub(crate) struct BodySealer {
@@ -263,23 +290,53 @@ impl BodySealer {
         })
     }
 
-    /// The commitment to the body that is like another one: its beginning, something else, and its end. None if it is not.
+    /// What was committed to last, for bodies that are like it.
+    pub(crate) fn last_sealed(&self, bytes: Bytes, commitment: ChainHash) -> SealedBody {
+        let leaves = self.leaves.iter().cloned().zip(self.hashes.iter().copied()).collect();
+        SealedBody { bytes, commitment, leaves }
+    }
+
+    /// The commitment to the body that is like another one: its beginning, something else, and its end. None if it is not. The
+    /// body has its own salts, or those of the other where the leaves are the same and need not be hashed again.
     pub(crate) fn commit_like(
         &mut self,
-        whole: &[u8],
+        base: &SealedBody,
         (prefix, suffix): (u64, u64),
         middle: &[u8],
-        entry: u64,
-    ) -> Option<ChainHash> {
+        (base_entry, entry): (u64, u64),
+    ) -> Option<Draft> {
         let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
-        let (head, tail) = (whole.get(..prefix)?, whole.get(whole.len().checked_sub(suffix)?..)?);
+        let end = base.bytes.len().checked_sub(suffix).filter(|end| prefix <= *end)?;
+        let (head, tail) = (base.bytes.get(..prefix)?, base.bytes.get(end..)?);
+        if middle.is_empty() && prefix == end {
+            return Some(Draft { body: base.commitment, salted_as: base_entry });
+        }
         let mut joined = std::mem::take(&mut self.joined);
         joined.clear();
         [head, middle, tail].into_iter().for_each(|part| joined.extend_from_slice(part));
-        let sealed = self.commit(&joined, entry);
+        let draft = match base.has_leaves_of(prefix..end, middle) {
+            true => {
+                self.commit_frame(base, &joined, prefix, base_entry).map(|body| Draft { body, salted_as: base_entry })
+            }
+            false => self.commit(&joined, entry).map(|body| Draft { body, salted_as: 0 }),
+        };
         // A large one is not kept in memory for the sake of small ones.
         self.joined = if joined.capacity() <= MAX_KEPT { joined } else { Vec::new() };
-        sealed
+        draft
+    }
+
+    /// The commitment to a body whose leaves are those of another one; what differs stands at `changed`, between leaves.
+    fn commit_frame(&mut self, base: &SealedBody, body: &[u8], changed: usize, base_entry: u64) -> Option<ChainHash> {
+        self.salts.of(base_entry, 1, &mut self.made)?;
+        let salt = self.made.first()?;
+        self.leaves.clear();
+        self.hashes.clear();
+        for (leaf, hash) in &base.leaves {
+            let shift = |at: usize| if leaf.start < changed { at } else { at + body.len() - base.bytes.len() };
+            self.leaves.push(shift(leaf.start)..shift(leaf.end));
+            self.hashes.push(*hash);
+        }
+        Some(commitment(body, &self.leaves, salt, &self.hashes, &mut self.scratch))
     }
 
     /// The commitment to a body, with the salts of this entry. None if the library fails.
@@ -309,6 +366,8 @@ impl BodySealer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::message::Overlap;
+    use signalbox_engine::record::Body;
 
     fn commit() -> Vec<Vec<String>> {
         vec![vec!["params".to_owned(), "arguments".to_owned()], vec!["result".to_owned()]]
@@ -367,10 +426,28 @@ mod tests {
     #[test]
     fn a_body_that_is_like_another_is_committed_to_as_itself() {
         let mut sealer = BodySealer::new(&[3; 32], &commit()).unwrap();
-        let (whole, other) = (br#"{"id":1,"result":"a"}"#, br#"{"id":234,"result":"a"}"#);
-        let like = sealer.commit_like(whole, (6, 14), b"234", 5);
-        assert_eq!(like, sealer.commit(other, 5));
-        assert_eq!(sealer.commit_like(whole, (99, 0), b"", 5), None);
+        let whole = r#"{"jsonrpc":"2.0","result":["a",{"b":2}],"id":10,"x":{"id":10}}"#;
+        let commitment = sealer.commit(whole.as_bytes(), 4).unwrap();
+        let base = sealer.last_sealed(Bytes::from(whole), commitment);
+        // What stands where the id stood, and whether the salts of the first serve.
+        let ids =
+            [("10", true), ("1", true), ("77", true), ("1000000", true), ("-1", false), ("\"10\"", false), ("", false)];
+        for (id, shares) in ids {
+            let other = whole.replacen("\"id\":10", &format!("\"id\":{id}"), 1);
+            let overlap = Overlap::of(whole.as_bytes(), other.as_bytes());
+            let Some(Body::Like { prefix, suffix, middle, .. }) = overlap.like(other.as_bytes()) else {
+                panic!("{other}")
+            };
+            let like = sealer.commit_like(&base, (prefix, suffix), &middle, (4, 5)).unwrap();
+            assert_eq!(like.salted_as, if shares { 4 } else { 0 }, "{other}");
+            let salted_as = if shares { 4 } else { 5 };
+            assert_eq!(Some(like.body), sealer.commit(other.as_bytes(), salted_as), "{other}");
+        }
+        let other = whole.replace("\"b\":2", "\"b\":3");
+        let at = (whole.find("2}").unwrap() as u64, (whole.len() - whole.find("2}").unwrap() - 1) as u64);
+        let like = sealer.commit_like(&base, at, b"3", (4, 5)).unwrap();
+        assert_eq!((Some(like.body), like.salted_as), (sealer.commit(other.as_bytes(), 5), 0), "a leaf has changed");
+        assert!(sealer.commit_like(&base, (99, 0), b"", (4, 5)).is_none());
     }
 
     #[test]
