@@ -19,6 +19,7 @@ use crate::connection::{Connection, ResponseHead};
 use crate::gauge::{Peaks, Reading};
 use crate::outcome::{LoadOutcome, Tally};
 use crate::pace::Pace;
+use crate::pages::Pages;
 use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
 use crate::request::{Channel, LoadEra, LoadTarget, PreparedCall};
@@ -133,6 +134,7 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
         callers.push(Caller {
             connection: session.connection,
             call,
+            pages: plan.pages.clone(),
             next_id: ID_FIRST + index * ID_SPAN,
             calls_left: plan.calls_each,
             pace: None,
@@ -236,6 +238,7 @@ pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::
 struct Caller {
     connection: Connection,
     call: PreparedCall,
+    pages: Option<Pages>,
     next_id: u64,
     calls_left: u64,
     pace: Option<Pace>,
@@ -264,6 +267,9 @@ impl Caller {
             self.connection.reopen().await?;
         }
         self.next_id += 1;
+        if let Some(pages) = &self.pages {
+            pages.fill(self.next_id, self.call.text_mut());
+        }
         let request = self.call.with_id(self.next_id);
         match self.connection.exchange(request).await {
             Ok(head) if head.status == 200 && is_answer(self.connection.body(), &self.call) => Ok(()),

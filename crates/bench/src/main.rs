@@ -18,6 +18,7 @@ mod hold;
 mod load;
 mod outcome;
 mod pace;
+mod pages;
 mod pipe;
 mod places;
 mod plan;
@@ -49,8 +50,9 @@ usage: signalbox-bench COMMAND
                           a bare HTTP forwarder, the yardstick
   load      --url http://ADDR/mcp | --command 'PROGRAM ARGUMENT...'
             [--connections 16] [--payload 256] [--seconds 2] [--warmup 0.3] [--era old|new] [--tool NAME]
-            [--max-calls N] [--rate N] [--one-session] [--pid PID]...
-                          closed-loop load, one JSON line of numbers; `--command` is a stdio server, spoken to directly
+            [--max-calls N] [--rate N] [--one-session] [--pages FOLDER] [--pid PID]...
+                          closed-loop load, one JSON line of numbers; with `--pages` each call has another piece of the
+                          Markdown files there as its text; `--command` is a stdio server, spoken to directly
                           with so many calls under way at a time; `--pid` is measured, and what it started apart from it
   hold      --url http://ADDR/mcp [--sessions N] [--streams N] [--era old|new] [--follow URI] [--source IP]
             [--used] [--slow]

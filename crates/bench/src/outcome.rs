@@ -77,7 +77,7 @@ impl LoadOutcome {
             eprintln!("signalbox-bench load: first error: {why}");
         }
         format!(
-            r#"{{"era":"{}","connections":{},"payload":{},"body_bytes":{},"seconds":{:.3},"calls":{calls},"errors":{},"rate":{:.1},"p50_us":{:.1},"p99_us":{:.1},"cpu_us_per_call":{:.2},"peak_rss_kb":{},"children":{},"children_cpu_us_per_call":{:.2},"children_peak_rss_kb":{},"pids":[{}]}}"#,
+            r#"{{"era":"{}","connections":{},"payload":{},"body_bytes":{},"seconds":{:.3},"calls":{calls},"errors":{},"rate":{:.1},"p50_us":{:.1},"p99_us":{:.1},"p999_us":{:.1},"max_us":{:.1},"cpu_us_per_call":{:.2},"peak_rss_kb":{},"children":{},"children_cpu_us_per_call":{:.2},"children_peak_rss_kb":{},"pids":[{}]}}"#,
             plan.target.era,
             plan.connections,
             plan.payload,
@@ -87,6 +87,8 @@ impl LoadOutcome {
             calls as f64 / self.elapsed.as_secs_f64(),
             latencies.quantile_us(0.5),
             latencies.quantile_us(0.99),
+            latencies.quantile_us(0.999),
+            latencies.quantile_us(1.0),
             per_call(self.used.own_us.iter().sum()),
             self.peaks.own_kb.iter().sum::<u64>(),
             self.peaks.children,

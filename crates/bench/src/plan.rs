@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::args::{Args, usage};
+use crate::pages::Pages;
 use crate::request::{LoadEra, LoadTarget};
 
 /// The flags of `load` that take a value.
@@ -20,6 +21,7 @@ pub const FLAGS: &[&str] = &[
     "pid",
     "rate",
     "bearer",
+    "pages",
 ];
 /// Those that do not.
 pub const SWITCHES: &[&str] = &["one-session"];
@@ -48,6 +50,8 @@ pub struct Plan {
     pub one_session: bool,
     /// Bytes of a call's body.
     pub payload: usize,
+    /// The text of calls, another piece for each; none for the same letter all over.
+    pub pages: Option<Pages>,
     /// How long is measured.
     pub window: Duration,
     /// How long is waited before that.
@@ -94,6 +98,7 @@ impl Plan {
             connections,
             one_session: args.has("one-session"),
             payload,
+            pages: args.optional::<String>("pages")?.map(|folder| Pages::read(&folder)).transpose()?,
             window: Duration::from_secs_f64(seconds),
             warmup: Duration::from_secs_f64(warmup),
             tool: args.optional("tool")?,

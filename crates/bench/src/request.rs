@@ -126,7 +126,9 @@ impl LoadTarget {
         let bytes = self.framed(&self.headers(session, "tools/call", Some(tool)), &body);
         let line_end = usize::from(matches!(self.way, Channel::Pipe));
         let body_at = bytes.len() - line_end - body.len();
-        PreparedCall { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
+        let id_at = body_at + before_id.len();
+        let text_at = id_at + ID_DIGITS + before_text.len();
+        PreparedCall { id_at, text_at, body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
     /// A call of `tool` with this number as its argument `n`, and as its id.
@@ -189,6 +191,7 @@ impl LoadTarget {
 pub struct PreparedCall {
     bytes: Vec<u8>,
     id_at: usize,
+    text_at: usize,
     /// Length of the body.
     pub body_bytes: usize,
     /// Length of the text in it, which the answer cannot be shorter than.
@@ -204,6 +207,11 @@ impl PreparedCall {
             rest /= 10;
         }
         &self.bytes
+    }
+
+    /// The text, which may be replaced by characters that need no escape.
+    pub fn text_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.text_at..][..self.text_bytes]
     }
 
     /// The id that was set last.
