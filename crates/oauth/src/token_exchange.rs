@@ -49,6 +49,7 @@ pub async fn exchange(
 struct Assertion {
     access_token: SecretText,
     issued_token_type: String,
+    scope: Option<String>,
 }
 
 /// Gets an assertion from the identity provider, and a token for it from the backend's authorization server.
@@ -81,7 +82,14 @@ pub async fn enterprise(
     if assertion.issued_token_type != ID_JAG {
         return Err(OauthError::Garbage("the token exchange"));
     }
-    jwt_bearer(outbound, at_server, &assertion.access_token, (found, scopes)).await
+    // More than the assertion grants would be refused, or be more than the provider allows.
+    let granted = assertion.scope.as_deref().map(|scope| scope.split_ascii_whitespace().collect::<Vec<_>>());
+    let is_granted = |scope: &&String| granted.as_ref().is_none_or(|granted| granted.contains(&scope.as_str()));
+    let within: Vec<String> = scopes.iter().filter(is_granted).cloned().collect();
+    let mut token = jwt_bearer(outbound, at_server, &assertion.access_token, (found, &within)).await?;
+    // What was asked for in vain is not asked for again.
+    token.scopes.extend(scopes.iter().filter(|scope| !within.contains(scope)).cloned());
+    Ok(token)
 }
 
 /// Gets a token for an assertion from the backend's authorization server (RFC 7523).

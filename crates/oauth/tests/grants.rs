@@ -57,6 +57,9 @@ impl FakeServer {
                     };
                     let path = head.split(' ').nth(1).unwrap().to_owned();
                     let mut form = form(&body);
+                    if body.starts_with('{') {
+                        form.insert("json".to_owned(), body);
+                    }
                     if let Some(basic) = head.lines().find_map(|line| line.strip_prefix("authorization: ")) {
                         form.insert("authorization".to_owned(), basic.to_owned());
                     }
@@ -444,8 +447,20 @@ async fn rfc_8693_2_3_the_example_of_the_standard_is_sent_and_its_answer_is_take
 
 /// An identity provider and a protected server with its authorization server.
 async fn enterprise(folder: &Path, issued: &'static str) -> (FakeServer, FakeServer, OauthCredentials) {
+    enterprise_granting(folder, issued, None).await
+}
+
+/// The same with a provider that grants these scopes, if it names any.
+async fn enterprise_granting(
+    folder: &Path,
+    issued: &'static str,
+    scope: Option<&'static str>,
+) -> (FakeServer, FakeServer, OauthCredentials) {
     let provider = FakeServer::start(move |_, _, _| {
-        (200, json!({"access_token": "made-up-assertion", "issued_token_type": issued, "token_type": "N_A"}))
+        let answer = json!({
+            "access_token": "made-up-assertion", "issued_token_type": issued, "token_type": "N_A", "scope": scope,
+        });
+        (200, answer)
     })
     .await;
     let server = FakeServer::start(usual).await;
@@ -493,6 +508,40 @@ async fn a_e2_the_assertion_becomes_a_token_for_that_resource_alone() {
     let other = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
     assert!(other.message.contains("the token exchange"), "{other}");
     assert!(server.forms("/token").is_empty(), "what is no assertion is given to nobody");
+}
+
+#[tokio::test]
+async fn a_e2_no_scope_is_asked_for_that_the_provider_did_not_grant() {
+    let folder = tempfile::tempdir().unwrap();
+    let (provider, server, credentials) = enterprise_granting(folder.path(), ID_JAG, Some("admin read")).await;
+    let challenge = "Bearer scope=\"read write\"";
+    let token = credentials.renewed(Behalf::default(), refusal(401, challenge, None)).await.unwrap().unwrap();
+    assert_eq!(provider.forms("/token")[0]["scope"], "read write");
+    assert_eq!(server.forms("/token")[0]["scope"], "read");
+    // The provider has been asked for it, so that the refusal stands.
+    let lacking = refusal(403, "Bearer error=\"insufficient_scope\", scope=\"write\"", Some(&token));
+    assert!(credentials.renewed(Behalf::default(), lacking).await.unwrap().is_none());
+    assert_eq!(provider.forms("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_c4_a_registration_says_the_application_type_and_a_refused_one_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = FakeServer::start(|base, path, form| match path {
+        "/register" => (400, json!({"error": "invalid_redirect_uri"})),
+        _ => usual(base, path, form),
+    })
+    .await;
+    let at = format!("{}/mcp", server.base());
+    let credentials = OauthCredentials::new("b", &at, spec(Grant::SignIn), desk(folder.path()));
+    let fault = credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    assert_eq!(fault.kind, FaultKind::BackendDown);
+    assert!(fault.message.contains("refused the registration (invalid_redirect_uri)"), "{fault}");
+    let asked: Value = serde_json::from_str(&server.forms("/register")[0]["json"]).unwrap();
+    assert_eq!(asked["application_type"], "native", "{asked}");
+    // Another attempt registers again: a refusal is not kept.
+    credentials.renewed(Behalf::default(), refusal(401, "Bearer", None)).await.unwrap_err();
+    assert_eq!(server.forms("/register").len(), 2);
 }
 
 #[tokio::test]
