@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// npm @modelcontextprotocol/client 2.x signs in at the authorization server of a protected MCP server by its own OAuth flow.
+// npm @modelcontextprotocol/client 2.x signs in at the authorization server of a protected MCP server by its own OAuth flow. With
+// MCP_TEST_SDK1=1 it is @modelcontextprotocol/sdk 1.x. A URL that ends in /sse is spoken to by HTTP+SSE.
 //
 //   oauth-ts-client2.mjs URL TOOL ARGUMENTS USER PASSWORD PAUSE
 //
@@ -12,7 +13,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { depsRequire } from './lib/scenario.mjs';
 
-const { Client, StreamableHTTPClientTransport, UnauthorizedError } = depsRequire()('@modelcontextprotocol/client');
+const require = depsRequire();
+const sdk1 = !!process.env.MCP_TEST_SDK1;
+const parts = ['index', 'streamableHttp', 'sse', 'auth'];
+const library = sdk1
+  ? Object.assign({}, ...parts.map((part) => require(`@modelcontextprotocol/sdk/client/${part}.js`)))
+  : require('@modelcontextprotocol/client');
+const { Client, SSEClientTransport, StreamableHTTPClientTransport, UnauthorizedError } = library;
 const [url, tool, args, user, password, pause] = process.argv.slice(2);
 
 let arrived;
@@ -43,7 +50,8 @@ const provider = {
 };
 const connect = async () => {
   const client = new Client({ name: 'oauth-ts-client2', version: '1.0.0' }, { versionNegotiation: { mode: 'auto' } });
-  const transport = new StreamableHTTPClientTransport(new URL(url), { authProvider: provider });
+  const Transport = url.endsWith('/sse') ? SSEClientTransport : StreamableHTTPClientTransport;
+  const transport = new Transport(new URL(url), { authProvider: provider });
   return { client, transport };
 };
 
@@ -58,7 +66,7 @@ const person = fileURLToPath(new URL('person.mjs', import.meta.url));
 const { stdout } = await promisify(execFile)(process.execPath, [person, kept.at.href, user, password]);
 const params = await back;
 if (params.get('state') !== kept.state) throw new Error('another state came back');
-await transport.finishAuth(params);
+await transport.finishAuth(sdk1 ? params.get('code') : params);
 ({ client, transport } = await connect());
 await client.connect(transport);
 const call = async () => (await client.callTool({ name: tool, arguments: JSON.parse(args) })).content[0].text;

@@ -3,7 +3,7 @@
 
     oauth_py_mcp2.py NODE URL TOOL ARGUMENTS USER PASSWORD PAUSE
 
-As oauth-ts-client2.mjs, whose output it has; `person.mjs` is run by NODE.
+As oauth-ts-client2.mjs, whose output it has; `person.mjs` is run by NODE. A URL that ends in /sse is spoken to by HTTP+SSE.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ try:
     import httpx2
     from mcp import Client
     from mcp.client.auth import OAuthClientProvider
+    from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 except ImportError as e:
@@ -78,7 +79,8 @@ async def main():
     provider = OAuthClientProvider(URL, metadata, storage, redirect_handler=redirect, callback_handler=callback)
     timeout = httpx2.Timeout(30, read=300)
     async with httpx2.AsyncClient(auth=provider, timeout=timeout, follow_redirects=True) as http:
-        async with Client(streamable_http_client(URL, http_client=http)) as client:
+        over = sse_client(URL, auth=provider) if URL.endswith("/sse") else streamable_http_client(URL, http_client=http)
+        async with Client(over) as client:
 
             async def call():
                 return (await client.call_tool(TOOL, json.loads(ARGUMENTS))).content[0].text

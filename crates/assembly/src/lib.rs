@@ -33,6 +33,7 @@ pub mod permission_trial;
 mod permission_validator;
 pub mod permissions;
 pub mod process_memory;
+mod protected_resource;
 pub mod recording;
 mod relaying;
 pub mod reload;

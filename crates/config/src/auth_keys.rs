@@ -32,6 +32,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         "The scope NAME is needed for these tools, prompts and resources, as patterns `BACKEND` or `BACKEND/NAME`. `*` and `?` are wildcards.",
     ),
     key(
+        "auth.scope_hierarchy.NAME",
+        KeyKind::Texts,
+        "The scope NAME includes these scopes, and those that they include.",
+    ),
+    key(
         "auth.max_sessions",
         count(100, 1, 1_000_000),
         "How many sessions one caller may have open where callers prove who they are. Beyond that its idlest session ends, if it was idle for a minute; otherwise the new one is refused.",
@@ -125,6 +130,11 @@ pub(crate) const AUTH_KEYS: &[ConfigKey] = &[
         "The address under which clients and browsers reach the gateway, such as `https://box.example`. By default that of `auth.resource`.",
     ),
     key("auth.server.registration", KeyKind::Flag(true), "Let clients register themselves (RFC 7591)."),
+    key(
+        "auth.server.client_documents",
+        KeyKind::Flag(true),
+        "Let a client be known by the https address of a metadata document that it publishes. A gateway without access to the internet cannot fetch one: `false` lets such clients register themselves.",
+    ),
     key("auth.server.access_lifetime", seconds(600.0, DAY), "How long an access token is good."),
     key(
         "auth.server.key_lifetime",

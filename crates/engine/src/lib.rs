@@ -50,6 +50,7 @@ pub mod question_origin;
 pub mod rate;
 pub mod read_cache;
 pub mod record;
+pub mod resource_address;
 pub mod standing;
 pub mod subject_names;
 pub mod task_calls;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use signalbox_engine::authenticator::Challenge;
+use signalbox_engine::resource_address::{RequestAddress, ResourceAddress};
 use std::fmt::Write as _;
 
 /// Where metadata of protected resources is found, before the path of the resource.
@@ -10,8 +11,8 @@ pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 /// The MCP endpoint as a protected resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ProtectedResource {
-    /// Its canonical address, which is also the audience of its tokens.
-    pub resource: String,
+    /// Its address, which is also the audience of its tokens, and the variants of it.
+    pub address: ResourceAddress,
     /// The issuers that clients get tokens from; at least one.
     pub authorization_servers: Vec<String>,
     /// Scopes that every request needs.
@@ -23,12 +24,13 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// The metadata document. It never names `offline_access`, which is between client and authorization server.
+    /// The metadata document of a variant of the resource. It never names `offline_access`, which is between client and authorization
+    /// server.
     #[must_use]
-    pub fn metadata(&self) -> String {
+    pub fn metadata(&self, resource: &str) -> String {
         let scopes: Vec<&String> = self.scopes_supported.iter().filter(|scope| *scope != "offline_access").collect();
         let mut document = json!({
-            "resource": self.resource,
+            "resource": resource,
             "authorization_servers": self.authorization_servers,
             "bearer_methods_supported": ["header"],
         });
@@ -40,20 +42,20 @@ impl ProtectedResource {
         }
         document.to_string()
     }
+}
 
-    /// Where the metadata is, by the path of the resource.
-    #[must_use]
-    pub fn metadata_url(&self) -> String {
-        let after_scheme = self.resource.find("://").map_or(0, |at| at + 3);
-        let path = self.resource[after_scheme..].find('/').map_or(self.resource.len(), |at| after_scheme + at);
-        let (origin, path) = self.resource.split_at(path);
-        format!("{origin}{WELL_KNOWN}{}", path.trim_end_matches('/'))
-    }
+/// The address of the metadata of a resource, by its path.
+#[must_use]
+pub fn metadata_url(resource: &str) -> String {
+    let after_scheme = resource.find("://").map_or(0, |at| at + 3);
+    let path = resource[after_scheme..].find('/').map_or(resource.len(), |at| after_scheme + at);
+    let (origin, path) = resource.split_at(path);
+    format!("{origin}{WELL_KNOWN}{}", path.trim_end_matches('/'))
 }
 
 impl Challenge for ProtectedResource {
-    fn header(&self, error: Option<&str>, description: &str, scopes: &[&str]) -> String {
-        let mut text = format!("Bearer resource_metadata=\"{}\"", self.metadata_url());
+    fn header(&self, at: RequestAddress<'_>, error: Option<&str>, description: &str, scopes: &[&str]) -> String {
+        let mut text = format!("Bearer resource_metadata=\"{}\"", metadata_url(&self.address.at(at)));
         if let Some(error) = error {
             let _ = write!(text, ", error=\"{}\", error_description=\"{}\"", quoted(error), quoted(description));
         }
@@ -79,7 +81,7 @@ mod tests {
 
     fn resource(url: &str) -> ProtectedResource {
         ProtectedResource {
-            resource: url.to_owned(),
+            address: ResourceAddress::fixed(url),
             authorization_servers: vec!["https://idp.example".to_owned()],
             required_scopes: vec!["mcp".to_owned()],
             scopes_supported: vec!["mcp".to_owned(), "offline_access".to_owned()],
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn a_r1_the_metadata_names_the_resource_and_its_authorization_servers() {
         assert_eq!(
-            resource("https://box.example/mcp").metadata(),
+            resource("https://box.example/mcp").metadata("https://box.example/mcp"),
             r#"{"resource":"https://box.example/mcp","authorization_servers":["https://idp.example"],"bearer_methods_supported":["header"],"scopes_supported":["mcp"]}"#
         );
     }
@@ -103,7 +105,7 @@ mod tests {
             ("https://box.example", "https://box.example/.well-known/oauth-protected-resource"),
             ("https://box.example/", "https://box.example/.well-known/oauth-protected-resource"),
         ] {
-            assert_eq!(resource(url).metadata_url(), expected);
+            assert_eq!(metadata_url(url), expected);
         }
     }
 
@@ -111,9 +113,10 @@ mod tests {
     fn a_r6_a_challenge_names_all_scopes_and_never_offline_access() {
         let resource = resource("https://box.example/mcp");
         let metadata = r#"resource_metadata="https://box.example/.well-known/oauth-protected-resource/mcp""#;
-        assert_eq!(resource.header(None, "", &[]), format!(r#"Bearer {metadata}, scope="mcp""#));
+        let at = RequestAddress { host: Some("box.example"), path: "/mcp" };
+        assert_eq!(resource.header(at, None, "", &[]), format!(r#"Bearer {metadata}, scope="mcp""#));
         assert_eq!(
-            resource.header(Some("insufficient_scope"), "needs\r\n \"write\"", &["files:write", "offline_access"]),
+            resource.header(at, Some("insufficient_scope"), "needs\r\n \"write\"", &["files:write", "offline_access"]),
             format!(
                 r#"Bearer {metadata}, error="insufficient_scope", error_description="needs write", scope="mcp files:write""#
             )

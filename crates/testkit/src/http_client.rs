@@ -172,8 +172,10 @@ impl HttpClient {
             None => begin(stream).await?,
             Some(trust) => begin(trust.connect(stream).await?).await?,
         };
-        let mut request = Request::builder().method(method).uri(path).header("host", self.address.to_string());
-        for (name, usual) in [("content-type", "application/json"), ("accept", "application/json, text/event-stream")] {
+        let mut request = Request::builder().method(method).uri(path);
+        let host = self.address.to_string();
+        let both = "application/json, text/event-stream";
+        for (name, usual) in [("host", host.as_str()), ("content-type", "application/json"), ("accept", both)] {
             if !self.headers.iter().any(|(known, _)| known == name) {
                 request = request.header(name, usual);
             }

@@ -2,6 +2,7 @@
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use signalbox_engine::resource_address::{is_local, names};
 
 /// What is welcome.
 pub struct OriginGuard {
@@ -25,8 +26,7 @@ impl OriginGuard {
         let mut values = headers.get_all(HOST).iter();
         let (Some(host), None) = (values.next(), values.next()) else { return false };
         let Ok(host) = host.to_str() else { return false };
-        is_local(host)
-            || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name_of(host)) || one.eq_ignore_ascii_case(host))
+        is_local(host) || self.hosts.iter().any(|one| names(one, host))
     }
 
     /// A program sends no Origin; a page always does. A page of this listener itself has the origin that it calls; one of
@@ -42,21 +42,6 @@ impl OriginGuard {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         rest.zip(host).is_some_and(|(rest, host)| rest.eq_ignore_ascii_case(host))
     }
-}
-
-/// The host without its port.
-fn name_of(host: &str) -> &str {
-    if host.starts_with('[') {
-        return host.find(']').map_or(host, |end| &host[..=end]);
-    }
-    memchr::memrchr(b':', host.as_bytes()).map_or(host, |colon| &host[..colon])
-}
-
-fn is_local(host: &str) -> bool {
-    let name = name_of(host);
-    let port = &host[name.len()..];
-    let port_fits = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
-    port_fits && (name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]"))
 }
 
 #[cfg(test)]
