@@ -65,7 +65,8 @@ impl PermissionTrial {
         let auth = &config.auth;
         Ok(Self {
             permissions: permissions::of(config, &labels)?,
-            directory: Directory::new(grants(&auth.users), grants(&auth.groups), auth.default_trust),
+            directory: Directory::new(grants(&auth.users), grants(&auth.groups), auth.default_trust)
+                .with_scopes(auth.scope_hierarchy.iter().cloned().collect()),
             catalog: kept_catalog(config),
             key_roles: key_roles(config),
             grants: SetGrants::default(),

@@ -402,7 +402,11 @@ mod tests {
     #[test]
     fn a_r1_the_audience_names_the_resource_and_what_clients_cannot_be_told_is_a_warning() {
         let warned = |text: &str| {
-            let env = |name: &str| (name == "JWT").then(|| "a secret that is long enough for HS256".to_owned());
+            let env = |name: &str| match name {
+                "HOME" => Some("/home/ada".to_owned()),
+                "JWT" => Some("a secret that is long enough for HS256".to_owned()),
+                _ => None,
+            };
             let loaded = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap();
             let all = loaded.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
             (loaded.config.auth.known_resource().map(str::to_owned), all)

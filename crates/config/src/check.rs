@@ -53,7 +53,8 @@ fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) 
     let (sealed, proved) = (section("seal"), section("mcp") && section("auth"));
     let metered = section("mcp") && section("gateway");
     let security = faults.take(protocol.table("security"))?;
-    let auth = proved.then(|| faults.take(whole("auth").and_then(|table| auth::check(&table, &security)))).flatten();
+    let prove = |table: Table<'_>| auth::check(&table, &security, warnings);
+    let auth = proved.then(|| faults.take(whole("auth").and_then(prove))).flatten();
     let required = auth.as_ref().is_some_and(|auth| auth.required);
     let transport = || protocol.table("transport").and_then(|table| self::listen(&table, required));
     let listen = mcp.then(|| faults.take(transport())).flatten();

@@ -330,6 +330,16 @@ pub enum Note {
     /// A command that looks like a whole command line.
     #[error("holds spaces and there are no `args`; if it is a command line, move the arguments to `args`")]
     CommandLine,
+    /// Issuers of tokens, and no authorization server to name.
+    #[error(
+        "refused clients are not told where to get a token, since no issuer here can be named: set `auth.authorization_servers`"
+    )]
+    NoAuthorizationServer,
+    /// Audiences that name no address of the MCP endpoint.
+    #[error(
+        "clients are told the address that is listened on, which is in no `audience`, so that their tokens may be refused: set `auth.resource`"
+    )]
+    UnknownResource,
     /// A secret written out.
     #[error("looks like a secret in plain text; put it into the environment and write `${{{0}}}`")]
     PlainSecret(String),
