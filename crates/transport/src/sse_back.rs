@@ -13,7 +13,7 @@ use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec};
 use link::SseLink;
-use signalbox_engine::Fault;
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +58,10 @@ impl Connector for SseConnector {
 
     fn signs_in(&self) -> bool {
         self.backend.credentials.is_some()
+    }
+
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        self.backend.credentials.as_ref()?.sign_in_end(user, agreed)
     }
 
     fn is_per_user(&self) -> bool {

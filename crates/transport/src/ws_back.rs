@@ -12,7 +12,7 @@ use crate::http_back::CONNECT_TIMEOUT;
 use crate::http1::HttpTarget;
 use crate::tls::BackTlsSpec;
 use http::header::{self, HeaderName, HeaderValue};
-use signalbox_engine::Fault;
+use signalbox_engine::{BackendUser, Fault};
 use signalbox_runtime::{BackendCredentials, BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
@@ -124,6 +124,10 @@ impl Connector for WsConnector {
 
     fn signs_in(&self) -> bool {
         self.backend.credentials.is_some()
+    }
+
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        self.backend.credentials.as_ref()?.sign_in_end(user, agreed)
     }
 
     fn is_per_user(&self) -> bool {
