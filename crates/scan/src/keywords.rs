@@ -3,7 +3,7 @@
 use crate::rule::{BadRules, Rule};
 use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::dfa::DFA;
-use aho_corasick::{Anchored, Input, MatchKind};
+use aho_corasick::{Anchored, MatchKind};
 use std::collections::BTreeMap;
 
 /// How many bytes behind the first letters of a credential must belong to it for the rule to be tried.
@@ -16,8 +16,6 @@ pub(crate) struct Keywords {
     start: StateID,
     /// For every keyword, the rules that name it.
     entries: Vec<Vec<Entry>>,
-    /// Length of the longest keyword.
-    longest: usize,
 }
 
 /// A keyword of a rule.
@@ -66,31 +64,20 @@ impl Keywords {
             .build(words.keys())
             .map_err(|error| bad(&error))?;
         let start = search.start_state(Anchored::No).map_err(|error| bad(&error))?;
-        let longest = words.keys().map(String::len).max().unwrap_or(0);
-        Ok(Self { search, start, entries: words.into_values().collect(), longest })
+        Ok(Self { search, start, entries: words.into_values().collect() })
     }
 
     /// Every keyword of a text for which its rule should be tried.
     #[inline]
     pub(crate) fn hits<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Hit> + 'a {
-        // Most texts hold no keyword at all, which is found out faster than all that may overlap are.
-        self.first_end(text).into_iter().flat_map(move |end| {
-            let input = Input::new(text).span(end.saturating_sub(self.longest)..text.len());
-            let all = self.search.try_find_overlapping_iter(input).into_iter().flatten();
-            all.flat_map(move |hit| self.entries_of(text, hit.pattern().as_usize(), hit.start(), hit.end()))
-        })
-    }
-
-    /// Where the first keyword ends.
-    #[inline]
-    fn first_end(&self, text: &[u8]) -> Option<usize> {
-        let mut state = self.start;
-        text.iter()
-            .position(|byte| {
-                state = self.search.next_state(Anchored::No, state, *byte);
-                self.search.is_special(state)
+        let mut ends = Ends { keywords: self, text, at: 0, state: self.start };
+        std::iter::from_fn(move || ends.next()).flat_map(move |(state, end)| {
+            let ending = (0..self.search.match_len(state)).map(move |index| self.search.match_pattern(state, index));
+            ending.flat_map(move |word| {
+                let start = end - self.search.pattern_len(word);
+                self.entries_of(text, word.as_usize(), start, end)
             })
-            .map(|last| last + 1)
+        })
     }
 
     fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
@@ -100,6 +87,36 @@ impl Keywords {
             let telling = entry.telling && begins_word(text, from);
             Hit { rule: entry.rule, from, to, telling }
         })
+    }
+}
+
+/// The places of a text at which keywords end.
+struct Ends<'a> {
+    keywords: &'a Keywords,
+    text: &'a [u8],
+    at: usize,
+    state: StateID,
+}
+
+impl Ends<'_> {
+    /// The next such place, with the state that knows which keywords end there. Hardly any text has none: words like `key` are
+    /// common, and case is looked at later. So the loop is kept as short as it can be.
+    #[inline]
+    fn next(&mut self) -> Option<(StateID, usize)> {
+        let search = &self.keywords.search;
+        loop {
+            let rest = self.text.get(self.at..)?;
+            let mut state = self.state;
+            let last = rest.iter().position(|byte| {
+                state = search.next_state(Anchored::No, state, *byte);
+                search.is_special(state)
+            });
+            self.state = state;
+            self.at += last? + 1;
+            if search.is_match(state) {
+                return Some((state, self.at));
+            }
+        }
     }
 }
 
