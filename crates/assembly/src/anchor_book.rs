@@ -1,7 +1,8 @@
 //! Signed heads of others' tapes, kept in the data folder.
 //!
-//! Whoever posts one proves itself by the key that signed it, which must be trusted as a recorder or a gateway. Of each tape only heads that
-//! come after the last one are added, so that nobody can fill the file with heads that were seen before.
+//! A sender proves itself by the key that signed the head, which must be trusted as a recorder or a gateway. A tape belongs to the key of its
+//! first head: another recorder cannot speak for it. Of each tape only heads that come after the last one are added, so that heads that were
+//! seen before do not fill the file.
 
 use crate::recording::unix_nanos;
 use crate::seal_folder::SealFolder;
@@ -36,6 +37,9 @@ pub enum NotKept {
         /// The entry.
         seq: u64,
     },
+    /// Another key signed the first head of the tape.
+    #[error("tape {0} belongs to another key, which signed its first head")]
+    Owner(String),
     /// There is no room.
     #[error("the file of anchors has grown to {} MiB; move it away", MAX_ANCHOR_FILE >> 20)]
     Full,
@@ -56,8 +60,15 @@ pub enum Kept {
     Known,
 }
 
-/// The last place of a tape that is kept: its number, whether the tape is closed there, and its hash.
-type Last = (u64, bool, ChainHash);
+/// The last place of a tape that is kept.
+#[derive(Clone, Debug)]
+struct Last {
+    /// Bytes of the key that signed the first head. Its name is not proved by the signature.
+    owner: [u8; 32],
+    seq: u64,
+    closed: bool,
+    hash: ChainHash,
+}
 
 /// The heads of one data folder.
 #[derive(Debug)]
@@ -92,25 +103,28 @@ impl AnchorBook {
             Some(places) => places,
             none => none.insert(read(&path)?),
         };
-        let seq = head.head.seq;
-        let place = (seq, head.kind == HeadKind::Closing);
-        if let Some((known_seq, known_closed, known_hash)) = places.get(&head.tape) {
-            if *known_seq == seq && *known_hash != hash {
+        let (seq, closed, owner) = (head.head.seq, head.kind == HeadKind::Closing, *key.as_bytes());
+        if let Some(known) = places.get(&head.tape) {
+            if known.owner != owner {
+                tracing::error!(tape = %head.tape, seq, key = key.id(), "a head of a tape of another key is refused");
+                return Err(NotKept::Owner(head.tape.clone()));
+            }
+            if known.seq == seq && known.hash != hash {
                 tracing::error!(tape = %head.tape, seq, key = key.id(), "a tape was anchored twice, with different hashes");
                 return Err(NotKept::Conflict { tape: head.tape.clone(), seq });
             }
-            if place <= (*known_seq, *known_closed) {
+            if (seq, closed) <= (known.seq, known.closed) {
                 return Ok(Kept::Known);
             }
         }
         append(&path, &head.to_json().to_string())?;
-        places.insert(head.tape.clone(), (seq, place.1, hash));
+        places.insert(head.tape.clone(), Last { owner, seq, closed, hash });
         Ok(Kept::New)
     }
 }
 
 fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
-    let mut places = HashMap::new();
+    let mut places: HashMap<String, Last> = HashMap::new();
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(places),
         opened => opened?,
@@ -119,11 +133,12 @@ fn read(path: &Path) -> Result<HashMap<String, Last>, NotKept> {
         // A line that a crash cut off is no head that anybody was told is kept.
         let Ok(value) = serde_json::from_slice(&line?) else { continue };
         let Ok(head) = SignedHead::from_json(value) else { continue };
-        let Some(hash) = head.hash() else { continue };
-        let place = (head.head.seq, head.kind == HeadKind::Closing, hash);
-        let kept = places.entry(head.tape).or_insert(place);
-        if (kept.0, kept.1) < (place.0, place.1) {
-            *kept = place;
+        let Some((key, hash)) = head.signer().zip(head.hash()) else { continue };
+        let (seq, closed, owner) = (head.head.seq, head.kind == HeadKind::Closing, *key.as_bytes());
+        let kept = places.entry(head.tape).or_insert(Last { owner, seq, closed, hash });
+        // Earlier versions kept heads of other keys.
+        if kept.owner == owner && (kept.seq, kept.closed) < (seq, closed) {
+            *kept = Last { owner, seq, closed, hash };
         }
     }
     Ok(places)
@@ -180,5 +195,33 @@ mod tests {
         let text = fs::read_to_string(folder.anchor_file()).unwrap();
         assert_eq!(text.trim().lines().count(), 3, "{text}");
         assert!(!Anchors::read(text.as_bytes(), "t").unwrap().is_empty());
+    }
+
+    /// G8: a tape belongs to the key of its first head. Another trusted recorder cannot speak for it at any entry, nor
+    /// keep later heads of its owner out, in a file of an earlier version either.
+    #[test]
+    fn a_tape_belongs_to_the_key_of_its_first_head() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = SealFolder::of(data.path());
+        let (east, west) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+        for (key, name) in [(&east, "east"), (&west, "west")] {
+            let trusted = TrustedKey::new(key.verifying_key().clone(), name, &[Role::Recorder]);
+            folder.change_key_set(|keys| keys.add(trusted).map_err(SealFolderError::from)).unwrap();
+        }
+        let far = head(&west, HeadKind::Interim, 1 << 40, 9);
+        let book = AnchorBook::new(folder.clone());
+        assert_eq!(book.keep(&head(&east, HeadKind::Opening, 0, 1)).unwrap(), Kept::New);
+        for foreign in [head(&west, HeadKind::Interim, 15, 9), far.clone(), head(&west, HeadKind::Closing, 0, 1)] {
+            assert!(matches!(book.keep(&foreign), Err(NotKept::Owner(_))), "{foreign:?}");
+        }
+        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 15, 2)).unwrap(), Kept::New);
+        append(&folder.anchor_file(), &far.to_json().to_string()).unwrap();
+        let book = AnchorBook::new(folder.clone());
+        assert!(matches!(book.keep(&far), Err(NotKept::Owner(_))));
+        assert_eq!(book.keep(&head(&east, HeadKind::Interim, 20, 3)).unwrap(), Kept::New);
+        let text = fs::read(folder.anchor_file()).unwrap();
+        let anchors = Anchors::read(&text[..], "t").unwrap();
+        assert_eq!(anchors.signers(), std::slice::from_ref(east.verifying_key()));
+        assert_eq!(anchors.left_out(), 1);
     }
 }

@@ -13,9 +13,10 @@ pub struct Violation {
 }
 
 /// Refusals of what somebody has forged, or repeats: no honest client sends that.
-const FORGED: [&str; 6] = ["tampered", "replayed", "wrong_domain", "revoked_key", "other_request", "renamed"];
+const FORGED: [&str; 7] =
+    ["tampered", "replayed", "wrong_domain", "revoked_key", "other_request", "renamed", "anchor_conflict"];
 /// Refusals of signatures that may be a mistake.
-const UNSIGNED: [&str; 11] = [
+const UNSIGNED: [&str; 12] = [
     "signature_missing",
     "signature_malformed",
     "unsupported_algorithm",
@@ -27,6 +28,7 @@ const UNSIGNED: [&str; 11] = [
     "no_canonical_form",
     "too_many_nonces",
     "other_principal",
+    "anchor_owner",
 ];
 
 /// The violation behind a refusal with this reason; `None` if it is none.

@@ -14,11 +14,12 @@ use signalbox_seal::proto::mcp_request::Params;
 use signalbox_seal::proto::{Action, PermissionSpecification, PurposeCategory};
 use signalbox_seal::signed_json::{Terms, Verifier, sign_request};
 use signalbox_seal::{
-    CryptoSignature, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile, PurposeDna, RequestorIdentity,
-    Role, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf, message_to_json,
-    message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
+    CryptoSignature, Head, HeadKind, KeySet, McpMessage, McpRequest, NonceBook, Permission, Profile, PurposeDna,
+    RequestorIdentity, Role, SigningKey, TimeWindow, Timestamp, TrustedKey, message_from_json, message_from_protobuf,
+    message_to_json, message_to_protobuf, prepare_request_for_signing, sha256, verify_response,
 };
 use signalbox_tape::TapeSource;
+use signalbox_tape::seal::SignedHead;
 use signalbox_testkit::clients::{run, run_script};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
@@ -574,8 +575,10 @@ async fn little_is_read_of_callers_whom_only_their_signature_proves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
     let west = key(3, "west-key");
-    let east = folder(vec![trusted(&west, "west", Role::Gateway)], None);
-    let east = GatewayProcess::serve_in(east, &child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    let south = key(4, "south-key");
+    let trusts = vec![trusted(&west, "west", Role::Gateway), trusted(&south, "south", Role::Recorder)];
+    let audited = format!("[mcp.protocol.audit]\nenabled = true\n{}", child("one", ServedEra::Both, "").unwrap());
+    let east = GatewayProcess::serve_in(folder(trusts, None), &audited).await.unwrap();
     let west_folder = folder(vec![trusted(&west, "gateway", Role::Recorder)], Some(&west));
     let anchor = format!("[seal]\nanchor = [\"http://{}/anchors\"]\nhead_every = 3\n", east.address());
     let config = anchor + &child("one", ServedEra::Both, "").unwrap();
@@ -598,9 +601,38 @@ async fn another_gateway_keeps_the_signed_heads_of_a_tape() {
     let head: Value = serde_json::from_str(head.trim().lines().next().unwrap()).unwrap();
     let mut forged = head.clone();
     forged["seq"] = json!(9_999);
-    for (body, expected) in [(head.to_string(), 200), (forged.to_string(), 403), ("{}".to_owned(), 400)] {
-        let answer = stranger.send(Method::POST, "/anchors", body.into()).await.unwrap();
-        assert_eq!(answer.status, expected, "{answer:?}");
+    let tape = head["tape"].as_str().unwrap().to_owned();
+    let signed = |key: &SigningKey, seq: u64| {
+        let head = Head::sign(HeadKind::Interim, &tape, (seq, &[9; 32]), (1, None), key).unwrap();
+        SignedHead { tape: tape.clone(), kind: HeadKind::Interim, head }.to_json().to_string()
+    };
+    let sent = [
+        (head.to_string(), 200, None),
+        (forged.to_string(), 403, Some("tampered")),
+        ("{}".to_owned(), 400, Some("invalid_request")),
+        (signed(&key(5, "unknown"), 15), 403, Some("key_not_trusted")),
+        // G8: another trusted recorder cannot speak for the tape, nor keep its own later heads out.
+        (signed(&south, 1 << 40), 403, Some("anchor_owner")),
+    ];
+    for (body, expected, _) in &sent {
+        let answer = stranger.send(Method::POST, "/anchors", body.clone().into()).await.unwrap();
+        assert_eq!(answer.status, *expected, "{answer:?}");
+    }
+    // G9: what is refused is in the audit log, with its address.
+    let line = ["audit", "search", "--json", "--limit", "1000"];
+    for (_, status, reason) in sent {
+        let Some(reason) = reason else { continue };
+        let is_it = |record: &Value| {
+            let details = &record["details"];
+            details["reason"] == reason && details["http_status"] == status && record["user_context"]["address"] != ""
+        };
+        let file = east.config_file().display().to_string();
+        let args: Vec<&str> = line.iter().copied().chain(["-c", &file]).collect();
+        let recorded = async || {
+            let all: Vec<Value> = serde_json::from_str(&signalbox(&east.data_dir(), &args).await.ok()?).ok()?;
+            all.iter().any(is_it).then_some(())
+        };
+        eventually(&format!("{reason} is recorded"), recorded).await.unwrap();
     }
 
     // The end of the tape is anchored as well, and the tape agrees with all of it.

@@ -221,6 +221,11 @@ pub struct RouteUse<'a> {
 pub trait RouteObserver: Send + Sync {
     /// Somebody used a route, or was refused. Must not block.
     fn used(&self, used: &RouteUse<'_>);
+
+    /// A caller that has proved who it is asked the listener for something that is not there. Must not block.
+    fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
+        let _ = (caller, target, problem);
+    }
 }
 
 /// All routes. Where several fit, the first of the list is meant.
@@ -300,7 +305,13 @@ impl Router {
         within: Duration,
     ) -> Answered {
         let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
-        let (route, captured) = self.find(door, &method, uri.path())?;
+        let (route, captured) = self.find(door, &method, uri.path()).inspect_err(|problem| {
+            if let (Some(observer), Door::Listener) = (&self.observer, door)
+                && caller.identity().proof != Proof::Unproved
+            {
+                observer.missed(&caller, &format!("{method} {}", uri.path()), problem);
+            }
+        })?;
         let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
             return serve(door, route, (method, &uri, headers, &captured, incoming), caller, within).await;
         };

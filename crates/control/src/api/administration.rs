@@ -6,8 +6,11 @@ use serde_json::{Value, json};
 use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_engine::Caller;
 use signalbox_engine::fault::{Fault, FaultKind};
-use signalbox_transport::router::{Door, RouteObserver, RouteUse};
+use signalbox_transport::router::{Door, Problem, RouteObserver, RouteUse};
 use std::sync::Arc;
+
+/// Paths of the API.
+const API: &str = "/api/";
 
 /// Hears of every use of a route that is audited.
 pub(super) struct Administration(pub(super) Arc<Served>);
@@ -26,10 +29,12 @@ impl RouteObserver for Administration {
             action if action.ends_with(".read") => None,
             _ => used.body.and_then(|body| serde_json::from_slice::<Value>(body).ok()),
         };
-        let why = used.problem.unwrap_or(used.status.as_str());
+        // A route that was used may tell of an act that failed.
+        let failed = after.as_ref().filter(|after| after["ok"] == false).map(|after| after["error"].as_str());
+        let why = used.problem.or(failed.flatten()).unwrap_or(used.status.as_str());
         let outcome = match used.status {
             StatusCode::FORBIDDEN => AdminOutcome::Denied(why),
-            status if status.is_success() => AdminOutcome::Done,
+            status if status.is_success() && failed.is_none() => AdminOutcome::Done,
             _ => AdminOutcome::Failed(why),
         };
         let origin = match used.door {
@@ -37,6 +42,14 @@ impl RouteObserver for Administration {
             Door::Listener => AdminOrigin::Api,
         };
         self.0.administer_as(None, used.caller, origin, (used.action, used.target), after.as_ref(), outcome);
+    }
+
+    fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
+        // Guesses at routes: a caller can make any number of them.
+        if target.split(' ').nth(1).is_some_and(|path| path.starts_with(API)) {
+            let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
+            self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &fault, None);
+        }
     }
 }
 

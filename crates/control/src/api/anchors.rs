@@ -1,9 +1,12 @@
 //! `/anchors`: keeps signed heads of other gateways' tapes, so that these can be compared with them later.
 
-use super::{Served, bad, ok};
+use super::{Served, ok};
 use http::StatusCode;
 use serde_json::json;
 use signalbox_assembly::anchor_book::{Kept, NotKept};
+use signalbox_engine::Caller;
+use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_seal::Untrusted;
 use signalbox_tape::seal::SignedHead;
 use signalbox_transport::router::{Answered, Problem, RoutedRequest};
 use std::sync::Arc;
@@ -11,22 +14,35 @@ use std::sync::Arc;
 /// The largest head.
 pub(super) const MAX_HEAD: usize = 4 * 1024;
 
-/// Keeps one that a trusted key signed.
+/// Keeps one that a trusted key signed. What is refused is recorded: the sender has shown no other credential.
 pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.clone();
     let body = request.body.bytes().await?;
-    let value = serde_json::from_slice(&body).map_err(|error| bad(format_args!("the body: {error}")))?;
-    let head = SignedHead::from_json(value).map_err(bad)?;
+    let read = serde_json::from_slice(&body).map_err(|error| format!("the body: {error}"));
+    let read = read.and_then(|value| SignedHead::from_json(value).map_err(|error| error.to_string()));
+    let head =
+        read.map_err(|why| refuse(&served, &caller, StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &why))?;
     let book = Arc::clone(&served.anchors);
     let kept = tokio::task::spawn_blocking(move || book.keep(&head)).await;
     let kept = kept.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
     let kept = kept.map_err(|error| {
-        let status = match &error {
-            NotKept::Signature | NotKept::Untrusted(_) => StatusCode::FORBIDDEN,
-            NotKept::Conflict { .. } => StatusCode::CONFLICT,
-            NotKept::Full => StatusCode::INSUFFICIENT_STORAGE,
-            NotKept::Keys(_) | NotKept::File(_) => StatusCode::SERVICE_UNAVAILABLE,
+        let (status, kind) = match &error {
+            NotKept::Signature => (StatusCode::FORBIDDEN, FaultKind::Signature("tampered")),
+            NotKept::Untrusted(Untrusted::Revoked(_)) => (StatusCode::FORBIDDEN, FaultKind::Signature("revoked_key")),
+            NotKept::Untrusted(_) => (StatusCode::FORBIDDEN, FaultKind::Signature("key_not_trusted")),
+            NotKept::Owner(_) => (StatusCode::FORBIDDEN, FaultKind::Signature("anchor_owner")),
+            NotKept::Conflict { .. } => (StatusCode::CONFLICT, FaultKind::Signature("anchor_conflict")),
+            NotKept::Full => (StatusCode::INSUFFICIENT_STORAGE, FaultKind::Overloaded),
+            NotKept::Keys(_) | NotKept::File(_) => (StatusCode::SERVICE_UNAVAILABLE, FaultKind::Overloaded),
         };
-        Problem::new(status, error)
+        refuse(&served, &caller, status, kind, &error.to_string())
     })?;
     Ok(ok(&json!({"kept": kept == Kept::New})))
+}
+
+/// Records a refusal, so many a second of each address, and makes the answer to it.
+fn refuse(served: &Served, caller: &Caller, status: StatusCode, kind: FaultKind, why: &str) -> Problem {
+    let fault = Fault::new(kind, format!("/anchors: {why}"));
+    served.app().gateway.refused(caller, Some(status.as_u16()), &fault, None);
+    Problem::new(status, why)
 }

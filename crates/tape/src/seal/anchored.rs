@@ -9,13 +9,21 @@ use std::io::{self, BufRead, Read as _};
 const MAX_LINE: u64 = 64 << 10;
 /// Most heads of one tape that are compared.
 const MAX_ANCHORS: usize = 1_000_000;
+/// Most keys of heads that were left out that are named.
+const MAX_STRANGERS: usize = 8;
 
-/// The anchored places of one tape.
+/// The anchored places of one tape. A tape belongs to the key of its first head, and heads of other keys are left out:
+/// another recorder, or a stranger, cannot say what is on it.
 #[derive(Clone, Default, Debug)]
 pub struct Anchors {
     places: BTreeMap<u64, ChainHash>,
     closed: bool,
-    signers: Vec<VerifyingKey>,
+    /// Key of the first head.
+    owner: Option<VerifyingKey>,
+    /// Number of heads of other keys.
+    left_out: u64,
+    /// Keys that signed these, but no more than some.
+    strangers: Vec<VerifyingKey>,
 }
 
 /// Why a file of anchors cannot be used.
@@ -55,15 +63,20 @@ impl Anchors {
     /// If they cannot be read, or a line is no signed head.
     pub fn read(from: impl BufRead, tape: &str) -> Result<Self, NoAnchors> {
         let mut anchors = Self::default();
-        anchors.read_more(from, tape)?;
+        anchors.read_more(from, tape, |_| true)?;
         Ok(anchors)
     }
 
-    /// Adds those of the same tape from another file.
+    /// Adds those of the same tape from another file, signed with a key that `may_sign`.
     ///
     /// # Errors
     /// If they cannot be read, or a line is no signed head.
-    pub fn read_more(&mut self, mut from: impl BufRead, tape: &str) -> Result<(), NoAnchors> {
+    pub fn read_more(
+        &mut self,
+        mut from: impl BufRead,
+        tape: &str,
+        may_sign: impl Fn(&VerifyingKey) -> bool,
+    ) -> Result<(), NoAnchors> {
         let mut text = Vec::new();
         for line in 1.. {
             text.clear();
@@ -79,17 +92,23 @@ impl Anchors {
             let head = serde_json::from_slice(&text).map_err(NoHead::from).and_then(SignedHead::from_json);
             let head = head.map_err(|error| NoAnchors::Line(line, error))?;
             if head.tape == tape {
-                self.add(&head, line)?;
+                self.add(&head, line, &may_sign)?;
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, head: &SignedHead, line: u64) -> Result<(), NoAnchors> {
+    fn add(&mut self, head: &SignedHead, line: u64, may_sign: impl Fn(&VerifyingKey) -> bool) -> Result<(), NoAnchors> {
         let (key, hash) = head.signer().zip(head.hash()).ok_or(NoAnchors::Signature(line))?;
-        if !self.signers.contains(&key) {
-            self.signers.push(key);
+        let is_owner = self.owner.as_ref().is_none_or(|owner| owner.as_bytes() == key.as_bytes());
+        if !is_owner || !may_sign(&key) {
+            self.left_out += 1;
+            if self.strangers.len() < MAX_STRANGERS && !self.strangers.contains(&key) {
+                self.strangers.push(key);
+            }
+            return Ok(());
         }
+        self.owner.get_or_insert(key);
         let entry = head.head.seq;
         if self.places.insert(entry, hash).is_some_and(|before| before != hash) {
             return Err(NoAnchors::Twice { line, entry });
@@ -104,10 +123,22 @@ impl Anchors {
         self.places.is_empty()
     }
 
-    /// The keys that signed them.
+    /// The key that signed them; none if there are none.
     #[must_use]
     pub fn signers(&self) -> &[VerifyingKey] {
-        &self.signers
+        self.owner.as_slice()
+    }
+
+    /// Number of heads of the tape that were left out, because other keys signed them.
+    #[must_use]
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// The keys that signed what was left out, but no more than some.
+    #[must_use]
+    pub fn strangers(&self) -> &[VerifyingKey] {
+        &self.strangers
     }
 
     /// The hash that the chain had at this entry when it was anchored.

@@ -256,6 +256,9 @@ async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
     assert_eq!(nameless["error"]["code"], -32602);
     let odd = ada.session.request(3, "no/such/method", json!({})).await.unwrap();
     assert_eq!(odd["error"]["code"], -32601);
+    // G9: guesses at routes of the API.
+    assert_eq!(ada.http.get("/api/v1/unknown").await.unwrap().status, 404);
+    assert_eq!(ada.http.send(Method::PUT, "/api/v1/audit", "".into()).await.unwrap().status, 405);
     // A second request with the id of one that is in flight.
     let slow = json!({"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": "slow", "arguments": {"ms": 60_000}}});
     let (session, body) = (ada.session.clone(), slow.to_string());
@@ -274,6 +277,14 @@ async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
     ] {
         let found = all.iter().filter(|record| record["details"]["reason"] == reason).count();
         assert!(found >= times, "{reason}: {found} of {times}\n{all:#?}");
+    }
+    for (route, status) in [("GET /api/v1/unknown", 404), ("PUT /api/v1/audit", 405)] {
+        let guessed = |record: &&Value| {
+            let (details, who) = (&record["details"], &record["user_context"]["principal"]);
+            details["error"].as_str().is_some_and(|error| error.starts_with(route))
+                && (&details["http_status"], who) == (&json!(status), &json!("key:ada"))
+        };
+        assert_eq!(all.iter().filter(guessed).count(), 1, "{route}: {all:#?}");
     }
     // The only backend is asked about methods that the gateway does not know, and refuses them.
     let asked = |record: &&Value| record["details"]["method"] == "no/such/method";

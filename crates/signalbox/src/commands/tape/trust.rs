@@ -73,6 +73,11 @@ impl TrustedSigners {
         Self { anchored: Some(signers.to_vec()), ..self }
     }
 
+    /// True if heads of this key count as anchors: all do, unless keys are pinned.
+    pub(super) fn may_anchor(&self, key: &VerifyingKey) -> bool {
+        self.pins.is_empty() || self.pins.iter().any(|pin| pin.is(key))
+    }
+
     /// The trust in the signer that is trusted least; each comes with the time at which it says that it signed, in nanoseconds.
     pub(super) fn worst<'s>(&self, signers: impl Iterator<Item = (&'s VerifyingKey, u64)>) -> Trust {
         signers.map(|(key, at)| self.of(key, at)).min().unwrap_or(Trust::Pinned)

@@ -26,7 +26,7 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
         return prove::verify(global, proof, &signers);
     }
     let mut tape = find_tape(global, &args.tape)?;
-    let anchors = anchors(&args.anchor, &tape.info().id)?;
+    let anchors = anchors(&args.anchor, &tape.info().id, &signers)?;
     if !args.anchor.is_empty() {
         signers = signers.anchored_by(anchors.signers());
     }
@@ -43,16 +43,26 @@ pub(super) fn run(global: &Global, args: &VerifyArgs) -> Result<ExitCode, Failur
     Ok(ExitCode::from(code))
 }
 
-/// The signed heads of this tape in these files.
-fn anchors(files: &[PathBuf], tape: &str) -> Result<Anchors, Failure> {
+/// The signed heads of this tape in these files, of the key that signed the first one. The key set beside the tape does
+/// not decide which: it can be changed with the tape.
+fn anchors(files: &[PathBuf], tape: &str, signers: &TrustedSigners) -> Result<Anchors, Failure> {
     let mut anchors = Anchors::default();
     for path in files {
         let file = File::open(path).map_err(|error| Failure::File { path: path.clone(), error })?;
-        let read = anchors.read_more(BufReader::new(file), tape);
+        let read = anchors.read_more(BufReader::new(file), tape, |key| signers.may_anchor(key));
         read.map_err(|error| Failure::Refused(format!("{}: {error}", path.display())))?;
     }
     if !files.is_empty() && anchors.is_empty() {
         output::say(format_args!("none of the anchors is of the tape {}", harmless(tape)));
+    }
+    if anchors.left_out() > 0 {
+        let keys: Vec<String> = anchors.strangers().iter().map(|key| harmless(key.id())).collect();
+        output::say(format_args!(
+            "{} of the anchors of the tape are left out: they are signed with other keys ({}) than the one that was pinned \
+             or signed the first",
+            anchors.left_out(),
+            keys.join(", ")
+        ));
     }
     Ok(anchors)
 }
