@@ -70,6 +70,13 @@ struct Seen {
     entries: Entries,
 }
 
+/// Owner of the file that was written last, such as `uid:1000`: the only trace of the person who changed it.
+pub(crate) fn owner_of_newest<'a>(files: impl IntoIterator<Item = &'a Path>) -> String {
+    let found = files.into_iter().filter_map(|file| std::fs::metadata(file).ok());
+    let newest = found.max_by_key(|one| (one.mtime(), one.mtime_nsec()));
+    newest.map_or_else(|| "unknown".to_owned(), |one| format!("uid:{}", one.uid()))
+}
+
 /// Contents of the files at the last look.
 #[derive(Debug)]
 pub(crate) struct AdminFiles(Mutex<[Seen; KINDS.len()]>);
@@ -97,8 +104,7 @@ impl AdminFiles {
             let Some(stamp) = kind.news(data_dir, seen) else { continue };
             let file = (kind.file)(data_dir);
             seen.stamp = stamp;
-            let owner = std::fs::metadata(file.path())
-                .map_or_else(|_| "unknown".to_owned(), |one| format!("uid:{}", one.uid()));
+            let owner = owner_of_newest([file.path()]);
             let shown = file.path().display().to_string();
             match (kind.load)(data_dir) {
                 Ok(entries) => {

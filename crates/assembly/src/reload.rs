@@ -10,7 +10,7 @@ mod watch;
 
 pub use report::{Report, Summary};
 
-use crate::admin_files::AdminFiles;
+use crate::admin_files::{AdminFiles, owner_of_newest};
 use crate::assemble::{self, App, AssembleError};
 use crate::auditing::AuditParts;
 use crate::builtin_backend;
@@ -28,6 +28,7 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_rules::RuleSet;
 use signalbox_runtime::{Backend, BackendSpec, Gateway};
 use signalbox_transport::tls::TlsError;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -179,20 +180,27 @@ impl Reloader {
     /// it is told itself, with who told it.
     fn tell_audit(&self, trigger: Trigger, done: &Result<Summary, ReloadError>) {
         let Some(audit) = self.app.audit.as_ref().filter(|_| trigger != Trigger::Command) else { return };
-        let files: Vec<String> = self.loader.files().iter().map(|file| file.display().to_string()).collect();
-        let (after, why) = match done {
-            Ok(summary) => (Some(summary.to_string().into()), String::new()),
-            Err(error) => (None, error.to_string()),
+        let files = self.loader.files();
+        let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        let mut after = serde_json::json!({"ok": done.is_ok(), "trigger": trigger.as_str()});
+        let summary = match done {
+            Ok(summary) => Some(summary),
+            Err(ReloadError::Partly { summary, .. }) => Some(&**summary),
+            Err(_) => None,
         };
+        if let Some(summary) = summary {
+            (after["text"], after["summary"]) = (summary.to_string().into(), serde_json::json!(summary));
+        }
+        let why = done.as_ref().err().map(ToString::to_string);
         audit.administer(&AdminAction {
-            who: trigger.as_str(),
+            who: &owner_of_newest(files.iter().map(PathBuf::as_path)),
             address: None,
             origin: AdminOrigin::File,
             action: "config.reload",
-            target: &files.join(", "),
+            target: &shown.join(", "),
             before: None,
-            after: after.as_ref(),
-            outcome: if done.is_ok() { AdminOutcome::Done } else { AdminOutcome::Failed(&why) },
+            after: Some(&after),
+            outcome: why.as_deref().map_or(AdminOutcome::Done, AdminOutcome::Failed),
         });
     }
 
@@ -251,6 +259,10 @@ impl Reloader {
         }
         self.app.gateway.set_settings(assemble::settings(&next));
         summary.warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+        for warning in plan::no_longer_recorded(&before, &next) {
+            tracing::warn!("{warning}");
+            summary.warnings.push(warning);
+        }
         for warning in name_check::warnings(&next, &self.app.gateway.catalog.snapshot()) {
             tracing::warn!("{warning}");
             summary.warnings.push(warning);

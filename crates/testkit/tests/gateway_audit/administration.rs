@@ -6,6 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{call, eventually, signalbox};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -130,6 +131,51 @@ async fn issue_31_16_every_act_of_administration_is_in_the_log() {
     let folder = gateway.terminate().await.unwrap();
     let (good, said) = audit(folder.path(), &["verify"]);
     assert!(good, "{said}");
+}
+
+/// The records of reloads from this origin, once there are so many.
+async fn reloads(gateway: &GatewayProcess, origin: &str, enough: usize) -> Vec<Value> {
+    let log = gateway.data_dir().join("audit/audit.log");
+    let found = async || {
+        // `audit search` would read the configuration, which is broken.
+        let text = std::fs::read_to_string(&log).ok()?;
+        let fits = |one: &Value| one["details"]["action"] == "config.reload" && one["details"]["origin"] == origin;
+        let all: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(fits).collect();
+        (all.len() >= enough).then_some(all)
+    };
+    eventually(&format!("{enough} reloads from {origin} are in the log"), found).await.unwrap()
+}
+
+/// G15: a reload that failed is recorded as an error, a file or signal by the owner of the file, and a reload that turns
+/// records of calls off says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn g_15_records_of_reloads_tell_who_how_and_what_is_no_longer_recorded() {
+    let text = config("", "");
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (data, file) = (gateway.data_dir(), gateway.config_file());
+    let owner = {
+        use std::os::unix::fs::MetadataExt as _;
+        format!("uid:{}", std::fs::metadata(&file).unwrap().uid())
+    };
+    std::fs::write(&file, format!("{text}\nnonsense = \n")).unwrap();
+    let refused = &reloads(&gateway, "file", 1).await[0];
+    assert_eq!(
+        (&refused["details"]["status"], &refused["user_context"]["principal"]),
+        (&json!("error"), &json!(owner))
+    );
+    assert_eq!(refused["details"]["after"]["trigger"], "the file changed", "{refused}");
+    let mut command = std::process::Command::new(built("signalbox").unwrap());
+    let reloaded = command.arg("reload").arg("--data-dir").arg(&data).output().unwrap();
+    assert_eq!(reloaded.status.code(), Some(1), "{reloaded:?}");
+    let refused = &reloads(&gateway, "cli", 1).await[0];
+    assert_eq!(refused["details"]["status"], "error", "{refused}");
+    assert!(refused["details"]["error"].as_str().is_some_and(|error| error.contains("not valid TOML")), "{refused}");
+    std::fs::write(&file, config("log_tool_invocations = false", "")).unwrap();
+    let taken = &reloads(&gateway, "file", 2).await[1];
+    let warnings = &taken["details"]["after"]["summary"]["warnings"];
+    assert_eq!(taken["details"]["status"], "success", "{taken}");
+    assert!(warnings.to_string().contains("calls are no longer in the audit log"), "{taken}");
 }
 
 /// A command writes to the journal by itself where no gateway runs.
