@@ -258,6 +258,7 @@ impl Maker {
             details.text("reason", reason);
             about(&mut details, &method, tool, finished.backend.as_deref());
             details.maybe("error", open.decided.detail(&self.words).as_deref());
+            open.decided.mark(&mut details);
             details.finish();
             tell(&texts, EventType::ProtocolError, PROTOCOL, RiskLevel::Low);
         }

@@ -3,10 +3,13 @@
 use crate::chain::SEALED;
 use crate::event::{EventType, RiskLevel};
 use crate::signed::{Absence, SignedPlace, StandIn};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use signalbox_seal::{ChainHash, unhex};
 use signalbox_store::audit::StoredRecord;
 use signalbox_wire::timestamp;
+
+/// Member of the details of a record whose texts hold values of the message.
+pub(crate) const QUOTES: &str = "quotes";
 
 /// A line that is no record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -122,11 +125,20 @@ impl Record {
     #[must_use]
     pub fn without_payloads(&self) -> Value {
         let mut value = self.value.clone();
-        if let Some(details) = value["details"].as_object_mut()
-            && details.contains_key("arguments")
-        {
-            details.insert("arguments".to_owned(), Value::from("[withheld]"));
+        let Some(details) = value["details"].as_object_mut() else { return value };
+        withhold(details, "arguments");
+        if details.get(QUOTES).is_some_and(|quotes| *quotes == true) {
+            withhold(details, "error");
+            let decisions = details.get_mut("decisions").and_then(Value::as_array_mut);
+            decisions.into_iter().flatten().filter_map(Value::as_object_mut).for_each(|one| withhold(one, "detail"));
         }
         value
+    }
+}
+
+/// Puts a word in the place of a member, if it is there.
+fn withhold(object: &mut Map<String, Value>, name: &str) {
+    if let Some(value) = object.get_mut(name) {
+        *value = Value::from("[withheld]");
     }
 }

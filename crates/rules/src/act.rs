@@ -9,7 +9,7 @@ use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Slot, Turn, cached_tex
 use crate::patch;
 use crate::phases::Phases;
 use crate::rule::Rule;
-use crate::template::{JsonTemplate, Template};
+use crate::template::{Hole, JsonTemplate, Template};
 use crate::walk::{Walk, WalkStep};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
@@ -68,6 +68,9 @@ impl<'a> Walk<'a> {
     }
 
     fn text(&mut self, rule: &Rule, template: &Template, view: &MessageView<'_>) -> String {
+        if template.holes().any(|hole| matches!(hole, Hole::Value(..))) {
+            self.note_quote();
+        }
         self.fill(rule, view, |filling| template.render(filling, limits::TEXT * 4))
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct OpenRuling<'a> {
     rule: &'a Rule,
     verdict: &'static str,
     detail: String,
+    /// Values of the message are in `detail`.
+    pub quotes: bool,
     pub inputs: Vec<(&'static str, String)>,
     /// None if all conditions of the rule were looked at and held.
     conditions: Option<Conditions>,
@@ -20,7 +22,7 @@ pub(crate) struct OpenRuling<'a> {
 
 impl<'a> OpenRuling<'a> {
     pub fn new(rule: &'a Rule, conditions: Option<Conditions>) -> Self {
-        Self { rule, verdict: "pass", detail: String::new(), inputs: vec![], conditions }
+        Self { rule, verdict: "pass", detail: String::new(), quotes: false, inputs: vec![], conditions }
     }
 
     /// Notes what the rule did, in a word and for a person. The word that weighs most stays.
@@ -49,6 +51,7 @@ impl<'a> OpenRuling<'a> {
             rule: Some(Arc::clone(&self.rule.id)),
             verdict: self.verdict,
             detail: self.detail,
+            quotes: self.quotes,
             conditions: self.conditions.unwrap_or_else(|| Arc::clone(&self.rule.all_held)),
             inputs: self.inputs,
         }

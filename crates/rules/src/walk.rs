@@ -269,6 +269,13 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Notes that a text of the rule holds values of the message.
+    pub fn note_quote(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.quotes = true;
+        }
+    }
+
     /// Notes something from outside that the rule used.
     pub fn input(&mut self, kind: &'static str, text: String) {
         if let Some(open) = &mut self.open {

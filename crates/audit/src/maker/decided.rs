@@ -2,6 +2,7 @@
 
 use super::Words;
 use crate::event::Object;
+use crate::record::QUOTES;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
 use std::sync::Arc;
@@ -48,6 +49,14 @@ impl Decided {
         self.rulings.iter().any(|(by, ruling)| *by != "gateway" && matches!(ruling.verdict, "refuse" | "deny"))
     }
 
+    /// Adds that texts of decisions hold values of the message, where they do. Readers who may not see arguments get
+    /// the record without these texts.
+    pub fn mark(&self, details: &mut Object<'_>) {
+        if self.rulings.iter().any(|(_, ruling)| ruling.quotes) {
+            details.raw(QUOTES, "true");
+        }
+    }
+
     /// The reason, in words.
     pub fn detail(&self, words: &Words) -> Option<String> {
         let (_, ruling) = self.deciding()?;
@@ -62,6 +71,7 @@ impl Decided {
             None => details.text("policy", by),
         }
         details.text("verdict", ruling.verdict);
+        self.mark(details);
         let each = self.rulings.iter().map(|(by, ruling)| {
             move |out: &mut String| {
                 let mut one = Object::new(out);

@@ -396,3 +396,27 @@ fn the_person_who_decided_is_in_the_decisions() {
     assert_eq!(details["decisions"][0]["person"], "edited by key:bob", "{details}");
     assert!(!details.to_string().contains("secret"), "what was edited is a payload: {details}");
 }
+
+/// F13: texts of rules that were filled in with values of the message are withheld from readers who may not see
+/// arguments; other texts are not.
+#[test]
+fn texts_that_quote_the_message_are_withheld_with_the_arguments() {
+    for quotes in [true, false] {
+        let mut maker = maker(ALL, false);
+        let ruling = Ruling { quotes, rule: Some("no".into()), ..Ruling::of("refuse", "not SEKRIT".to_owned()) };
+        let again = Ruling::of("refuse", "not SEKRIT".to_owned());
+        let rulings = vec![("rules", ruling.into()), ("gateway", again.into())];
+        maker.decision(&Decision { rulings, ..(*decision(1, "x", "pass", None)).clone() });
+        let (mut place, mut lines) = (crate::ChainPlace::start("c"), Vec::new());
+        maker.finished(&finished(1, Outcome::Fault("refused"), Duration::ZERO), &mut |event| {
+            let mut line = String::new();
+            place.append(event, &mut line);
+            lines.push(crate::Record::read(line.trim_end()).unwrap());
+        });
+        assert_eq!(lines.len(), 2, "the outcome and the violation");
+        for record in lines {
+            assert!(record.value.to_string().contains("SEKRIT"), "{record:?}");
+            assert_eq!(record.without_payloads().to_string().contains("SEKRIT"), !quotes, "{record:?}");
+        }
+    }
+}

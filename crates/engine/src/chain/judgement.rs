@@ -76,6 +76,8 @@ pub struct Ruling {
     pub verdict: &'static str,
     /// More about it, for a person.
     pub detail: String,
+    /// `detail` holds values of the message, which not all who may read of decisions may see.
+    pub quotes: bool,
     /// Each condition that was looked at, in the words of the rule, and whether it held.
     pub conditions: Arc<[(Arc<str>, bool)]>,
     /// Each outside input (`webhook`, `limiter`, `random`, `clock`, `person`, …) and what that was.

@@ -76,7 +76,7 @@ pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError
 pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
     let (word, detail, by, verdict) = settled(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
-    let ruling = Ruling { rule, verdict: word, detail, conditions: Arc::default(), inputs };
+    let ruling = Ruling { rule, verdict: word, detail, inputs, ..Ruling::default() };
     Judgement { verdict, rulings: ruling.into(), effects: vec![] }
 }
 

@@ -430,7 +430,11 @@ async fn g_38_what_is_switched_off_is_not_written() {
 /// A role that may read payloads, apart from those that may not; secrets are in nobody's records.
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_are_shown_only_to_those_who_may_read_them() {
-    let text = format!("[mcp.protocol.security]\nrequire_authentication = true\n{}", config("payloads = true\n", ""));
+    // F13: a text that is filled in with an argument is as secret as that.
+    let quoting = "[[rules]]\nid = 'quotes'\nwhen = { tool = 'greet', params = { '/params/arguments/name' = 'quoted-canary' } }\n\
+        then = [{ log = 'logged {{/params/arguments/name}}' }, { block = 'not {{/params/arguments/name}}' }]\n";
+    let audited = config("payloads = true\n", "");
+    let text = format!("[mcp.protocol.security]\nrequire_authentication = true\n{audited}{quoting}");
     let gateway = GatewayProcess::serve(&text).await.unwrap();
     gateway.ready().await.unwrap();
     let key = async |name: &str, roles: &[&str]| {
@@ -444,22 +448,26 @@ async fn payloads_are_shown_only_to_those_who_may_read_them() {
     let client = eventually("the key is known", begin).await.unwrap();
     let arguments = json!({"name": "payload-canary", "password": "hunter2-canary"});
     client.post(&call(1, "greet", &arguments).to_string()).await.unwrap();
+    assert!(greet(&client, 2, "quoted-canary").await["error"].is_object());
     let seen = async |who: &HttpClient| {
         let look = async || {
-            let answer = who.get("/api/v1/audit?type=tool_invocation&tool=greet").await.ok()?;
+            let answer = who.get("/api/v1/audit?tool=greet").await.ok()?;
             if answer.status == 401 {
                 return None;
             }
             let text = String::from_utf8(answer.body.to_vec()).ok()?;
-            (answer.status == 403 || text.contains("outcome")).then_some((answer.status, text))
+            let is_all = text.contains("outcome") && text.contains("policy_violation");
+            (answer.status == 403 || is_all).then_some((answer.status, text))
         };
         eventually("the API answers", look).await.unwrap()
     };
     let (status, text) = seen(&key("reader", &["auditor_payloads"]).await).await;
     assert!(status == 200 && text.contains("payload-canary") && !text.contains("hunter2-canary"), "{text}");
+    assert!(text.contains("not quoted-canary") && text.contains("logged quoted-canary"), "{text}");
     for role in ["auditor", "admin"] {
         let (status, text) = seen(&key(role, &[role]).await).await;
         assert!(status == 200 && !text.contains("payload-canary") && text.contains("[withheld]"), "{role}: {text}");
+        assert!(!text.contains("quoted-canary"), "{role}: {text}");
     }
     let (status, text) = seen(&caller).await;
     assert!(status == 403 && !text.contains("greet"), "{text}");
@@ -468,8 +476,8 @@ async fn payloads_are_shown_only_to_those_who_may_read_them() {
     let tried = HttpClient::new(gateway.address()).post(&call(1, "greet", &json!({})).to_string()).await.unwrap();
     assert_eq!(tried.status, 401);
     // What a stranger tried is a violation.
-    let found = search(&gateway, &["--type", "security_violation"], 1).await;
-    assert_eq!(found[0]["details"]["violation"], "authentication_failed", "{found:?}");
+    let found = search(&gateway, &["--type", "security_violation"], 2).await;
+    assert_eq!(found[1]["details"]["violation"], "authentication_failed", "{found:?}");
 }
 
 /// G-27: a forged message is a critical violation, in every sink, and somebody is told at once.

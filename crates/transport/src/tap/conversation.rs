@@ -150,7 +150,7 @@ impl Conversation {
     /// Something passed that nobody heard.
     pub fn missed(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
         self.begin(at, out);
-        let ruling = Ruling { rule: None, verdict: "gap", detail, conditions: Arc::default(), inputs: vec![] };
+        let ruling = Ruling::of("gap", detail);
         out.push(Fact::Decision(Arc::new(Decision {
             at,
             session: self.who.session,
