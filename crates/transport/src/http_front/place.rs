@@ -39,6 +39,10 @@ impl Placed for ClientConnection {
         self.address
     }
 
+    fn transport(&self) -> &'static str {
+        self.front.spec.transport
+    }
+
     fn activity(&self, now: u32) -> Activity {
         if self.is_provisional() || self.place.lock().unpoisoned().is_none() {
             return Activity::Unseated;
@@ -84,7 +88,7 @@ impl ClientConnection {
         };
         let Some(FoundPlace { permit, report }) = found else { return false };
         if let Some(report) = report {
-            report.report(&front.gateway, || self.caller());
+            report.report(&front.gateway);
         }
         let mut place = self.place.lock().unpoisoned();
         if place.is_some() {
@@ -103,7 +107,10 @@ impl ClientConnection {
 /// Refuses a request on a connection that has no place outside the reserve. What the client still sends of it is read
 /// for a moment: a socket that is closed with unread bytes is reset, and the client would not get the answer.
 pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> FrontAnswer {
-    connection.front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+    let gateway = &connection.front.gateway;
+    gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    gateway.refused(&connection.caller(), Some(status.as_u16()), &no_place(), None);
     let mut unheard = 0;
     let reading = async {
         while unheard < UNHEARD
@@ -113,13 +120,18 @@ pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> F
         }
     };
     let _ = timeout(LAST_WORD, reading).await;
-    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE);
+    let mut answer = plain(status);
     *answer.body_mut() = whole(NO_ROOM);
     let headers = answer.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     answer
+}
+
+/// The reason in the audit log for which a request on a connection without a place was refused.
+pub fn no_place() -> Fault {
+    Fault::new(FaultKind::Overloaded, "too many connections are open")
 }
 
 /// The reason given to a request whose connection was displaced.

@@ -65,7 +65,7 @@ impl TcpClient {
         let found = places.lock().unpoisoned().make_room(admission, &self.holder(), clock.advance());
         let Some(FoundPlace { permit, report }) = found else { return false };
         if let Some(report) = report {
-            report.report(gateway, || gateway.caller.clone());
+            report.report(gateway);
         }
         let mut place = self.place.lock().unpoisoned();
         if place.is_some() {
@@ -87,6 +87,10 @@ impl Placed for TcpClient {
 
     fn address(&self) -> Option<SocketAddr> {
         Some(self.address)
+    }
+
+    fn transport(&self) -> &'static str {
+        "tcp"
     }
 
     fn activity(&self, _now: u32) -> Activity {
