@@ -53,10 +53,12 @@ fn cut(text: &str, json: bool, mut each: impl FnMut(&str)) {
     while at < bytes.len() {
         let byte = bytes[at];
         if byte.is_ascii_alphanumeric() {
-            if word.len() < MAX_WORD_BYTES {
-                word.push(byte.to_ascii_lowercase() as char);
-            }
-            at += 1;
+            let rest = &bytes[at..];
+            let run = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            let (start, room) = (word.len(), MAX_WORD_BYTES.saturating_sub(word.len()));
+            word.push_str(&text[at..at + run.min(room)]);
+            word[start..].make_ascii_lowercase();
+            at += run;
         } else if byte == b'\\' && json {
             let (character, length) = escaped(&bytes[at..]);
             take(&mut word, character, &mut each);
