@@ -7,7 +7,8 @@ use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::pipe_client::{PipeClient, PipeEnd};
-use signalbox_testkit::scene::{ask, call, child, eventually, signal, status, text, tool_names};
+use signalbox_testkit::scene::{ask, call, child, eventually, signal, signalbox, status, text, tool_names};
+use std::time::Duration;
 
 const VERSION: &str = "2025-06-18";
 
@@ -252,4 +253,20 @@ async fn draining_finishes_calls_and_then_says_1001() {
     assert!(matches!(end, PipeEnd::Closed(1001, _)), "{end:?}");
     let status = gateway.process.wait(std::time::Duration::from_secs(20)).await.unwrap();
     assert!(status.success(), "{status}");
+}
+
+/// Issue 32: a client without a proof was closed by the first ping, after 15 s.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_has_the_whole_authentication_timeout_for_its_proof() {
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\nauthentication_timeout = 60";
+    let gateway = gateway(security).await;
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", "late"]).await.unwrap().trim().to_owned();
+    let mut client = open(&gateway).await;
+    // The client answers pings only while it reads.
+    assert!(tokio::time::timeout(Duration::from_secs(18), client.next()).await.is_err(), "nothing is said");
+    let proof = json!({"jsonrpc": "2.0", "id": "a", "method": "signalbox/authenticate",
+        "params": {"scheme": "bearer", "credential": key}});
+    client.say(&proof.to_string()).await.unwrap();
+    let hello = client.next().await.unwrap();
+    assert_eq!(hello["result"]["subject"], "key:late", "{hello}");
 }
