@@ -88,8 +88,8 @@ fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
 
 async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -> Vec<Finding> {
     let mut findings = data_folder::check(&config.data_dir);
-    findings.push(crate::open_files::check_limit(config.gateway.max_connections));
     let (running, told) = running::check(&config.data_dir).await;
+    findings.push(crate::open_files::check_limit(config.gateway.max_connections, &running));
     findings.extend(told);
     findings.extend(recording::check(config).await);
     findings.push(port::check(&config.listen, &running));

@@ -1,16 +1,19 @@
-//! How many files and connections the system lets us have open.
+//! The system's limit of open files, and the connections that fit into it.
 
 use crate::doctor::finding::Finding;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::Value;
+use signalbox_transport::file_budget::FileBudget;
+use signalbox_transport::http_back::BACKEND_PLACES;
 
 /// Enough for the largest number of connections that can be configured by default, on both sides.
 pub const WANTED: u64 = 65_536;
 
 /// Raises the soft limit toward the hard one: the usual 1024 is less than a few hundred clients need, each of whom costs a
 /// connection of its own and often one to a backend. Failing to is only logged.
-pub fn raise_limit() {
+pub fn raise_limit(max_connections: usize) {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
+    let wanted = raised(limit.maximum, max_connections);
     if limit.current.is_none_or(|current| current >= wanted) {
         return;
     }
@@ -21,31 +24,72 @@ pub fn raise_limit() {
     }
 }
 
-const CHECK: &str = "open files";
-/// What the gateway needs besides connections: pipes of children, its sockets, its logs.
-const BESIDES: u64 = 64;
-
-/// Is the limit enough for the connections that are allowed?
-pub(crate) fn check_limit(max_connections: usize) -> Finding {
-    let limit = getrlimit(Resource::Nofile);
-    judge(limit.current, limit.maximum, max_connections as u64)
+/// The limit that the soft one is raised to at the start.
+fn raised(maximum: Option<u64>, max_connections: usize) -> u64 {
+    let wanted = WANTED.max(FileBudget::least_files(max_connections));
+    maximum.map_or(wanted, |maximum| maximum.min(wanted))
 }
 
-/// The soft limit is raised toward the hard one at the start of `serve`.
-fn judge(current: Option<u64>, maximum: Option<u64>, connections: u64) -> Finding {
-    let raised = maximum.map_or(WANTED, |maximum| maximum.min(WANTED));
-    let Some(allowed) = current.map(|current| current.max(raised)) else {
-        return Finding::ok(CHECK, "the system sets no limit");
-    };
-    if allowed >= connections.saturating_add(BESIDES) {
-        return Finding::ok(CHECK, format!("{allowed} allowed, for at most {connections} connections of clients"));
+/// The connections that fit into the limit of this process, where so many of clients are configured.
+#[must_use]
+pub fn budget(max_connections: usize) -> FileBudget {
+    FileBudget::of(getrlimit(Resource::Nofile).current, max_connections)
+}
+
+/// Divides the open files of this process, and warns if that leaves fewer places than configured.
+#[must_use]
+pub fn divide(max_connections: usize) -> FileBudget {
+    let budget = budget(max_connections);
+    BACKEND_PLACES.set_most(budget.backends);
+    if budget.clients.most < max_connections {
+        tracing::warn!(
+            max_connections,
+            places = budget.clients.most,
+            files = getrlimit(Resource::Nofile).current,
+            needed = FileBudget::least_files(max_connections),
+            "the limit of open files is too low for `gateway.max_connections`: there are fewer places for connections"
+        );
+    }
+    budget
+}
+
+const CHECK: &str = "open files";
+/// The name of the limit in the status of a process.
+pub(crate) const SHOWN_AS: &str = "open files";
+
+/// Holds the limit of a running gateway, or else of this process, against the connections that are configured.
+pub(crate) fn check_limit(max_connections: usize, running: &[Value]) -> Finding {
+    let limit = getrlimit(Resource::Nofile);
+    let own = limit.current.map(|current| current.max(raised(limit.maximum, max_connections)));
+    let of_gateway = running.iter().filter(|status| status["command"] == "serve").find_map(shown_limit);
+    match of_gateway {
+        Some(files) => judge(Some(files), max_connections, "the running gateway"),
+        None => judge(own, max_connections, "a gateway that is started from here"),
+    }
+}
+
+fn shown_limit(status: &Value) -> Option<u64> {
+    let limits = status["limits"].as_array()?;
+    limits.iter().find(|limit| limit["what"] == SHOWN_AS)?["bound"].as_u64()
+}
+
+fn judge(files: Option<u64>, max_connections: usize, of: &str) -> Finding {
+    let Some(allowed) = files else { return Finding::ok(CHECK, "the system sets no limit") };
+    let budget = FileBudget::of(files, max_connections);
+    let places = budget.clients.most;
+    if places >= max_connections {
+        let text = format!("{allowed} allowed for {of}, enough for {max_connections} connections of clients");
+        return Finding::ok(CHECK, text);
     }
     Finding::warning(
         CHECK,
-        format!("{allowed} allowed, which is too few for {connections} connections of clients"),
         format!(
-            "raise the limit (`ulimit -Hn`, or `LimitNOFILE=` of the service), or set `gateway.max_connections` to {} or less",
-            allowed.saturating_sub(BESIDES)
+            "{allowed} allowed for {of}, which leaves {places} places for the {max_connections} connections of clients"
+        ),
+        format!(
+            "raise the limit to {} (`ulimit -Hn`, or `LimitNOFILE=` of the service), or set `gateway.max_connections` to \
+             {places} or less",
+            FileBudget::least_files(max_connections)
         ),
     )
 }
@@ -54,13 +98,32 @@ fn judge(current: Option<u64>, maximum: Option<u64>, connections: u64) -> Findin
 mod tests {
     use super::*;
     use crate::doctor::finding::Severity;
+    use serde_json::json;
 
     #[test]
     fn the_limit_is_held_against_the_connections() {
-        assert_eq!(judge(Some(1024), Some(1_048_576), 10_000).severity, Severity::Ok);
-        assert_eq!(judge(None, None, 1_000_000).severity, Severity::Ok);
-        let few = judge(Some(256), Some(4096), 10_000);
+        assert_eq!(judge(Some(1_048_576), 10_000, "x").severity, Severity::Ok);
+        assert_eq!(judge(None, 1_000_000, "x").severity, Severity::Ok);
+        let few = judge(Some(1024), 10_000, "x");
         assert_eq!(few.severity, Severity::Warning);
-        assert!(few.advice.unwrap().contains("`gateway.max_connections` to 4032"));
+        assert!(few.advice.unwrap().contains("`gateway.max_connections` to 448"));
+        assert_eq!(judge(Some(10_100), 10_000, "x").severity, Severity::Warning, "the reserve and the rest count");
+    }
+
+    /// Issue 31, B: the limit of the gateway counts, not that of the process which asks.
+    #[test]
+    fn the_limit_of_a_running_gateway_is_the_one_that_counts() {
+        let status = |bound: u64| json!({"command": "serve", "limits": [{"what": "open files", "bound": bound}]});
+        let found = check_limit(10_000, &[json!({"command": "stdio"}), status(256)]);
+        assert_eq!(found.severity, Severity::Warning);
+        assert!(found.found.contains("256 allowed for the running gateway"), "{}", found.found);
+        assert_eq!(check_limit(10_000, &[status(65_536)]).severity, Severity::Ok);
+    }
+
+    #[test]
+    fn the_soft_limit_is_raised_to_what_is_configured() {
+        assert_eq!(raised(Some(4096), 10_000), 4096);
+        assert_eq!(raised(None, 10_000), WANTED);
+        assert!(raised(None, 100_000) > 100_000);
     }
 }

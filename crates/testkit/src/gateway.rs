@@ -64,6 +64,22 @@ impl GatewayProcess {
         Ok(gateway)
     }
 
+    /// The same, where the system lets it have so many open files.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve_with_files(files: u32, config: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let (file, data_dir) = (folder.path().join("signalbox.toml"), folder.path().join("data"));
+        std::fs::write(&file, config)?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]).arg(built("signalbox")?);
+        let mut gateway = Self::spawn(shell, free_address()?, file, data_dir)?;
+        gateway.folder = Some(folder);
+        gateway.within_patience(gateway.listening()).await?;
+        Ok(gateway)
+    }
+
     /// Starts one that speaks no HTTP and waits until it listens.
     ///
     /// # Errors
@@ -84,7 +100,8 @@ impl GatewayProcess {
     /// # Errors
     /// When the binary is not built, or does not listen in time.
     pub async fn serve_beside(&self) -> anyhow::Result<Self> {
-        let gateway = Self::spawn(free_address()?, self.config_file(), self.data_dir())?;
+        let program = Command::new(built("signalbox")?);
+        let gateway = Self::spawn(program, free_address()?, self.config_file(), self.data_dir())?;
         gateway.within_patience(gateway.listening()).await?;
         Ok(gateway)
     }
@@ -92,13 +109,18 @@ impl GatewayProcess {
     fn start(address: SocketAddr, folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
         let file = folder.path().join("signalbox.toml");
         std::fs::write(&file, config)?;
-        let mut gateway = Self::spawn(address, file, folder.path().join("data"))?;
+        let program = Command::new(built("signalbox")?);
+        let mut gateway = Self::spawn(program, address, file, folder.path().join("data"))?;
         gateway.folder = Some(folder);
         Ok(gateway)
     }
 
-    fn spawn(address: SocketAddr, config_file: PathBuf, data_dir: PathBuf) -> anyhow::Result<Self> {
-        let mut command = Command::new(built("signalbox")?);
+    fn spawn(
+        mut command: Command,
+        address: SocketAddr,
+        config_file: PathBuf,
+        data_dir: PathBuf,
+    ) -> anyhow::Result<Self> {
         command.args(["serve", "--listen", &address.to_string()]);
         command.arg("-c").arg(&config_file).arg("--data-dir").arg(&data_dir);
         Ok(Self { process: Spawned::start(command)?, address, folder: None, data_dir, config_file })

@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{child, eventually, signalbox, status};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
+use tokio::process::Command;
 
 /// `gateway.max_connections` of these gateways.
 const PLACES: usize = 50;
@@ -154,8 +156,25 @@ async fn others_are_served(gateway: &GatewayProcess, vic: &str, request: &str) {
         metrics.lines().find_map(|line| line.strip_prefix("signalbox_refused_total{limit=\"connection_share\"} "));
     assert!(counted.unwrap().parse::<u64>().unwrap() >= 1);
     let log = gateway.data_dir().join("audit/audit.log");
-    let told = async || std::fs::read_to_string(&log).ok().filter(|log| log.contains("more than its share"));
-    eventually("the audit log tells who had too many", told).await.unwrap();
+    let refused = if may_prove_later { 0 } else { MORE };
+    let told = async || {
+        let text = std::fs::read_to_string(&log).ok()?;
+        let all: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let about = |words: &str| -> Vec<Value> {
+            let is_it = |one: &&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains(words));
+            all.iter().filter(is_it).cloned().collect()
+        };
+        let (shares, places) = (about("more than its share of"), about("too many connections are open"));
+        (!shares.is_empty() && places.len() >= refused).then_some([shares, places].concat())
+    };
+    let told = eventually("the audit log tells who had too many, and who had no place", told).await.unwrap();
+    // G3, G4: of the holder, and not of those for whom it had to make room.
+    let holder = if request.contains("authorization") { "key:ada" } else { "unknown" };
+    for record in told {
+        let (who, details) = (&record["user_context"], &record["details"]);
+        assert_eq!((&who["principal"], &details["reason"]), (&json!(holder), &json!("overloaded")), "{record}");
+        assert!(who["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{record}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -263,4 +282,49 @@ async fn a_stream_that_gives_way_is_told_why() {
         let empty = async || status(&data_dir).await.ok().filter(|now| now["connections"].as_u64() <= Some(1));
         eventually("all places are free", empty).await.unwrap();
     }
+}
+
+/// Issue 31, B: where the system allows fewer open files than `gateway.max_connections`, there are fewer places, and
+/// streams without a credential leave files to proved callers and probes.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_leave_open_files_to_others_where_the_system_allows_few() {
+    let config = format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n\
+         [relay]\nenabled = true\npublic_url = 'https://relay.example'\n{}",
+        child("one", ServedEra::Both, "").unwrap()
+    );
+    let gateway = GatewayProcess::serve_with_files(256, &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let vic = key(&gateway, "vic").await;
+    let page = page(&gateway).await;
+    let request =
+        format!("GET /api/stream?role=worker HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\n{page}\r\n");
+    let mut taken = Vec::new();
+    for _ in 0..330 {
+        let mut socket = TcpStream::connect(gateway.address()).await.unwrap();
+        // One that has no place may be closed by then.
+        let _ = socket.write_all(request.as_bytes()).await;
+        taken.push(socket);
+    }
+    for round in 0..5 {
+        let greeting = json!({"name": "greet", "arguments": {"name": "Vic"}});
+        let answer = bearer(&gateway, &vic).modern(round, "tools/call", greeting).await.unwrap();
+        assert_eq!(answer.status, 200, "round {round}: {}", String::from_utf8_lossy(&answer.body));
+        assert_eq!(HttpClient::new(gateway.address()).get("/healthz").await.unwrap().status, 200, "round {round}");
+    }
+    let status = status(&gateway.data_dir()).await.unwrap();
+    let limit = |what: &str| status["limits"].as_array().unwrap().iter().find(|one| one["what"] == what).cloned();
+    assert_eq!(limit("open files").unwrap()["bound"], 256, "{status}");
+    let connections = limit("connections").unwrap();
+    assert!(connections["bound"].as_u64().unwrap() < 200 && connections["set_by"] == "ulimit -n", "{connections}");
+    let doctor = Command::new(built("signalbox").unwrap())
+        .args(["doctor", "-c"])
+        .arg(gateway.config_file())
+        .arg("--data-dir")
+        .arg(gateway.data_dir())
+        .output()
+        .await
+        .unwrap();
+    let told = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(told.contains("256 allowed for the running gateway"), "{told}");
 }

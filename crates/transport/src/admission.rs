@@ -11,9 +11,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// taken, and each only until the first request is read.
 pub const RESERVE: usize = 256;
 
+/// Numbers of places for connections of a front.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct FrontPlaces {
+    /// Most connections whose caller may be any.
+    pub most: usize,
+    /// Most connections beyond these whose caller is not known yet.
+    pub reserve: usize,
+}
+
+impl From<usize> for FrontPlaces {
+    fn from(most: usize) -> Self {
+        Self { most, reserve: RESERVE }
+    }
+}
+
 /// The rules of a front at its door.
 pub struct Admission {
     most: AtomicUsize,
+    reserve: AtomicUsize,
     open: AtomicUsize,
     reserved: AtomicUsize,
     guard: ArcSwap<OriginGuard>,
@@ -22,15 +38,23 @@ pub struct Admission {
 impl Admission {
     /// At most so many connections, with these origins and host names besides those of this machine.
     #[must_use]
-    pub fn new(most: usize, origins: &[String], hosts: &[String]) -> Arc<Self> {
-        let guard = ArcSwap::from_pointee(OriginGuard::new(origins, hosts));
-        Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), reserved: AtomicUsize::new(0), guard })
+    pub fn new(places: impl Into<FrontPlaces>, origins: &[String], hosts: &[String]) -> Arc<Self> {
+        let FrontPlaces { most, reserve } = places.into();
+        Arc::new(Self {
+            most: AtomicUsize::new(most),
+            reserve: AtomicUsize::new(reserve),
+            open: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            guard: ArcSwap::from_pointee(OriginGuard::new(origins, hosts)),
+        })
     }
 
     /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at
     /// by the new rules.
-    pub fn set(&self, most: usize, origins: &[String], hosts: &[String]) {
+    pub fn set(&self, places: impl Into<FrontPlaces>, origins: &[String], hosts: &[String]) {
+        let FrontPlaces { most, reserve } = places.into();
         self.most.store(most, Ordering::Relaxed);
+        self.reserve.store(reserve, Ordering::Relaxed);
         self.guard.store(Arc::new(OriginGuard::new(origins, hosts)));
     }
 
@@ -38,6 +62,12 @@ impl Admission {
     #[must_use]
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
+    }
+
+    /// How many connections may be open beyond these.
+    #[must_use]
+    pub fn reserve(&self) -> usize {
+        self.reserve.load(Ordering::Relaxed)
     }
 
     /// A place for one more connection, if there is one.
@@ -52,7 +82,8 @@ impl Admission {
     /// A place in the reserve for a connection whose caller is not known yet, if there is one.
     #[must_use]
     pub fn enter_reserve(self: &Arc<Self>) -> Option<ConnectionPermit> {
-        let one_more = |open: usize| (open < RESERVE).then_some(open + 1);
+        let most = self.reserve();
+        let one_more = |open: usize| (open < most).then_some(open + 1);
         let entered = self.reserved.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
         entered.then(|| ConnectionPermit { admission: Arc::clone(self), is_provisional: true })
     }

@@ -14,7 +14,7 @@ use crate::http_back::{HttpConnector, HttpSpec, headers};
 use crate::http1::{ContentKind, body};
 use crate::sse_back;
 use crate::watched::{Notice, Watched};
-use signalbox_engine::{Fault, FaultKind, back};
+use signalbox_engine::{BackendUser, Fault, FaultKind, back};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Envelope;
 use std::fmt;
@@ -72,8 +72,16 @@ impl Connector for AutoConnector {
         false
     }
 
+    fn is_ending_sessions(&self) -> bool {
+        self.http.is_ending_sessions()
+    }
+
     fn signs_in(&self) -> bool {
         self.http.signs_in()
+    }
+
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        self.http.sign_in_end(user, agreed)
     }
 
     fn is_per_user(&self) -> bool {
@@ -196,7 +204,7 @@ async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     let credential = backend.credential(events, None).await?;
     let request = headers::post(backend, &probe, (None, credential.as_ref()), Vec::new())?;
     let kept = backend.pool.take();
-    let (mut conn, head) = backend.exchange(kept, request).await?;
+    let (mut conn, head) = backend.exchange(events, kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
         // Nobody wants a stream, which may take long to end; a whole answer is recorded.

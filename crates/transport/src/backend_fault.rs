@@ -1,7 +1,8 @@
 //! What is wrong with a backend, in the same words whichever transport finds out: faults while it runs, and its configuration.
 
-use crate::http1::{HttpTarget, TargetError};
+use crate::http1::{ConnectError, HttpTarget, TargetError};
 use crate::tls;
+use rustix::io::Errno;
 use signalbox_engine::{Fault, FaultKind};
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,9 +12,15 @@ pub(crate) fn fault(name: &str, kind: FaultKind, text: impl Display) -> Fault {
     Fault::new(kind, format!("backend `{name}` {text}")).with_str("backend", name)
 }
 
-/// There is no connection with it.
-pub(crate) fn unreachable(name: &str, target: &HttpTarget, why: &dyn Display) -> Fault {
-    fault(name, FaultKind::BackendDown, format_args!("cannot be reached at {target}: {why}"))
+/// A connection with it could not be opened. That the gateway has no open file left says nothing about the backend.
+pub(crate) fn unreachable(name: &str, target: &HttpTarget, error: &ConnectError) -> Fault {
+    let kind = if is_out_of_files(error) { FaultKind::Overloaded } else { FaultKind::BackendDown };
+    fault(name, kind, format_args!("cannot be reached at {target}: {error}"))
+}
+
+fn is_out_of_files(error: &ConnectError) -> bool {
+    let ConnectError::Io(error) = error else { return false };
+    [Errno::MFILE, Errno::NFILE].iter().any(|one| error.raw_os_error() == Some(one.raw_os_error()))
 }
 
 /// What a backend did that ended the TLS connection with this error. A server of TLS 1.3 looks at our certificate after the

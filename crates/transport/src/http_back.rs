@@ -18,15 +18,17 @@ pub(crate) mod tests;
 pub use link::HttpLink;
 
 use crate::backend_fault::SpecError;
+use crate::file_budget::UNLIMITED_BACKENDS;
 use crate::tls::BackTlsSpec;
 use backend::Backend;
 use http::header::{self, HeaderName, HeaderValue};
-use signalbox_engine::Fault;
+use signalbox_engine::{BackendUser, Fault};
+use signalbox_runtime::caller_places::CallerPlaces;
 use signalbox_runtime::{BackendCredentials, BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Limits;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// How long a connection may take to open, name lookup included.
@@ -36,6 +38,9 @@ pub const MAX_IDLE: usize = 64;
 /// How long an idle connection is kept. Common servers close theirs after 5 s without saying so, and a call that is
 /// written at that moment is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Places for connections to all HTTP backends. The process has one table of open files, so there is one for all of them.
+pub static BACKEND_PLACES: LazyLock<Arc<CallerPlaces>> = LazyLock::new(|| CallerPlaces::new(UNLIMITED_BACKENDS));
 
 /// What is configured about an HTTP backend.
 #[derive(Clone)]
@@ -60,6 +65,8 @@ pub struct HttpSpec {
     pub tls: BackTlsSpec,
     /// How often a message is sent again that surely was not processed.
     pub retries: u32,
+    /// Places for connections that carry a request. Idle ones, of which there are at most `max_idle`, have none.
+    pub places: Arc<CallerPlaces>,
 }
 
 impl HttpSpec {
@@ -77,6 +84,7 @@ impl HttpSpec {
             idle_timeout: IDLE_TIMEOUT,
             tls: BackTlsSpec::default(),
             retries: 0,
+            places: Arc::clone(&BACKEND_PLACES),
         }
     }
 }
@@ -138,8 +146,16 @@ impl Connector for HttpConnector {
         false
     }
 
+    fn is_ending_sessions(&self) -> bool {
+        self.backend.ending.load(Ordering::Relaxed) > 0
+    }
+
     fn signs_in(&self) -> bool {
         self.backend.credentials.is_some()
+    }
+
+    fn sign_in_end(&self, user: &BackendUser, agreed: bool) -> Option<BoxFuture<()>> {
+        self.backend.credentials.as_ref()?.sign_in_end(user, agreed)
     }
 
     fn is_per_user(&self) -> bool {

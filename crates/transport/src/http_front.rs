@@ -80,6 +80,7 @@ pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
 use crate::front_clock::{FrontClock, TICK};
+use crate::places::unknown_caller;
 use crate::router::Router;
 use crate::tls::{FrontTls, MaybeTlsStream};
 use crate::turned_away::Exit;
@@ -196,8 +197,8 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
+    let exit = Exit::new(spec.admission.reserve());
     let front = FrontShared::new(gateway, spec, router);
-    let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let open = || front.connections.lock().unpoisoned();
     let mut sweep = tokio::time::interval(SWEEP);
@@ -229,6 +230,8 @@ pub async fn serve(
         let place = open().seat(&front);
         let Some(place) = place else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+            let caller = unknown_caller(Some(address), front.spec.transport);
+            front.gateway.refused(&caller, Some(503), &place::no_place(), None);
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
             if front.spec.tls.is_none()
                 && let Some(telling) = exit.tell(socket, NO_ROOM.to_vec())

@@ -6,6 +6,7 @@ mod backend_fault;
 mod batch;
 pub mod child;
 pub mod control_front;
+pub mod file_budget;
 pub mod first_message;
 mod front_clock;
 #[cfg(any(test, feature = "fuzzing"))]

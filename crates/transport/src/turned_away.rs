@@ -22,13 +22,13 @@ const UNHEARD: usize = 256 * 1024;
 #[derive(Debug, Clone)]
 pub struct Exit(Arc<Semaphore>);
 
-impl Default for Exit {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_TOLD)))
-    }
-}
-
 impl Exit {
+    /// Tells at most so many clients at a time, and no more than [`MAX_TOLD`].
+    #[must_use]
+    pub fn new(most: usize) -> Self {
+        Self(Arc::new(Semaphore::new(most.min(MAX_TOLD))))
+    }
+
     /// What has to be run so that the client hears this; nothing where too many are being told already.
     pub fn tell(&self, mut socket: TcpStream, words: Vec<u8>) -> Option<impl Future<Output = ()> + Send + use<>> {
         let told = Arc::clone(&self.0).try_acquire_owned().ok()?;
@@ -67,7 +67,7 @@ mod tests {
     async fn a_client_that_has_sent_its_request_hears_why_it_is_turned_away() {
         let (mut client, server) = pair().await;
         client.write_all(&[b'x'; 100_000]).await.unwrap();
-        let telling = Exit::default().tell(server, b"no room".to_vec()).unwrap();
+        let telling = Exit::new(1).tell(server, b"no room".to_vec()).unwrap();
         let hearing = async {
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).await.unwrap();
@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_so_many_are_told_at_a_time() {
-        let exit = Exit(Arc::new(Semaphore::new(1)));
+        let exit = Exit::new(1);
         let (first, second) = (pair().await, pair().await);
         let telling = exit.tell(first.1, Vec::new()).unwrap();
         assert!(exit.tell(second.1, Vec::new()).is_none());

@@ -1,10 +1,14 @@
 //! The limits of a process, and how close it is to them.
 
+use crate::open_files;
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 use signalbox_config::{BackendTarget, Config};
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
+
+/// The setting that bounds open files, and with them connections.
+const FILES: &str = "ulimit -n";
 
 /// One bound.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -40,6 +44,7 @@ impl Bounds {
     /// Every bound with what is used of it.
     pub(super) fn used(&self, status: &Status) -> Vec<ShownLimit> {
         let limit = |what: String, used: u64, bound: u64, set_by: String| ShownLimit { what, used, bound, set_by };
+        let places = open_files::budget(self.connections).clients.most;
         let mut limits = vec![
             limit(
                 "sessions".to_owned(),
@@ -50,12 +55,12 @@ impl Bounds {
             limit(
                 "connections".to_owned(),
                 status.connections.max(0).unsigned_abs(),
-                self.connections as u64,
-                "gateway.max_connections".to_owned(),
+                places as u64,
+                if places < self.connections { FILES } else { "gateway.max_connections" }.to_owned(),
             ),
         ];
-        if let (Some(used), Some(bound)) = (open_files(), getrlimit(Resource::Nofile).current) {
-            limits.push(limit("open files".to_owned(), used, bound, "ulimit -n".to_owned()));
+        if let (Some(used), Some(bound)) = (files_in_use(), getrlimit(Resource::Nofile).current) {
+            limits.push(limit(open_files::SHOWN_AS.to_owned(), used, bound, FILES.to_owned()));
         }
         for backend in &status.backends {
             if let Some(bound) = self.children.get(&backend.name) {
@@ -72,7 +77,7 @@ impl Bounds {
 }
 
 /// How many files this process has open, where the system tells.
-fn open_files() -> Option<u64> {
+fn files_in_use() -> Option<u64> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
 }
 
@@ -82,8 +87,8 @@ mod tests {
 
     #[test]
     fn open_files_are_counted() {
-        let before = open_files().unwrap();
+        let before = files_in_use().unwrap();
         let _open = std::fs::File::open("/proc/self/status").unwrap();
-        assert!(before > 0 && open_files().unwrap() > before);
+        assert!(before > 0 && files_in_use().unwrap() > before);
     }
 }

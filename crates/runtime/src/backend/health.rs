@@ -63,6 +63,8 @@ impl Backend {
             Ok(Ok(Ok(_))) => Pong::Answered,
             // The connection is gone, and the supervisor sees to that.
             _ if peer.is_lost() => Pong::Unclear,
+            // It was not asked: the gateway had no connection left for that.
+            Ok(Ok(Err(fault))) if fault.kind == FaultKind::Overloaded => Pong::Unclear,
             Ok(Ok(Err(fault))) if fault.kind != FaultKind::TimedOut => Pong::Failed,
             // A server that handles one request at a time answers when it is done with the current one.
             _ if !self.connector.carries_headers() && peer.has_calls() => Pong::Unclear,

@@ -4,6 +4,7 @@ use super::request::HttpRequest;
 use super::target::{ConnectError, HttpTarget};
 use crate::tls::MaybeTlsStream;
 use bytes::{Bytes, BytesMut};
+use signalbox_runtime::caller_places::CallerPlace;
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
@@ -70,6 +71,8 @@ pub(crate) struct Conn {
     stride: usize,
     /// The most of it with this response.
     widest: usize,
+    /// The place of the caller whose request it carries, if it was opened for that.
+    place: Option<CallerPlace>,
 }
 
 impl Conn {
@@ -92,7 +95,13 @@ impl Conn {
             usual: 0,
             stride: ROOM,
             widest: ROOM,
+            place: None,
         })
+    }
+
+    /// Holds the place of a caller until the connection is idle or ends.
+    pub(crate) fn occupy(&mut self, place: Option<CallerPlace>) {
+        self.place = place;
     }
 
     /// A buffer for the head of the next request.
@@ -254,8 +263,9 @@ impl Conn {
         self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
     }
 
-    /// Frees large buffers before the connection becomes idle.
+    /// Frees large buffers and the caller's place before the connection becomes idle.
     pub(crate) fn rest(&mut self) {
+        self.place = None;
         // Even a nearly empty rest of a buffer keeps the whole allocation alive, with the response that was in it.
         if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
             self.came = BytesMut::new();

@@ -2,14 +2,15 @@
 
 use super::{HttpSpec, headers};
 use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
-use crate::http1::{Conn, ConnectError, Head, HttpError, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
+use crate::http1::{Conn, Head, HttpError, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls;
 use http::header::{HeaderName, HeaderValue, WWW_AUTHENTICATE};
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::caller_places::CallerPlaces;
 use signalbox_runtime::{Asker, BackendCredentials, Behalf, Credential, LinkEvents, Refusal};
 use signalbox_wire::Limits;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 /// The scheme that this transport serves.
@@ -43,7 +44,10 @@ pub(crate) struct Backend {
     pub retries: u32,
     /// How often that was done.
     pub retried: AtomicU64,
+    /// Number of sessions whose end the backend is being told of.
+    pub ending: AtomicUsize,
     connect_timeout: Duration,
+    places: Arc<CallerPlaces>,
 }
 
 /// On whose behalf a request of a link goes. The caller is looked up only where the credential depends on it.
@@ -69,7 +73,9 @@ impl Backend {
             pool: Pool::new(spec.max_idle, spec.idle_timeout),
             retries: spec.retries,
             retried: AtomicU64::new(0),
+            ending: AtomicUsize::new(0),
             connect_timeout: spec.connect_timeout,
+            places: spec.places,
             name: spec.name,
         })
     }
@@ -105,6 +111,7 @@ impl Backend {
     /// which nothing was written is then sent on another, any other may have been processed and is not.
     pub(crate) async fn exchange(
         &self,
+        events: &dyn LinkEvents,
         mut kept: Option<Box<Conn>>,
         mut request: HttpRequest,
     ) -> Result<(Box<Conn>, Head), Fault> {
@@ -116,18 +123,38 @@ impl Backend {
             };
             kept = self.pool.take();
         }
-        Box::pin(self.exchange_alone(request)).await
+        Box::pin(self.exchange_alone(events, request)).await
     }
 
     /// Sends a request on a connection of its own.
-    pub(crate) async fn exchange_alone(&self, request: HttpRequest) -> Result<(Box<Conn>, Head), Fault> {
-        let mut conn =
-            Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
+    pub(crate) async fn exchange_alone(
+        &self,
+        events: &dyn LinkEvents,
+        request: HttpRequest,
+    ) -> Result<(Box<Conn>, Head), Fault> {
+        let mut conn = self.open(events).await?;
         match conn.send(request).await {
             Ok(head) => Ok((conn, head)),
             Err(SendError::Unsent(_, why)) => Err(self.untaken(why.map(HttpError::Io).as_ref())),
             Err(SendError::Failed(error)) => Err(self.no_answer(&error)),
         }
+    }
+
+    /// Opens a connection. It has a place of the caller until it is idle.
+    async fn open(&self, events: &dyn LinkEvents) -> Result<Box<Conn>, Fault> {
+        let place = match events.user() {
+            Some(user) => {
+                let entered = self.places.enter(user.principal(), self.connect_timeout).await;
+                Some(entered.map_err(|full| {
+                    self.fault(FaultKind::Overloaded, format_args!("gets no further connection: {full}"))
+                })?)
+            }
+            None => None,
+        };
+        let opened = Conn::open(&self.target, self.connect_timeout).await;
+        let mut conn = opened.map_err(|error| unreachable(&self.name, &self.target, &error))?;
+        conn.occupy(place);
+        Ok(conn)
     }
 
     /// Reads what is left of a body that nobody wants, so that its connection can be kept.
@@ -153,10 +180,6 @@ impl Backend {
                  it a credential under `headers`"
             ),
         }
-    }
-
-    fn unreachable(&self, error: &ConnectError) -> Fault {
-        unreachable(&self.name, &self.target, error)
     }
 
     /// The request did not go out.

@@ -43,7 +43,7 @@ pub(super) async fn run(
             cursor.last_event = None;
             continue;
         };
-        match until_open(backend.exchange_alone(request), holds.take()).await {
+        match until_open(backend.exchange_alone(&*shared.events, request), holds.take()).await {
             Err(fault) => {
                 tracing::debug!(%fault, "the general stream could not be opened");
                 // With several addresses, asking for the session moves it to another one.

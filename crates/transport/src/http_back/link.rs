@@ -12,6 +12,7 @@ use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
 use std::fmt;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -112,6 +113,7 @@ impl Link for HttpLink {
             task.abort();
         }
         if let Some(session) = state.session {
+            self.shared.backend.ending.fetch_add(1, Ordering::Relaxed);
             self.spawn(end_session(Arc::clone(&self.shared), session, state.revision));
         }
     }
@@ -164,7 +166,7 @@ async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Op
     let telling = async {
         let credential = backend.credential(&*shared.events, None).await.unwrap_or_default();
         let request = headers::delete(backend, &session, credential.as_ref(), revision);
-        match backend.exchange(backend.pool.take(), request).await {
+        match backend.exchange(&*shared.events, backend.pool.take(), request).await {
             Ok((conn, _)) => backend.finish(conn).await,
             Err(fault) => tracing::debug!(%fault, "the backend was not told that the session is over"),
         }
@@ -172,6 +174,7 @@ async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Op
     if tokio::time::timeout(DELETE_TIMEOUT, telling).await.is_err() {
         tracing::debug!(backend = %backend.name, "the backend did not accept the end of the session in time");
     }
+    backend.ending.fetch_sub(1, Ordering::Relaxed);
 }
 
 /// A message of this link on its way.

@@ -94,7 +94,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     }
     let mut kept = backend.pool.take();
     let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
-    let exchange = backend.exchange(kept, headers::post(backend, message, (session, None), room)?);
+    let exchange = backend.exchange(running.events(), kept, headers::post(backend, message, (session, None), room)?);
     let (conn, head) = exchange.await?;
     handle(running, message, [session, None], conn, head).await
 }
@@ -108,7 +108,7 @@ async fn post_authorized(running: &Running, message: &ToBackend, session: Option
         let mut kept = backend.pool.take();
         let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
         let request = headers::post(backend, message, (session, credential.as_ref()), room)?;
-        let (conn, head) = backend.exchange(kept, request).await?;
+        let (conn, head) = backend.exchange(events, kept, request).await?;
         if tries < MAX_CREDENTIAL_TRIES
             && let Some(other) = backend.renewed((events, message.key()), &head, credential.as_ref()).await?
         {

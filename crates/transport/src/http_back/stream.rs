@@ -112,7 +112,7 @@ impl<'a> AnswerStream<'a> {
             return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
         };
         let kept = self.backend().pool.take();
-        let (conn, head) = match self.backend().exchange(kept, request).await {
+        let (conn, head) = match self.backend().exchange(self.running.events(), kept, request).await {
             Ok(exchange) => exchange,
             Err(fault) => {
                 tracing::debug!(%fault, "a stream could not be resumed yet");

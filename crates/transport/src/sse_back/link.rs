@@ -121,7 +121,7 @@ async fn post(shared: &SseShared, message: &ToBackend) -> Result<(), Fault> {
     let mut tries = 1;
     let (conn, head) = loop {
         let request = request(backend, credential.as_ref(), &shared.post_to, message);
-        let (conn, head) = backend.exchange(backend.pool.take(), request).await?;
+        let (conn, head) = backend.exchange(events, backend.pool.take(), request).await?;
         match backend.renewed((events, message.key()), &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => {
                 backend.finish(conn).await;

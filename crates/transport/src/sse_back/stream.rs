@@ -42,7 +42,7 @@ pub(super) async fn open(backend: &Backend, events: &dyn LinkEvents) -> Result<O
         let Some(request) = headers::get(backend, (None, credential.as_ref()), None, None) else {
             return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
         };
-        let (conn, head) = backend.exchange_alone(request).await?;
+        let (conn, head) = backend.exchange_alone(events, request).await?;
         match backend.renewed((events, None), &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => (credential, tries) = (Some(other), tries + 1),
             _ => break (conn, head),

@@ -84,7 +84,8 @@ async fn once(
         let text = format_args!("no answer to the handshake within {} s", within.as_secs_f32());
         backend.unreachable(&text)
     };
-    let socket = backend.target.connect(within).await.map_err(|error| backend.unreachable(&error))?;
+    let socket = backend.target.connect(within).await;
+    let socket = socket.map_err(|error| backend_fault::unreachable(&backend.name, &backend.target, &error))?;
     let (socket, early) = timeout(within, shake_hands(backend, socket, credential)).await.map_err(|_| late())??;
     Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, events.share()), PATIENCE).await)
 }
@@ -174,7 +175,8 @@ fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
 
 impl Backend {
     fn unreachable(&self, why: &dyn Display) -> Fault {
-        backend_fault::unreachable(&self.name, &self.target, why)
+        let text = format_args!("cannot be reached at {}: {why}", self.target);
+        backend_fault::fault(&self.name, FaultKind::BackendDown, text)
     }
 
     fn unauthorized(&self, status: u16) -> Fault {

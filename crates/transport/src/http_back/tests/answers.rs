@@ -133,7 +133,7 @@ async fn too_large_answers_fail_the_request_and_drop_the_connection() {
     for bytes in [announced, unannounced, event] {
         let server = Server::start(move |_| Act::Write(bytes.clone())).await;
         let mut opened = Opened::to(HttpSpec { limits, ..HttpSpec::new("demo", server.url()) }).await;
-        let text = opened.ask(call(7)).await.failed(7, FaultKind::BackendGarbage);
+        let text = opened.ask(call(7)).await.failed(7, FaultKind::BackendRefused);
         assert!(text.contains("larger than 100 bytes"), "{text}");
         until(|| server.hung_up.load(std::sync::atomic::Ordering::SeqCst) == 1).await;
     }

@@ -2,10 +2,11 @@
 
 use super::server::*;
 use crate::http_back::{HttpConnector, HttpSpec, headers};
-use crate::http1::{Conn, body};
+use crate::http1::{Conn, ConnectError, HttpTarget, body};
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_runtime::caller_places::CallerPlaces;
 use signalbox_runtime::{Connector as _, LinkEvents};
 use signalbox_wire::Revision;
 use std::sync::Arc;
@@ -115,7 +116,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     body::whole(&mut stale, 1000, || None).await.unwrap();
     until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let (_, head) = backend.exchange(Some(stale), request(2)).await.unwrap();
+    let (_, head) = backend.exchange(&Deaf, Some(stale), request(2)).await.unwrap();
     assert_eq!(head.status, 200);
     let ids: Vec<u64> = server.seen().iter().map(SeenRequest::id).collect();
     assert_eq!((ids, server.connections()), (vec![1, 2], 2));
@@ -199,6 +200,48 @@ async fn no_more_idle_connections_are_kept_than_allowed() {
         opened.next().await.received();
     }
     until(|| opened.connector.backend.pool.idle() == 2).await;
+}
+
+/// Issue 31, B: the calls of one caller leave connections to others, and no call fails because another holds one.
+#[tokio::test]
+async fn a_caller_with_many_calls_leaves_connections_to_others() {
+    let server = Server::start(|seen| if seen.id() < 100 { Act::Hang } else { echo(seen) }).await;
+    let places = CallerPlaces::new(4);
+    let spec = || HttpSpec {
+        places: Arc::clone(&places),
+        connect_timeout: Duration::from_millis(500),
+        ..HttpSpec::new("demo", server.url())
+    };
+    let mut ada = Opened::by(Some(Principal::named("ada")), spec()).await;
+    let mut vic = Opened::by(Some(Principal::named("vic")), spec()).await;
+    for key in 0..5 {
+        ada.link.send(call(key)).unwrap();
+    }
+    vic.ask(call(100)).await.received();
+    for _ in 0..3 {
+        match ada.next().await {
+            Event::Failed(_, fault) => assert_eq!(fault.kind, FaultKind::Overloaded, "{fault}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((server.seen().len(), places.refused()), (3, 3), "two calls of ada and one of vic");
+    // What is given up makes room.
+    ada.link.abort(0);
+    ada.link.abort(1);
+    (2..5).for_each(|key| ada.link.abort(key));
+    ada.ask(call(101)).await.received();
+}
+
+/// That the gateway has no file left is not the backend's doing.
+#[test]
+fn a_connection_for_which_there_is_no_open_file_is_no_failure_of_the_backend() {
+    let target = HttpTarget::parse("http://127.0.0.1:9/mcp", "http").unwrap();
+    let kind = |number| {
+        let error = ConnectError::Io(std::io::Error::from_raw_os_error(number));
+        crate::backend_fault::unreachable("demo", &target, &error).kind
+    };
+    assert_eq!(kind(rustix::io::Errno::MFILE.raw_os_error()), FaultKind::Overloaded);
+    assert_eq!(kind(rustix::io::Errno::CONNREFUSED.raw_os_error()), FaultKind::BackendDown);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::super::{HttpConnector, HttpSpec};
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Principal};
 use signalbox_runtime::{Connector as _, Link, LinkEvents};
 use signalbox_wire::{Rejected, Revision};
 use std::net::SocketAddr;
@@ -249,11 +249,11 @@ impl Event {
     }
 }
 
-struct Recorder(mpsc::Sender<Event>);
+struct Recorder(mpsc::Sender<Event>, Option<Principal>);
 
 impl LinkEvents for Recorder {
     fn user(&self) -> Option<signalbox_engine::BackendUser> {
-        None
+        self.1.clone().map(signalbox_engine::BackendUser::from)
     }
 
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
@@ -297,9 +297,14 @@ pub struct Opened {
 
 impl Opened {
     pub async fn to(spec: HttpSpec) -> Self {
+        Self::by(None, spec).await
+    }
+
+    /// The link of a caller.
+    pub async fn by(caller: Option<Principal>, spec: HttpSpec) -> Self {
         let connector = HttpConnector::new(spec).unwrap();
         let (sender, events) = mpsc::channel(10_000);
-        let link = connector.open(Arc::new(Recorder(sender))).await.unwrap();
+        let link = connector.open(Arc::new(Recorder(sender, caller))).await.unwrap();
         Self { link, events, connector, parted: Vec::new() }
     }
 
