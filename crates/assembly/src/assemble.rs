@@ -220,9 +220,7 @@ pub fn assemble(
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);
     calls.attach(&gateway);
-    if let Some(recording) = &recording {
-        recording.follow(&gateway);
-    }
+    recording.iter().for_each(|recording| recording.follow(&gateway));
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {
