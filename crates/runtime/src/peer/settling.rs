@@ -2,8 +2,8 @@
 //!
 //! A server that restricts itself to the roots asks for them when it gets `initialized`. It refuses calls that come before the
 //! answer, or carries them out outside the roots. So calls wait until the server has answered a ping that was sent after
-//! `initialized`, has got the answers to the questions that it asked before, and has answered a second ping: it takes a moment to make
-//! the roots its own.
+//! `initialized`, has got the answers to the questions that it asked before, and has answered a few more pings: it looks the roots up in
+//! the file system before it makes them its own, and answers a ping meanwhile.
 
 use super::{Peer, PeerState};
 use crate::backend::Backend;
@@ -12,10 +12,13 @@ use signalbox_wire::{Era, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the first call waits at most.
+/// Most time that the first call waits for the first ping, and then for the client's answers.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Most time that it waits once the server has the roots.
 const APPLY: Duration = Duration::from_secs(1);
+/// Number of pings that a server answers before it counts as having applied the roots, and the pause before each.
+const PINGS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(20);
 
 impl Peer {
     /// True if calls have to wait for the roots. A call of the new era carries the questions itself.
@@ -28,21 +31,33 @@ impl Peer {
     pub(super) fn settle(self: &Arc<Self>) {
         let peer = Arc::clone(self);
         tokio::spawn(async move {
-            let settling = async {
-                let _ = peer.ask(method::PING, "", SETTLE).await;
+            let _ = peer.ask(method::PING, "", SETTLE).await;
+            let answered = async {
                 while peer.lock().machine.waits_for_roots() {
                     peer.replied.notified().await;
                 }
-                let _ = peer.ask(method::PING, "", APPLY).await;
             };
-            if tokio::time::timeout(SETTLE, settling).await.is_err() {
-                tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time");
+            // Each of these has a bound of its own: a busy machine takes its time for the first two.
+            match tokio::time::timeout(SETTLE, answered).await {
+                Ok(()) => peer.apply_roots().await,
+                Err(_) => tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time"),
             }
             peer.lock().settling = false;
             if let Some(backend) = peer.backend.upgrade() {
                 peer.send_queue(&backend);
             }
         });
+    }
+
+    /// Waits until the server has most likely applied the roots that it was given.
+    async fn apply_roots(&self) {
+        let applying = async {
+            for _ in 0..PINGS {
+                tokio::time::sleep(PAUSE).await;
+                let _ = self.ask(method::PING, "", APPLY).await;
+            }
+        };
+        let _ = tokio::time::timeout(APPLY, applying).await;
     }
 
     /// Sends the calls that have waited for the connection.
