@@ -116,3 +116,25 @@ async fn a_document_that_cannot_be_fetched_is_named_with_the_cause_and_documents
         assert!(!supported || text.contains("cannot be used: "), "{text}");
     }
 }
+
+/// Issue 32, point 8; A-R1, A-R2: the audience of tokens says how clients know the gateway.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_r2_without_a_configured_resource_the_audience_of_an_issuer_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    // The public key of RFC 8037.
+    let key = json!({"kty": "OKP", "crv": "Ed25519", "kid": "k", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"});
+    std::fs::write(folder.path().join("keys.json"), json!({"keys": [key]}).to_string()).unwrap();
+    let config = format!(
+        "[mcp.protocol.security]\nrequire_authentication = true\n[auth.jwt.corp]\nissuer = 'https://idp.example'\n\
+         jwks_file = 'keys.json'\naudience = ['https://box.example/mcp']\n{}",
+        child("one", ServedEra::Both, "").unwrap()
+    );
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let refused = client.post("{}").await.unwrap();
+    assert_eq!(named(&refused), "https://box.example/.well-known/oauth-protected-resource/mcp");
+    let metadata = client.get("/.well-known/oauth-protected-resource/mcp").await.unwrap();
+    let document: Value = serde_json::from_slice(&metadata.body).unwrap();
+    assert_eq!(document["resource"], "https://box.example/mcp", "{document}");
+    assert_eq!(document["authorization_servers"], json!(["https://idp.example"]), "{document}");
+}

@@ -3,11 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+use http::Method;
 use serde_json::{Value, json};
+use signalbox_testkit::clients;
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::http_client::{HttpClient, browse};
+use signalbox_testkit::http_client::{HttpClient, browse, visit};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{child, eventually, tool_names};
 use std::time::Duration;
@@ -141,16 +143,72 @@ async fn a_call_waits_for_half_a_minute() {
     );
 }
 
-/// Issue 32, point 9: lists without the server name it and the address, and so do `instructions` and a log message.
+/// Opens an address, says no at the authorization server, and comes back from there.
+async fn refuse(url: &str) -> u16 {
+    let asked = visit(url, Method::GET, "").await.unwrap();
+    let cookie = asked.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let sent = visit(url, Method::POST, &cookie).await.unwrap();
+    let at = sent.headers["location"].to_str().unwrap().to_owned();
+    let parameter = |name: &str| {
+        let (_, rest) = at.split_once(&format!("{name}=")).unwrap();
+        rest.split('&').next().unwrap().replace("%3A", ":").replace("%2F", "/")
+    };
+    let back = format!("{}?error=access_denied&state={}", parameter("redirect_uri"), parameter("state"));
+    visit(&back, Method::GET, &cookie).await.unwrap().status
+}
+
+/// Issue 32, point 9: the address of a sign-in that failed is used up, so that another one is given.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_address() {
-    let (_server, gateway) = scene(Demands::Token, SHARED).await;
+async fn a_client_is_asked_with_another_address_after_a_sign_in_that_failed() {
+    let (server, gateway) = scene(Demands::Token, SHARED).await;
+    let client = HttpClient::new(gateway.address());
+    let client = client.initialize("2025-11-25", json!({"elicitation": {"url": {}}})).await.unwrap();
+    tool_names(&client).await.unwrap();
+    let mut stream = EventStream::post(&client, &call(9)).await.unwrap();
+    let is_question = |message: &Value| message["method"] == "elicitation/create";
+    let first = stream.until(is_question).await.unwrap();
+    assert_eq!(refuse(first["params"]["url"].as_str().unwrap()).await, 400);
+    let accept = |question: &Value| json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept"}});
+    client.post(&accept(&first).to_string()).await.unwrap();
+    let second = stream.until(is_question).await.unwrap();
+    assert_ne!(second["params"]["url"], first["params"]["url"], "{second}");
+    let person = opened_later(&second["params"]["url"], Duration::from_millis(100));
+    client.post(&accept(&second).to_string()).await.unwrap();
+    let done = stream.until(|message| message["id"] == 9).await.unwrap();
+    assert_eq!(done["result"]["content"][0]["text"], "done", "{done}");
+    assert_eq!((person.await.unwrap(), server.ran()), (200, 1));
+}
+
+/// The address that lists name before the sign-in.
+async fn address_in_list(gateway: &GatewayProcess) -> String {
     let address = eventually("the address in a list", async || {
         let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
         let lists = client.request(2, "tools/list", json!({})).await.unwrap();
         lists["result"]["_meta"]["io.signalbox/sign_in"][0]["url"].as_str().map(str::to_owned)
     });
-    let address = address.await.unwrap();
+    address.await.unwrap()
+}
+
+/// Issue 32, point 9: real clients agree by themselves, and a person opens the address some seconds later.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_real_clients_wait_for_the_person() {
+    for client in ["ts-sdk1", "ts-client2", "py-mcp1", "py-mcp2"] {
+        let (server, gateway) = scene(Demands::Token, SHARED).await;
+        let person = opened_later(&json!(address_in_list(&gateway).await), Duration::from_secs(6));
+        let url = gateway.url();
+        let args = [client, "--caps", "elicitation", "--steps", "call", "--call", "safe__work={}", "--url", &url];
+        let Some(said) = clients::run(&args).await.unwrap() else { continue };
+        let text = &said["steps"]["call"][0]["result"]["content"][0]["text"];
+        assert_eq!((&said["ok"], text), (&json!(true), &json!("done")), "{client}: {said}");
+        assert_eq!((person.await.unwrap(), server.ran()), (200, 1), "{client}");
+    }
+}
+
+/// Issue 32, point 9: lists without the server name it and the address, and so do `instructions` and a log message.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_address() {
+    let (_server, gateway) = scene(Demands::Token, SHARED).await;
+    let address = address_in_list(&gateway).await;
     let modern =
         HttpClient::new(gateway.address()).modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
     let named = json!([{"backend": "safe", "url": address}]);
