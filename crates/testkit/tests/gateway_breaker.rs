@@ -2,11 +2,12 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::frail_server::{FrailServer, Mood, Speaks};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::built;
-use signalbox_testkit::scene::{backend_status, eventually, remote, text};
+use signalbox_testkit::scene::{backend_status, child, eventually, remote, signalbox, text};
 use tokio::process::Command;
 
 const BREAKER: &str = "era = \"old\"\nbreaker = { failures = 4, recovery = 2, successes = 2 }\n";
@@ -106,4 +107,64 @@ async fn requests_that_a_backend_refuses_say_nothing_about_the_backend() {
         assert_eq!(fault["error"]["data"]["reason"], "backend_garbage", "{fault}");
     }
     assert_eq!(run(&client).await["error"]["data"]["reason"], "breaker_open");
+}
+
+/// A caller with an API key of its own.
+async fn caller(gateway: &GatewayProcess, name: &str) -> HttpClient {
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap();
+    let bearer = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()));
+    let open = async || bearer.initialize("2025-06-18", json!({})).await.ok();
+    eventually("the key is known", open).await.unwrap()
+}
+
+/// Issue 31, B: one caller whose calls an HTTP backend fails is refused alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_of_one_caller_do_not_take_a_backend_from_others() {
+    let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let config = format!("{security}{}", remote("frail", &server.address().to_string(), "era = \"old\"\n"));
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, vic) = (caller(&gateway, "user:ada").await, caller(&gateway, "user:vic").await);
+    let mut refused = 0;
+    for mood in [404, 429, 500, 503].map(Mood::Status).into_iter().chain([Mood::CutAfter, Mood::CutInHead]) {
+        for _ in 0..3 {
+            server.calls(mood);
+            refused += u32::from(run(&ada).await["error"]["data"]["reason"] == "breaker_open");
+            server.calls(Mood::Well);
+            let served = run(&vic).await;
+            assert!(text(&served).is_some(), "after {mood:?}: {served}");
+        }
+    }
+    assert!(refused > 0, "the caller whose calls fail is refused");
+    let status = backend_status(&gateway.data_dir(), "frail").await.unwrap();
+    assert_eq!(status["breaker"]["state"], "closed", "{status}");
+    assert_eq!(status["breaker"]["callers"], 1, "{status}");
+    assert!(text_status(&gateway).await.contains("open for 1 callers"), "{status}");
+}
+
+/// Issue 31, B: answers that are too large, calls that take too long and a tool that ends the process are the
+/// failures of their caller.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_and_slow_answers_of_one_caller_do_not_take_a_child_from_others() {
+    let settings = "[mcp.protocol.security]\nrequire_authentication = true\n\
+                    [gateway]\ncall_timeout = 1\nmax_message = 65536\n";
+    let config = format!("{settings}{}", child("one", ServedEra::Old, "").unwrap());
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, vic) = (caller(&gateway, "user:ada").await, caller(&gateway, "user:vic").await);
+    let call = async |client: &HttpClient, tool: &str, arguments: Value| {
+        client.request(1, "tools/call", json!({"name": tool, "arguments": arguments})).await.unwrap()
+    };
+    let mut reasons = Vec::new();
+    for (tool, arguments) in [("big", json!({"bytes": 200_000})), ("slow", json!({"ms": 20_000})), ("crash", json!({}))]
+    {
+        for _ in 0..6 {
+            reasons.push(call(&ada, tool, arguments.clone()).await["error"]["data"]["reason"].clone());
+            let served = call(&vic, "greet", json!({"name": "Vic"})).await;
+            assert!(text(&served).is_some(), "after {tool}: {served}");
+        }
+    }
+    assert_eq!(&reasons[..6], vec![json!("backend_garbage"); 6], "an answer that is too large is an answer");
+    assert!(reasons.contains(&json!("breaker_open")), "{reasons:?}");
 }

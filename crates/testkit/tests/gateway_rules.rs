@@ -26,6 +26,9 @@ fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
 }
 
+/// A verdict that is never given.
+const SILENCE: &str = "silence";
+
 /// A web server that answers every POST with what `judge` makes of its body, and remembers the bodies.
 async fn judge(judge: fn(&Value) -> String) -> (String, Arc<Mutex<Vec<Value>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -42,6 +45,9 @@ async fn judge(judge: fn(&Value) -> String) -> (String, Arc<Mutex<Vec<Value>>>) 
                     let body: Value = serde_json::from_slice(body).unwrap();
                     let answer = judge(&body);
                     remembered.lock().unwrap().push(body);
+                    if answer == SILENCE {
+                        std::future::pending::<()>().await;
+                    }
                     let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
                     socket.write_all((head + &answer).as_bytes()).await.unwrap();
                     seen.clear();
@@ -112,6 +118,49 @@ then = {{ webhook = {{ url = "http://127.0.0.1:1/", timeout = "5s", wait = true,
         "{}",
         asked[0]
     );
+}
+
+/// A caller with an API key of its own.
+async fn caller(gateway: &GatewayProcess, name: &str) -> HttpClient {
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap();
+    let web = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {}", key.trim()));
+    eventually("the key is known", async || web.initialize("2025-03-26", json!({})).await.ok()).await.unwrap()
+}
+
+/// Issue 31, B: a caller who asks a webhook more than it answers neither gets past it nor holds up others, though the
+/// webhook's silence lets calls pass.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_caller_with_many_questions_to_a_webhook_neither_gets_past_it_nor_holds_up_others() {
+    let (url, asked) = judge(|body| match body["message"]["params"]["arguments"]["name"].as_str() {
+        Some("slow") => SILENCE.to_owned(),
+        Some("forbidden") => json!({"verdict": "refuse", "reason": "the judge says no"}).to_string(),
+        _ => String::new(),
+    })
+    .await;
+    let rule = format!(
+        "[[rules]]\nid = 'judge'\nwhen = {{ tool = 'greet' }}\n\
+         then = {{ webhook = {{ url = '{url}', timeout = '3s', wait = true, on_failure = 'allow' }} }}\n"
+    );
+    let security = "[mcp.protocol.security]\nrequire_authentication = true\n";
+    let config = format!("{security}{}{rule}", child("only", ServedEra::Old, "").unwrap());
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (ada, vic) = (caller(&gateway, "ada").await, caller(&gateway, "vic").await);
+    assert!(greet(&ada, 1, "forbidden").await["error"]["message"].as_str().unwrap().contains("the judge says no"));
+    let flood: Vec<_> = (0..4_u64)
+        .map(|number| {
+            let calls: Vec<_> =
+                (0..100).map(|one| call(1000 + number * 100 + one, "greet", &json!({"name": "slow"}))).collect();
+            let ada = ada.clone();
+            tokio::spawn(async move { ada.post(&json!(calls).to_string()).await })
+        })
+        .collect();
+    let full = async || (asked.lock().unwrap().len() > 60).then_some(());
+    eventually("many questions are under way", full).await.unwrap();
+    let (forbidden, fine) = tokio::join!(greet(&ada, 2, "forbidden"), greet(&vic, 3, "fine"));
+    assert!(forbidden["error"].is_object(), "{forbidden}");
+    assert_eq!(text(&fine), "Hello, fine!", "{fine}");
+    flood.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 /// S-24, SO-14: rules follow their file while the gateway runs, and a bad file changes nothing.
