@@ -3,6 +3,8 @@
 //! nothing is withheld, gets the text by the same way.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod local_ways;
+
 use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt as _;
@@ -45,14 +47,15 @@ enum Reason {
 impl Reason {
     const ALL: [Self; 5] = [Self::RoleDeny, Self::Hidden, Self::Redacted, Self::Replaced, Self::Blocked];
 
-    fn config(self) -> String {
+    /// The configuration that withholds the texts from this principal, which has the role `some`.
+    fn config(self, principal: &str) -> String {
         let entries: Vec<String> = ["one", "old", "strict"]
             .iter()
             .flat_map(|backend| ENTRIES.map(|entry| format!("{backend}/{entry}")))
             .collect();
         let rule = |then: &str| {
             format!(
-                "[roles.some]\n[[rules]]\nid = 'withhold'\nwhen = {{ phase = 'response', principal = 'key:ada', subject = {} }}\nthen = {then}\n",
+                "[roles.some]\n[[rules]]\nid = 'withhold'\nwhen = {{ phase = 'response', principal = '{principal}', subject = {} }}\nthen = {then}\n",
                 json!(ENTRIES.map(|entry| format!("*{entry}")))
             )
         };
@@ -360,7 +363,7 @@ fn config(reason: Reason, tape: &Path) -> String {
     let users = "[auth.users.'key:ada']\nroles = ['some']\n[auth.users.'key:bob']\nroles = ['all']\n[roles.all]\n";
     format!(
         "[mcp.protocol.security]\nrequire_authentication = true\n{users}{}{backends}[backends.old]\ntape = {}\n[backends.tapes]\nbuiltin = 'tapes'\n",
-        reason.config(),
+        reason.config("key:ada"),
         json!(tape.to_str().unwrap())
     )
 }
