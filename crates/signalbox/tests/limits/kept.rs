@@ -55,9 +55,12 @@ pub(super) fn of_rules() -> Vec<Row> {
             .metric(super::BY_OUTCOME)
             .shown(&["a_message_that_would_take_too_long_to_judge_is_refused"]),
         row("keys of all rate limits", vec![Count(limits::LIMITER_KEYS, "keys")], None)
-            .answer("further keys share one bucket")
+            .answer(
+                "a caller has no more of them than are free, so one alone has half; its further keys of a rule share one \
+                 bucket, and those of others do not",
+            )
             .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
-            .shown(&["beyond_the_bound_all_keys_share_a_bucket_and_free_buckets_make_room"]),
+            .shown(&["beyond_the_bound_the_keys_of_a_caller_share_a_bucket_and_free_buckets_make_room"]),
         row(
             "permissions that a message of the governed dialect names",
             vec![Count(MAX_PERMISSIONS, "permissions")],
@@ -108,9 +111,12 @@ pub(super) fn of_holds() -> Vec<Row> {
             .metric("signalbox_held_messages")
             .shown(&["what_makes_no_sense_is_refused_and_there_is_a_limit"]),
         row("webhooks that are asked at a time", vec![Count(webhooks::MAX_ASKED, "questions")], None)
-            .answer("further ones wait within their own time, which is the rule's `timeout`")
-            .metric("signalbox_webhooks_failed_total")
-            .shown(&["only_so_many_web_addresses_are_asked_at_a_time"]),
+            .answer(
+                "one caller has at most half of them; further ones wait for as long as the rule's `timeout`, and then get \
+                 the error `overloaded`, whatever `on_failure` says",
+            )
+            .metric("signalbox_refused_total{limit=\"webhooks\"}")
+            .shown(&["a_caller_asks_half_of_the_questions_and_waits_for_more"]),
         row("webhooks that are told at a time", vec![Count(webhooks::MAX_TOLD, "messages")], None)
             .answer("further ones are dropped")
             .metric("signalbox_dropped_total")

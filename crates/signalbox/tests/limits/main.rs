@@ -12,7 +12,7 @@ use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
 use signalbox_config::keys::{KEYS, KeyKind};
 use signalbox_config::{Config, Located, Overrides};
-use signalbox_control::metrics;
+use signalbox_control::{metrics, open_files};
 use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
 use signalbox_engine::operations::{
@@ -29,6 +29,7 @@ use signalbox_runtime::list_wait::{DECLARED_LIST_WAIT, EARLY_LIST_WAIT, KNOWN_LI
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, session_store, task_directory};
 use signalbox_seal::canonical;
 use signalbox_transport::admission::RESERVE;
+use signalbox_transport::file_budget::UNLIMITED_BACKENDS;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::{child, places, router, send_queue, tcp_front, turned_away, unknown_caller};
 use signalbox_wire::limits;
@@ -128,9 +129,19 @@ fn of_connections() -> Vec<Row> {
             "many_addresses_have_one_share_together_toward_proved_callers",
         ]),
         row("connections beyond the limit whose first request is read", vec![Count(RESERVE, "connections")], None)
-            .answer("the oldest of them is closed")
+            .answer("the oldest of the address with the most of them is closed")
             .metric("signalbox_connections_refused_total")
-            .shown(&["silent_websockets_without_a_credential_give_way_to_proved_callers_and_probes"]),
+            .shown(&[
+                "silent_websockets_without_a_credential_give_way_to_proved_callers_and_probes",
+                "the_address_with_the_most_connections_in_the_reserve_gives_way",
+            ]),
+        row("open files of the process", vec![Count(open_files::WANTED as usize, "files")], None)
+            .answer(
+                "the limit of the system counts if it is lower (`ulimit -Hn`): there are then fewer places for connections than \
+                 `gateway.max_connections`, which a warning at the start, `status` and `doctor` tell",
+            )
+            .metric("signalbox_connections_refused_total")
+            .shown(&["small_limits_lower_the_places", "the_limit_of_a_running_gateway_is_the_one_that_counts"]),
         row("reports of a holder above its share", vec![Time(places::REPORT_EACH)], None)
             .answer("one warning in the log and one record in the audit log for each in this time")
             .metric(r#"signalbox_refused_total{limit="connection_share"}"#)
@@ -478,6 +489,13 @@ fn of_backends() -> Vec<Row> {
             .answer("it ends, and is opened again for the next call")
             .metric("signalbox_backend_up")
             .shown(&["the_connection_of_a_principal_who_came_once_ends_and_is_opened_again_when_he_comes_back"]),
+        row("connections to all HTTP backends that carry a request", vec![Count(UNLIMITED_BACKENDS, "connections")], None)
+            .answer(
+                "fewer where the limit of open files leaves fewer (a quarter of them at least); one caller has at most half; a \
+                 further call waits for 5 s, and then gets the error `overloaded`",
+            )
+            .metric("signalbox_backend_connections_refused_total")
+            .shown(&["a_caller_with_many_calls_leaves_connections_to_others"]),
         row("pooled connections to a backend", vec![Count(MAX_POOLED, "connections")], None)
             .answer(OVERLOADED)
             .metric("signalbox_backend_connections")
