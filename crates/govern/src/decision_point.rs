@@ -7,11 +7,12 @@
 //! ```
 //!
 //! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
-//! is kept for `cache`, for the same caller with the same rights, entry, definition and arguments.
+//! is kept for `cache`, for the same caller with the same rights and address, entry, definition and arguments.
 
 use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
 use bytes::Bytes;
 use serde_json::{Value, json};
+use signalbox_engine::caller::Identity;
 use signalbox_engine::catalog::{EntryRef, ListKind};
 use signalbox_engine::chain::{
     Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
@@ -315,6 +316,8 @@ impl Interceptor for DecisionPoint {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::{Caller, ExchangeId};
+    use signalbox_wire::Envelope;
 
     #[test]
     fn decisions_of_both_apis_are_read_and_others_are_none() {
@@ -342,16 +345,50 @@ mod tests {
         assert_ne!(from("192.0.2.1:4000"), rights(Caller::anonymous("http").identity()));
     }
 
-    #[test]
-    fn another_service_does_not_inherit_what_was_decided() {
-        let rules = |url: &str| PointRules {
+    fn rules(url: &str) -> PointRules {
+        PointRules {
             url: url.into(),
             api: PointApi::AuthZen,
             timeout: Duration::from_secs(1),
             cache: Some(Duration::from_secs(60)),
             allow_when_down: false,
             entries: vec![SubjectPattern::new("*")],
+        }
+    }
+
+    /// Issue 31, B: a caller must not get around the decision by asking for many.
+    #[test]
+    fn a_call_for_which_there_is_no_room_to_ask_is_refused_even_if_calls_pass_while_the_service_is_down() {
+        let rules = PointRules { allow_when_down: true, ..rules("http://a") };
+        let point = DecisionPoint::new(Some(rules.clone()), None);
+        let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#;
+        let message = Envelope::parse(Bytes::from_static(message.as_bytes())).unwrap();
+        let case = Case {
+            phase: Phase::Request,
+            message: &message,
+            exchange: None,
+            caller: &Caller::local("ada", "test"),
+            session: None,
+            session_started: Instant::now(),
+            revision: None,
+            backend: None,
+            definition: None,
+            attempt: 1,
+            round: 1,
+            can_wait: true,
+            by_task: false,
+            now: Instant::now(),
+            unix_ms: 0,
         };
+        let used = Use { call: ExchangeId(1), exchange: ExchangeId(1), round: 1 };
+        let judge = |answer| point.answered(&rules, (used, Bound::to(&[b"x"])), &answer, &case).verdict;
+        assert!(matches!(judge(HoldAnswer::Failed("it is gone".to_owned())), Verdict::Pass));
+        let refused = judge(HoldAnswer::Overloaded("too many".to_owned()));
+        assert!(matches!(refused, Verdict::Refuse(fault) if fault.kind == FaultKind::Overloaded));
+    }
+
+    #[test]
+    fn another_service_does_not_inherit_what_was_decided() {
         let point = DecisionPoint::new(Some(rules("http://a")), None);
         let now = Instant::now();
         point.keep(Bound::to(&[b"x"]), true, "", now, now + Duration::from_secs(60));
