@@ -122,7 +122,8 @@ impl HoldNotices for ApprovalDesk {
             "reason": shown.reason,
             "expires": shown.expires,
         });
-        Some(HoldNotice { url, body: Bytes::from(body.to_string()) })
+        let bearer = ask.webhook_token.as_ref().map(|token| token.expose().into());
+        Some(HoldNotice { url, body: Bytes::from(body.to_string()), bearer })
     }
 }
 
@@ -195,20 +196,28 @@ mod tests {
     }
 
     fn desk(text: &str) -> ApprovalDesk {
-        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let env = |name: &str| match name {
+            "HOME" => Some("/home/ada".to_owned()),
+            "CHAT_TOKEN" => Some("t0ken".to_owned()),
+            _ => None,
+        };
         let config = Config::parse(Path::new("signalbox.toml"), text, &env, &Overrides::default()).unwrap().config;
         ApprovalDesk::new(&config, Redactor::new(&RedactionSettings::default(), [0; 32]).unwrap(), [1; 32])
     }
 
     #[test]
     fn t34_a_chat_is_told_who_wants_what_with_a_link_and_no_secret() {
-        let desk = desk("[permissions.ask]\nwebhook = 'https://chat.example/1'\npublic_url = 'https://mcp.example'\n");
+        let desk = desk(
+            "[permissions.ask]\nwebhook = 'https://chat.example/1'\nwebhook_token_env = 'CHAT_TOKEN'\n\
+             public_url = 'https://mcp.example'\n",
+        );
         let long = "x".repeat(10_000);
         let held = held(&format!(r#"{{"password":"hunter2-hunter2","text":"{long}"}}"#));
         let notice = desk.notice(&held).unwrap();
         let body: serde_json::Value = serde_json::from_slice(&notice.body).unwrap();
         let link = format!("https://mcp.example/approve/{}", desk.links.link(7));
         assert_eq!((&*notice.url, &body["link"]), ("https://chat.example/1", &json!(link)));
+        assert_eq!(notice.bearer.as_deref(), Some("t0ken"));
         let text = body["text"].as_str().unwrap();
         assert!(text.contains("`files/wr'ite`") && text.contains("it ‹writes›") && text.ends_with(&link), "{text}");
         assert_eq!(body["policy"], "role:writer");

@@ -248,14 +248,14 @@ fn sinks(audit: &Audit, data_dir: &Path, pruner: &Pruner) -> Result<Vec<Box<dyn 
         sinks.push(Box::new(DatabaseSink::new(url.expose(), audit.retention_days, pruner.clone())?));
     }
     if let Some(url) = &audit.remote {
-        sinks.push(Box::new(RemoteSink::new(url.clone(), Arc::new(WebPoster::new()?))));
+        sinks.push(Box::new(RemoteSink::new(url.clone(), Arc::new(WebPoster::new(audit.remote_token.as_ref())?))));
     }
     if let Some(address) = &audit.syslog {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         sinks.push(Box::new(SyslogSink::new(address.clone(), host.trim())));
     }
     if let Some(url) = &audit.alert_webhook {
-        sinks.push(Box::new(AlertSink::new(url.clone(), Arc::new(WebPoster::new()?))));
+        sinks.push(Box::new(AlertSink::new(url.clone(), Arc::new(WebPoster::new(None)?))));
     }
     Ok(sinks)
 }
@@ -264,18 +264,22 @@ fn sinks(audit: &Audit, data_dir: &Path, pruner: &Pruner) -> Result<Vec<Box<dyn 
 struct WebPoster {
     runtime: Runtime,
     post: WebPost,
+    /// Token that the address is shown, if it wants one.
+    token: Option<Secret>,
 }
 
 impl WebPoster {
-    fn new() -> io::Result<Self> {
-        Ok(Self { runtime: Builder::new_current_thread().enable_all().build()?, post: WebPost::default() })
+    fn new(token: Option<&Secret>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { runtime, post: WebPost::default(), token: token.cloned() })
     }
 }
 
 impl Poster for WebPoster {
     fn post(&self, url: &str, body: Bytes) -> Result<(), SinkError> {
-        let posted =
-            self.runtime.block_on(async { tokio::time::timeout(POST_WITHIN, self.post.post(url, body)).await });
+        let token = self.token.as_ref().map(Secret::expose);
+        let posted = async { tokio::time::timeout(POST_WITHIN, self.post.post(url, body, token)).await };
+        let posted = self.runtime.block_on(posted);
         match posted {
             Ok(Ok((200..=299, _))) => Ok(()),
             Ok(Ok((status, _))) => Err(SinkError::Refused(format!("it answered with status {status}"))),

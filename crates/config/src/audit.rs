@@ -3,7 +3,7 @@
 use super::backend::{bad, folder};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
-use super::secret::Secret;
+use super::secret::{Secret, token_from_env};
 use signalbox_audit::Logged;
 use signalbox_audit::sinks::SyslogAddress;
 use signalbox_store::PostgresStore;
@@ -38,6 +38,8 @@ pub struct Audit {
     pub database: Option<Secret>,
     /// The address that takes batches of records, if there is one.
     pub remote: Option<String>,
+    /// Token that this address is shown.
+    pub remote_token: Option<Secret>,
     /// Where syslog listens, if records go there.
     pub syslog: Option<SyslogAddress>,
 }
@@ -75,6 +77,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Option<Audit>, ConfigError> {
         file,
         database,
         remote,
+        remote_token: token_from_env(&sinks, "remote_token_env")?,
         syslog,
     };
     let somewhere =
@@ -171,7 +174,12 @@ mod tests {
     use crate::{Config, Overrides};
 
     fn load(text: &str) -> Result<Option<Audit>, ConfigError> {
-        let env = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let env = |name: &str| match name {
+            "HOME" => Some("/home/ada".to_owned()),
+            "AUDIT_TOKEN" => Some("t0ken".to_owned()),
+            "TORN" => Some("two words".to_owned()),
+            _ => None,
+        };
         let loaded = Config::parse(Path::new("/etc/signalbox.toml"), text, &env, &Overrides::default())?;
         Ok(loaded.config.audit)
     }
@@ -217,5 +225,24 @@ mod tests {
         assert_eq!(audit.syslog, Some(SyslogAddress::Udp("127.0.0.1:514".to_owned())));
         let none = "[mcp.protocol.audit]\nenabled = true\n[mcp.protocol.audit.sinks]\ndatabase_url = \"sqlite:a\"\ndatabase_sink = false\n";
         assert_eq!(load(none).unwrap().unwrap().database, None);
+    }
+
+    /// Issue 32, B.7: the remote sink is shown a token from a variable, which is in no message.
+    #[test]
+    fn the_token_of_the_remote_sink_comes_from_a_variable() {
+        let text = |name: &str| {
+            format!(
+                "[mcp.protocol.audit]\nenabled = true\n[mcp.protocol.audit.sinks]\nremote_sink = true\n\
+                 remote_endpoint = 'https://audit.example/'\nremote_token_env = '{name}'\n"
+            )
+        };
+        let audit = load(&text("AUDIT_TOKEN")).unwrap().unwrap();
+        assert_eq!(audit.remote_token.as_ref().map(Secret::expose), Some("t0ken"));
+        assert!(!format!("{audit:?}").contains("t0ken"));
+        assert_eq!(load(&text("")).unwrap().unwrap().remote_token, None);
+        for name in ["NOT_SET", "TORN"] {
+            let error = load(&text(name)).unwrap_err().to_string();
+            assert!(error.contains("remote_token_env") && !error.contains("two words"), "{error}");
+        }
     }
 }

@@ -71,6 +71,11 @@ pub(crate) const AUDIT_KEYS: &[ConfigKey] = &[
     ),
     key("mcp.protocol.audit.sinks.remote_endpoint", KeyKind::Text(""), "Which address takes them."),
     key(
+        "mcp.protocol.audit.sinks.remote_token_env",
+        KeyKind::Text(""),
+        "The variable with a token that this address is shown, as `Authorization: Bearer TOKEN`.",
+    ),
+    key(
         "mcp.protocol.audit.sinks.syslog",
         KeyKind::Text(""),
         "Send records to syslog (RFC 5424): `udp://host:514`, `tcp://host:514` or `unix:///dev/log`.",

@@ -47,6 +47,11 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
         "An address, such as one of a chat, that is told of each call about which approvers are asked, with a link to the page on which they decide.",
     ),
     key(
+        "permissions.ask.webhook_token_env",
+        KeyKind::Text(""),
+        "The variable with a token that this address is shown, as `Authorization: Bearer TOKEN`.",
+    ),
+    key(
         "permissions.ask.public_url",
         KeyKind::Text(""),
         "The address under which browsers reach the gateway, for those links. By default `auth.outbound.public_url`, or the address that it listens at.",
@@ -76,7 +81,7 @@ pub(crate) const PERMISSION_KEYS: &[ConfigKey] = &[
     key(
         "permissions.decision_point.cache",
         KeyKind::Seconds { default: None, max: 24.0 * 3600.0 },
-        "How long its answer counts for the same caller, entry and arguments. By default it is asked each time.",
+        "How long its answer counts for the same caller, address, entry and arguments. By default it is asked each time.",
     ),
     key(
         "permissions.decision_point.when_down",

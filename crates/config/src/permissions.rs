@@ -4,6 +4,7 @@ use super::backend::{bad, folder};
 use super::constraints::{self, ConstraintRule};
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
+use super::secret::{Secret, token_from_env};
 use signalbox_govern::policy::{BundleError, Policies};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,8 @@ pub struct AskRule {
     pub others: bool,
     /// The address that is told of calls about which approvers are asked.
     pub webhook: Option<String>,
+    /// Token that this address is shown.
+    pub webhook_token: Option<Secret>,
     /// The address under which browsers reach the gateway, without a `/` at its end.
     pub public_url: Option<String>,
 }
@@ -225,6 +228,7 @@ pub(crate) fn check(root: &Table<'_>) -> Result<PermissionRules, ConfigError> {
             caller: ask.choice("of")? == "caller",
             others: ask.choice("without_elicitation")? == "approver",
             webhook: address(&ask, "webhook")?,
+            webhook_token: token_from_env(&ask, "webhook_token_env")?,
             public_url: address(&ask, "public_url")?.map(|url| url.trim_end_matches('/').to_owned()),
         },
         break_glass: BreakGlassRule {

@@ -1,5 +1,7 @@
 //! Values that must not be printed.
 
+use super::error::{ConfigError, Problem};
+use super::read::Table;
 use std::fmt;
 
 /// A string that `Debug` does not show: the value of a header or of a variable.
@@ -22,4 +24,13 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("hidden")
     }
+}
+
+/// The token in the variable that this key names; `None` if it names none.
+pub(super) fn token_from_env(table: &Table<'_>, key: &'static str) -> Result<Option<Secret>, ConfigError> {
+    let Some(name) = table.text(key)?.filter(|name| !name.value.is_empty()) else { return Ok(None) };
+    let is_token = |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let token = (table.document.env)(&name.value).filter(is_token);
+    let wanted = "the name of a variable that holds a token without blanks";
+    token.map(|token| Some(Secret::new(token))).ok_or_else(|| table.key_error(key, Problem::BadHiddenValue(wanted)))
 }

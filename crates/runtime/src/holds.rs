@@ -18,8 +18,6 @@ pub const MAX_HELD: usize = 1_000;
 pub const MAX_HELD_EACH: usize = MAX_HELD / 4;
 /// How often a client that asked for progress is told that its call waits.
 const TELL_EVERY: Duration = Duration::from_secs(5);
-/// How long a web address may take to hear of a held call.
-const NOTICE_TIME: Duration = Duration::from_secs(30);
 const ENDING: &str = "the gateway is shutting down";
 
 /// Why a held message could not be answered for.
@@ -70,6 +68,8 @@ pub struct HoldNotice {
     pub url: Arc<str>,
     /// JSON.
     pub body: Bytes,
+    /// Token that the address is shown, if it wants one.
+    pub bearer: Option<Arc<str>>,
 }
 
 /// The messages of one gateway that wait for a person.
@@ -287,7 +287,7 @@ async fn wait_for_person(
     let id = shown.id;
     let notice = holds.notices.get().filter(|_| shown.consent.is_some()).and_then(|by| by.notice(&shown));
     if let Some(notice) = notice
-        && !session.gateway.webhooks.tell(&notice.url, notice.body, NOTICE_TIME)
+        && !session.gateway.webhooks.notify(notice, until)
     {
         session.gateway.counters.dropped("webhook");
     }

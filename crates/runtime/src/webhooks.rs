@@ -1,6 +1,7 @@
 //! Posts to webhooks on behalf of interceptors, within limits.
 
 use crate::caller_places::CallerPlaces;
+use crate::holds::HoldNotice;
 use bytes::Bytes;
 use signalbox_engine::Principal;
 use std::future::Future;
@@ -9,12 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Most questions to webhooks at a time, of which one caller has at most half. Further ones wait for a turn for as long as
 /// the webhook may take, and are refused after that.
 pub const MAX_ASKED: usize = 128;
 /// Most notifications to webhooks at a time; further ones are dropped and counted.
 pub const MAX_TOLD: usize = 256;
+
+/// Most tries to tell a webhook of a held message.
+pub const MAX_TRIES: u32 = 6;
+/// Time that one of them may take.
+const TRY_TIME: Duration = Duration::from_secs(10);
+/// The pause after the first failure. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a webhook could not be asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -26,7 +35,7 @@ pub enum WebhookError {
     #[error("{0}")]
     Failed(String),
     /// No turn came to ask it, which says nothing about the webhook.
-    #[error("{MAX_ASKED} questions to webhooks are under way, of which one caller may have {}", MAX_ASKED / 2)]
+    #[error("its turn did not come: webhooks are asked {MAX_ASKED} questions at a time, {} of one caller", MAX_ASKED / 2)]
     NoTurn,
     /// This gateway was built without a way to post.
     #[error("webhooks are not available here")]
@@ -38,8 +47,8 @@ pub type Posted = Pin<Box<dyn Future<Output = Result<(u16, Bytes), WebhookError>
 
 /// Posts JSON to an address.
 pub trait Post: Send + Sync {
-    /// Posts this body and reads a bounded answer.
-    fn post(&self, url: &str, body: Bytes) -> Posted;
+    /// Posts this body and reads a bounded answer. `bearer` is sent as a token, if given.
+    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> Posted;
 }
 
 /// The webhooks of one gateway.
@@ -77,8 +86,9 @@ impl Webhooks {
         within: Duration,
     ) -> Result<(u16, Bytes), WebhookError> {
         let _turn = self.asking.enter(caller, within).await.map_err(|_| WebhookError::NoTurn)?;
-        let asked =
-            tokio::time::timeout(within, async { self.post.as_ref().ok_or(WebhookError::None)?.post(url, body).await });
+        let asked = tokio::time::timeout(within, async {
+            self.post.as_ref().ok_or(WebhookError::None)?.post(url, body, None).await
+        });
         let answer = asked.await.unwrap_or_else(|_| Err(WebhookError::Late(url.to_owned())));
         if answer.is_err() {
             self.failed.fetch_add(1, Ordering::Relaxed);
@@ -89,7 +99,7 @@ impl Webhooks {
     /// Notifies a webhook without waiting. False if too many posts are under way.
     pub fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
         let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
-        let (posted, failed, url) = (post.post(url, body), Arc::clone(&self.failed), url.to_owned());
+        let (posted, failed, url) = (post.post(url, body, None), Arc::clone(&self.failed), url.to_owned());
         tokio::spawn(async move {
             let _turn = turn;
             let told = tokio::time::timeout(within, posted).await;
@@ -100,17 +110,47 @@ impl Webhooks {
         });
         true
     }
+
+    /// Notifies a webhook of a held message without waiting. Tries again, after longer and longer pauses, until it is
+    /// taken, the message waits no longer, or [`MAX_TRIES`] have failed. False if too many posts are under way.
+    pub fn notify(&self, notice: HoldNotice, until: Instant) -> bool {
+        let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
+        let (post, failed) = (Arc::clone(post), Arc::clone(&self.failed));
+        tokio::spawn(async move {
+            let _turn = turn;
+            let mut pause = FIRST_PAUSE;
+            for tries in 1..=MAX_TRIES {
+                let posted = post.post(&notice.url, notice.body.clone(), notice.bearer.as_deref());
+                let why = match tokio::time::timeout(TRY_TIME, posted).await {
+                    Ok(Ok((200..=299, _))) => return,
+                    Ok(Ok((status, _))) => format!("it answered with status {status}"),
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => format!("it did not answer within {} s", TRY_TIME.as_secs()),
+                };
+                if tries == MAX_TRIES || Instant::now() + pause >= until {
+                    failed.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(tries, why, "gave up telling a webhook of a held message");
+                    return;
+                }
+                tracing::debug!(tries, why, "a webhook did not take the notice of a held message");
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+        });
+        true
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     /// An address that never answers.
     struct Silent;
 
     impl Post for Silent {
-        fn post(&self, _: &str, _: Bytes) -> Posted {
+        fn post(&self, _: &str, _: Bytes, _: Option<&str>) -> Posted {
             Box::pin(std::future::pending())
         }
     }
@@ -119,11 +159,43 @@ mod tests {
     struct Slow;
 
     impl Post for Slow {
-        fn post(&self, _: &str, body: Bytes) -> Posted {
+        fn post(&self, _: &str, body: Bytes, _: Option<&str>) -> Posted {
             Box::pin(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 Ok((200, body))
             })
+        }
+    }
+
+    /// An address that answers with these statuses, one after the other, and keeps the tokens that it is shown.
+    #[derive(Default)]
+    struct Moody {
+        statuses: Mutex<Vec<u16>>,
+        tokens: Mutex<Vec<Option<String>>>,
+    }
+
+    impl Post for Moody {
+        fn post(&self, _: &str, _: Bytes, bearer: Option<&str>) -> Posted {
+            self.tokens.lock().unwrap().push(bearer.map(str::to_owned));
+            let status = self.statuses.lock().unwrap().pop().unwrap_or(503);
+            Box::pin(async move { Ok((status, Bytes::new())) })
+        }
+    }
+
+    /// Issue 32, B.7: a webhook that is told of a held message is tried again, with its token; what it never takes is
+    /// counted, and no longer tried once the message waits no more.
+    #[tokio::test(start_paused = true)]
+    async fn a_notice_of_a_held_message_is_tried_again_within_bounds() {
+        for (statuses, within, tries, failed) in
+            [(vec![200, 500, 429], 600, 3, 0), (vec![], 600, MAX_TRIES as usize, 1), (vec![], 5, 3, 1)]
+        {
+            let post = Arc::new(Moody { statuses: Mutex::new(statuses), ..Moody::default() });
+            let webhooks = Webhooks::new(Some(Arc::clone(&post) as Arc<dyn Post>));
+            let notice = HoldNotice { url: "http://a".into(), body: Bytes::new(), bearer: Some("t0ken".into()) };
+            assert!(webhooks.notify(notice, Instant::now() + Duration::from_secs(within)));
+            tokio::time::sleep(Duration::from_secs(300)).await;
+            assert_eq!(*post.tokens.lock().unwrap(), vec![Some("t0ken".to_owned()); tries], "within {within} s");
+            assert_eq!(webhooks.failed(), failed, "within {within} s");
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::http1::{Conn, Head, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls::BackTlsSpec;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use signalbox_engine::chain::MAX_WEBHOOK_ANSWER;
 use signalbox_engine::lock::LockResultExt;
@@ -55,13 +55,16 @@ impl WebPost {
 }
 
 impl Post for WebPost {
-    fn post(&self, url: &str, body: Bytes) -> Posted {
+    fn post(&self, url: &str, body: Bytes, bearer: Option<&str>) -> Posted {
         let place = self.place(url);
+        let bearer = bearer.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
         Box::pin(async move {
             let place = place?;
             let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
             // A kept connection may have been closed meanwhile: what was not written is sent once more on another.
-            let mut request = request(&place.target, body);
+            let mut token = bearer.transpose().map_err(|_| failed("its token cannot be sent".to_owned()))?;
+            token.iter_mut().for_each(|token| token.set_sensitive(true));
+            let mut request = request(&place.target, body, token.as_ref());
             if let Some(mut conn) = place.pool.take() {
                 match conn.send(request).await {
                     Ok(head) => return read(&place, conn, &head).await,
@@ -88,10 +91,13 @@ fn place(url: &str) -> Result<Place, WebhookError> {
     Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
 }
 
-fn request(target: &HttpTarget, body: Bytes) -> HttpRequest {
+fn request(target: &HttpTarget, body: Bytes, authorization: Option<&HeaderValue>) -> HttpRequest {
     let mut draft = RequestDraft::new(&Method::POST, &target.uri, &target.authority);
     draft.add(&CONTENT_TYPE, &HeaderValue::from_static("application/json"));
     draft.add(&ACCEPT, &HeaderValue::from_static("application/json"));
+    if let Some(value) = authorization {
+        draft.add(&AUTHORIZATION, value);
+    }
     draft.with_body(body)
 }
 
@@ -126,9 +132,34 @@ mod tests {
     /// Issue point 12: the bound of an answer is one, here and where the rules read it.
     #[tokio::test]
     async fn an_answer_as_large_as_rules_take_is_read_and_no_larger_one() {
-        let asked = |url: String| async move { WebPost::default().post(&url, Bytes::from_static(b"{}")).await };
+        let asked = |url: String| async move { WebPost::default().post(&url, Bytes::from_static(b"{}"), None).await };
         let (status, body) = asked(answering(MAX_WEBHOOK_ANSWER).await).await.unwrap();
         assert_eq!((status, body.len()), (200, MAX_WEBHOOK_ANSWER));
         assert!(asked(answering(MAX_WEBHOOK_ANSWER + 1).await).await.is_err());
+    }
+
+    /// Issue 32, B.7: an address that wants a token is sent it, and others are sent none.
+    #[tokio::test]
+    async fn a_token_is_sent_where_one_is_given() {
+        for token in [Some("t0ken"), None] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/", listener.local_addr().unwrap());
+            let seen = tokio::spawn(async move {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+                    stream.read_buf(&mut head).await.unwrap();
+                }
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+                String::from_utf8_lossy(&head).to_ascii_lowercase()
+            });
+            let (status, _) = WebPost::default().post(&url, Bytes::new(), token).await.unwrap();
+            let head = seen.await.unwrap();
+            assert_eq!(
+                (status, head.contains("\r\nauthorization: bearer t0ken\r\n")),
+                (204, token.is_some()),
+                "{head}"
+            );
+        }
     }
 }

@@ -252,7 +252,7 @@ impl Worker {
                     Some(web) => web,
                     none => none.insert((Builder::new_current_thread().enable_all().build()?, WebPost::default())),
                 };
-                let posted = async { tokio::time::timeout(POST_WITHIN, web.post(url, Bytes::from(json))).await };
+                let posted = async { tokio::time::timeout(POST_WITHIN, web.post(url, Bytes::from(json), None)).await };
                 let (status, _) = runtime.block_on(posted).map_err(|_| NotAnchored::Late)??;
                 if (200..300).contains(&status) { Ok(()) } else { Err(NotAnchored::Status(status)) }
             }

@@ -90,7 +90,7 @@ impl Interceptor for Whims {
 pub struct Web(pub Mutex<Dice>);
 
 impl Post for Web {
-    fn post(&self, url: &str, _body: Bytes) -> Posted {
+    fn post(&self, url: &str, _body: Bytes, _bearer: Option<&str>) -> Posted {
         let (url, after, outcome) = {
             let mut dice = self.0.lock().unwrap();
             (url.to_owned(), dice.millis(0..4_000), dice.below(3))
