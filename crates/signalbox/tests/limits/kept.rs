@@ -55,10 +55,7 @@ pub(super) fn of_rules() -> Vec<Row> {
             .metric(super::BY_OUTCOME)
             .shown(&["a_message_that_would_take_too_long_to_judge_is_refused"]),
         row("keys of all rate limits", vec![Count(limits::LIMITER_KEYS, "keys")], None)
-            .answer(
-                "a caller has no more of them than are free, so one alone has half; its further keys of a rule share one \
-                 bucket, and those of others do not",
-            )
+            .answer("a caller has no more than are free; its further keys of a rule share a bucket of its own")
             .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
             .shown(&["beyond_the_bound_the_keys_of_a_caller_share_a_bucket_and_free_buckets_make_room"]),
         row(

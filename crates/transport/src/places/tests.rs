@@ -139,7 +139,7 @@ fn a_holder_above_its_share_is_reported_once_in_a_while() {
     front.fill(Some("ada"), Activity::InUse);
     let found = front.make_room("vic", 1).unwrap();
     let report = found.report.unwrap();
-    assert_eq!((report.held, report.share, report.caller.unwrap().principal().as_str()), (20, 10, "ada"));
+    assert_eq!((report.held, report.share, report.caller.principal().as_str()), (20, 10, "ada"));
     let mut kept = vec![found.permit];
     for (now, is_told) in [(1, false), (2, false), (ticks(REPORT_EACH), false), (ticks(REPORT_EACH) + 1, true)] {
         let found = front.make_room("vic", now).unwrap();
