@@ -12,7 +12,7 @@ use signalbox_wire::{Era, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most time that the first call waits for the first ping, and then for the client's answers.
+/// Most time that the first call waits for the first ping and the client's answers.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Most time that it waits once the server has the roots.
 const APPLY: Duration = Duration::from_secs(1);
@@ -31,13 +31,13 @@ impl Peer {
     pub(super) fn settle(self: &Arc<Self>) {
         let peer = Arc::clone(self);
         tokio::spawn(async move {
-            let _ = peer.ask(method::PING, "", SETTLE).await;
             let answered = async {
+                let _ = peer.ask(method::PING, "", SETTLE).await;
                 while peer.lock().machine.waits_for_roots() {
                     peer.replied.notified().await;
                 }
             };
-            // Each of these has a bound of its own: a busy machine takes its time for the first two.
+            // The server has a bound of its own: a client that is slow to answer must not cost it the time to apply the roots.
             match tokio::time::timeout(SETTLE, answered).await {
                 Ok(()) => peer.apply_roots().await,
                 Err(_) => tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time"),

@@ -195,7 +195,7 @@ async fn the_first_call_waits_until_the_server_knows_the_roots() {
         client.session.receive(&stream, envelope(&roots));
         assert_eq!(text(&answer(&call).await.unwrap()), "inside");
         assert_eq!(text(&client.call("t1").await), "inside");
-        assert_eq!(fake.heard_on(2, "ping").len(), 2, "before and after the roots");
+        assert_eq!(fake.heard_on(2, "ping").len(), 4, "one before the roots and three after");
     }
 }
 
