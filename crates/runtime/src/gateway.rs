@@ -49,6 +49,8 @@ use std::time::{Duration, Instant};
 pub const MAX_REFUSAL_TEXT: usize = 500;
 /// How long the last answers have to be recorded when the gateway ends, and then to be sent.
 const ANSWERS_END: Duration = Duration::from_secs(1);
+/// How long a shutdown waits until backends were told that their sessions are over.
+const SESSIONS_END: Duration = Duration::from_secs(2);
 /// How long a listen request waits for backends to follow what it names.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
@@ -416,6 +418,9 @@ impl Gateway {
         }
         self.tell_refusals_left_out();
         self.settle();
+        // Sessions at backends would otherwise stay open there until they expire.
+        let backends = self.backends();
+        wait_until(SESSIONS_END, || !backends.iter().any(|backend| backend.connector.is_ending_sessions())).await;
         self.flush_sessions().await;
         self.catalog.save().await;
     }

@@ -94,3 +94,20 @@ async fn a_call_at_an_address_is_one_request_without_a_session() {
     assert!(unknown.code == 1 && unknown.stderr.contains("nosuch"), "{}", unknown.stderr);
     gateway.signal("TERM").await;
 }
+
+/// Issue 32: the gateway that was asked kept the session of a list until it expired.
+#[tokio::test]
+async fn a_list_at_an_address_leaves_no_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = Program::start(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    let url = gateway.url().await;
+    for opened in 1..=3 {
+        let listed = run(folder.path(), &["tools", "list", "--url", &url], "").await;
+        assert!(listed.stdout.contains("echo"), "{}", listed.stderr);
+        let status = run(folder.path(), &["status", "--json"], "").await;
+        let status: Value = serde_json::from_str(&status.stdout).unwrap();
+        let sessions = (&status[0]["sessions_opened"], &status[0]["sessions"]);
+        assert_eq!(sessions, (&opened.into(), &0.into()), "{status}");
+    }
+    gateway.signal("TERM").await;
+}

@@ -1,6 +1,7 @@
 //! Sessions of the old era: begun, carried, expired, ended.
 
 use super::server::*;
+use signalbox_runtime::Connector as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -155,8 +156,11 @@ async fn close_ends_the_session() {
     let mut opened = Opened::new(&server).await;
     opened.ask(initialize(1)).await.received();
     opened.ask(call(2)).await.received();
+    assert!(!opened.connector.is_ending_sessions());
     opened.link.close();
     opened.link.close();
+    assert!(opened.connector.is_ending_sessions(), "whoever shuts down waits for the DELETE");
+    until(|| !opened.connector.is_ending_sessions()).await;
     drop(opened);
     until(|| server.seen().len() == 3).await;
     tokio::time::sleep(Duration::from_millis(20)).await;
