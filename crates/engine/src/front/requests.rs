@@ -351,10 +351,8 @@ impl FrontMachine {
             tasks::add_wish(message, TaskWish { ttl: None }, &mut edits);
         }
         let awaits_sign_in = sign_in::is_return(message, params);
-        let param_headers = match (&*exchange.method, subject.as_deref()) {
-            (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
-            _ => None,
-        };
+        let tool = subject.as_deref().filter(|_| exchange.method == method::TOOLS_CALL);
+        let param_headers = tool.and_then(|tool| ctx.catalog.param_headers(tool)).cloned();
         exchange.subject = subject.map(|text| text.into_owned().into());
         let call = cleared.authorize(|envelope| Call {
             edits,
