@@ -117,6 +117,9 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
         .sample(&[], stats.orphans);
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
+    // Facts wait in memory while the store fails, and are counted as gaps only once they are lost.
+    page.family("signalbox_tape_failing", "gauge", "1 while the tape cannot be written, otherwise 0.")
+        .sample(&[], u64::from(stats.failing.is_some()));
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
     page.family("signalbox_tape_unindexed", "gauge", "Entries of the tape that the index for text search lacks.")
         .sample(&[], stats.unindexed);

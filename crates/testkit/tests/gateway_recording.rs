@@ -313,11 +313,17 @@ async fn a_store_that_cannot_be_written_is_told_of_everywhere() {
     assert!(!examined.status.success() && found.contains("nothing can be recorded"), "{found}");
     let ready = HttpClient::new(gateway.address()).get("/readyz").await.unwrap();
     assert_eq!(ready.status, 503, "{ready:?}");
+    let metrics = async || {
+        let page = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
+        String::from_utf8_lossy(&page.body).into_owned()
+    };
+    assert!(metrics().await.contains("\nsignalbox_tape_failing 1\n"));
     // Calls are served all the same, and recorded once the store is there.
     ask(&session(&gateway).await, "greet", json!({"name": "Ann"})).await.unwrap();
     std::fs::remove_file(data_dir.join("tapes.db")).unwrap();
     let mended = async || status(&data_dir).await.ok()?["recording"]["failing"].is_null().then_some(());
     eventually("it records again", mended).await.unwrap();
     assert_eq!(HttpClient::new(gateway.address()).get("/readyz").await.unwrap().status, 200);
+    assert!(metrics().await.contains("\nsignalbox_tape_failing 0\n"));
     calls(&data_dir, 1).await;
 }
