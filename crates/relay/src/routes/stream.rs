@@ -213,6 +213,8 @@ impl Stream {
     }
 
     async fn heard(&mut self, event: Option<RelayEvent>, events: &mut EventReader) -> Result<(), End> {
+        // A page that answers for the first time shows by that what it is, and must not be sent its own result.
+        self.decide().await?;
         match event {
             Some(RelayEvent::Requested { .. }) if self.leads => self.send_requests().await,
             Some(RelayEvent::Results) => self.send_results().await,
