@@ -1,8 +1,8 @@
 //! Signed heads of others' tapes, kept in the data folder.
 //!
-//! A sender proves itself by the key that signed the head, which must be trusted as a recorder or a gateway. A tape belongs to the key of its
-//! first head: another recorder cannot speak for it. Of each tape only heads that come after the last one are added, so that heads that were
-//! seen before do not fill the file.
+//! A sender proves itself by the key that signed the head, which must be trusted as a recorder or a gateway. A tape
+//! belongs to the key of its first head: another recorder cannot speak for it. Of each tape only heads that come after
+//! the last one are added, so that heads that were seen before do not fill the file.
 
 use crate::recording::unix_nanos;
 use crate::seal_folder::SealFolder;

@@ -111,7 +111,7 @@ pub struct App {
     pub desk: Arc<OauthDesk>,
     /// What decides about calls by itself.
     pub govern: GovernParts,
-    /// What callers are known to be. It follows the configuration ([`authentication::follower`]).
+    /// The users and groups of the configuration, which it follows ([`authentication::follower`]).
     pub directory: Arc<ArcSwap<Directory>>,
     /// The relay, where pages may offer tools.
     pub relay: Option<Arc<Relay>>,

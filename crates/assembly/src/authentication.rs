@@ -429,7 +429,7 @@ fn certificate_rule(name: &signalbox_config::CertificateName) -> CertificateRule
     }
 }
 
-/// What the configuration says of callers.
+/// Reads users, groups and their scopes from the configuration.
 pub(crate) fn directory(auth: &Auth) -> Directory {
     let grant = |(name, member): &(String, Member)| {
         let Member { roles, groups, trust, resources } = member.clone();

@@ -13,7 +13,8 @@ use crate::user_file::{UserFile, UserFileFault};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use signalbox_authorization::access_token::BadSeed;
 use signalbox_authorization::{
-    AuthorizationServer, Authorize, Consented, Damaged, Moment, Provider, Refusal, Reply, Settings, SignInStep,
+    AuthorizationServer, Authorize, Consented, Damaged, DocumentError, Moment, Provider, Refusal, Reply, Settings,
+    SignInStep,
 };
 use signalbox_config::Auth;
 use signalbox_config::auth_server::{AuthServer, LOCAL_USERS};
@@ -213,8 +214,8 @@ impl Authorization {
         };
         let document = match self.outbound.get(&url).await {
             Ok(answer) if answer.status == 200 => Ok(answer.body),
-            Ok(answer) => Err(format!("it is answered with status {}", answer.status)),
-            Err(error) => Err(error.to_string()),
+            Ok(answer) => Err(DocumentError::Status(answer.status)),
+            Err(error) => Err(DocumentError::Unreachable(error.to_string())),
         };
         if let Err(error) = &document {
             tracing::warn!(%error, client = url, "the metadata document of a client cannot be read");
@@ -372,7 +373,7 @@ impl Authorization {
         }
     }
 
-    /// Ends the grants of people whose provider the configuration has no more, or under another address. Returns how many.
+    /// Ends the grants of people whose provider is no longer configured, or has another address. Returns their number.
     pub(crate) fn keep_provider(&self, issuer: Option<&str>) -> usize {
         let ended = self.server.keep_provider(issuer);
         if ended > 0 {

@@ -6,8 +6,8 @@ use signalbox_engine::resource_address::ResourceAddress;
 use signalbox_govern::ProtectedResource;
 use signalbox_transport::http_front::STREAM_PATH;
 
-/// The address of the resource, for clients that know the MCP endpoint by `url` unless the configuration says another: `auth.resource`,
-/// or the one web address that tokens of all issuers are for.
+/// The address of the resource, for clients that know the MCP endpoint by `url` unless the configuration says another:
+/// `auth.resource`, or the one web address that tokens of all issuers are for.
 pub(crate) fn address(config: &Config, url: &str) -> ResourceAddress {
     let configured = config.auth.known_resource();
     let address = ResourceAddress::fixed(configured.unwrap_or(url)).with_stream(&config.listen.path, STREAM_PATH);

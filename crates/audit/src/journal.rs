@@ -240,7 +240,7 @@ fn place_before(folder: &Path, sink: &str) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Cursor(File);
 
-/// How a sink goes on.
+/// The point from which a sink resumes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Resumed {
     /// The last record that its place got; `None` if nothing remembers that.

@@ -22,8 +22,8 @@ pub struct SignedPlace {
     pub hash: ChainHash,
     /// When it was signed, in milliseconds since 1970.
     pub at: u64,
-    /// Name of the only place that a stand-in is good for. Heads have none, as have stand-ins of earlier versions and of
-    /// sinks that cannot be verified.
+    /// Name of the only place that a stand-in is good for. Heads have none, as have stand-ins of earlier versions and
+    /// of sinks that cannot be verified.
     pub sink: Option<String>,
 }
 

@@ -65,7 +65,7 @@ pub trait Sink: Send + std::fmt::Debug {
     /// The last record of a chain that its place has already; 0 if there is none. May block, within bounds.
     ///
     /// # Errors
-    /// Why the place cannot be read.
+    /// If the place cannot be read.
     fn last_of(&mut self, chain: &str) -> Result<u64, SinkError> {
         let _ = chain;
         Ok(0)

@@ -22,10 +22,10 @@ pub struct Person {
     pub name: String,
     /// The groups that a provider says it is in.
     pub groups: Vec<String>,
-    /// The account of a local user ([`LocalUsers::account`]), so that nothing passes to a later user of the same name; the
-    /// issuer of one of a provider, so that nothing passes to whom another provider calls the same.
+    /// The account of a local user ([`LocalUsers::account`]), so that a later user of the same name gets nothing of it.
+    /// For a person of a provider its issuer, since another provider may use the same name.
     pub account: Option<String>,
-    /// When one of a provider signed in, in milliseconds since 1970.
+    /// The time at which a person of a provider signed in, in milliseconds since 1970.
     pub since: u64,
 }
 
@@ -47,9 +47,9 @@ impl Person {
     }
 }
 
-/// True if this is a local user whose account is no longer there, or a person of a provider that is not trusted any more
-/// or whose tokens were ended since. One without an account was noted by an earlier version, which did not tell users of the
-/// same name apart.
+/// True if this is a local user whose account is no longer there, or a person of a provider that is not trusted any
+/// more or whose tokens were ended since. One without an account was noted by an earlier version, which did not tell
+/// users of the same name apart.
 fn is_gone((name, since): (&str, u64), account: Option<&str>, users: &LocalUsers, provider: Option<&str>) -> bool {
     let Some(account) = account else { return true };
     match name.contains(':') {
@@ -70,7 +70,7 @@ pub(crate) struct Grant {
     /// The account of a local user, or the issuer of the person's provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// When a person of a provider signed in, in milliseconds since 1970.
+    /// The time at which a person of a provider signed in, in milliseconds since 1970.
     #[serde(default)]
     pub since: u64,
     pub scopes: Vec<String>,
@@ -176,7 +176,7 @@ impl Kept {
     }
 
     /// Ends the grants of local users whose accounts are gone, and of people whose provider is not this one any more.
-    /// Returns how many.
+    /// Returns the number of ended grants.
     pub fn end_gone(&mut self, users: &LocalUsers, provider: Option<&str>) -> usize {
         let is_gone = |grant: &Grant| is_gone((&grant.user, grant.since), grant.account.as_deref(), users, provider);
         let ended: Vec<String> =

@@ -39,7 +39,7 @@ pub use grants::Person;
 pub use moment::Moment;
 pub use password::{LocalUsers, PasswordCheck, UserError};
 pub use reply::{Refusal, Reply};
-pub use server::{AuthorizationServer, Authorize, Damaged};
+pub use server::{AuthorizationServer, Authorize, Damaged, DocumentError};
 pub use settings::{Provider, Settings};
 pub use sign_in::{Consented, SignInStep, SignedIn};
 

@@ -27,6 +27,20 @@ const MAX_DOCUMENTS: usize = 200;
 /// The largest metadata document, in bytes.
 pub const MAX_DOCUMENT: usize = 16 * 1024;
 
+/// The metadata document of a client cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// The request for it failed, with these words.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Its address answers with another status than 200.
+    #[error("it is answered with status {0}")]
+    Status(u16),
+    /// It does not describe a client.
+    #[error("{}", .0.why)]
+    Malformed(#[from] Refusal),
+}
+
 /// The file of the server is damaged.
 #[derive(Debug, thiserror::Error)]
 #[error("what the authorization server has kept is damaged: {0}")]
@@ -59,7 +73,7 @@ pub(crate) struct Inner {
     pub provider: Option<String>,
     pub codes: Codes,
     pub sign_ins: SignIns,
-    documents: HashMap<String, (u64, Result<Client, String>)>,
+    documents: HashMap<String, (u64, Result<Client, DocumentError>)>,
     registrations: Attempts,
     fetches: Attempts,
 }
@@ -223,9 +237,8 @@ impl AuthorizationServer {
     }
 
     /// Learns the metadata document at a client's address, or why it cannot be had.
-    pub fn learn(&self, url: &str, document: Result<&[u8], String>, now: u64) {
-        let read = |document| read_document(url, document, now).map_err(|refusal| refusal.why.to_owned());
-        let client = document.and_then(read);
+    pub fn learn(&self, url: &str, document: Result<&[u8], DocumentError>, now: u64) {
+        let client = document.and_then(|document| Ok(read_document(url, document, now)?));
         let mut inner = self.inner();
         inner.documents.retain(|_, (read, _)| read.saturating_add(DOCUMENT_LIFETIME) > now);
         if inner.documents.len() >= MAX_DOCUMENTS {
@@ -265,8 +278,8 @@ enum Known {
     Client(Client),
     /// Its metadata document has not been read yet.
     Unread,
-    /// Its metadata document is none, for this reason.
-    Refused(String),
+    /// Its metadata document cannot be used.
+    Refused(DocumentError),
     Nobody,
 }
 

@@ -16,7 +16,7 @@ pub struct Settings {
     pub default_scopes: Vec<String>,
     /// Whether clients may register themselves.
     pub registration: bool,
-    /// Whether a client may be known by the address of a metadata document.
+    /// True if a client may be known by the address of a metadata document.
     pub client_documents: bool,
     /// How long an access token is good.
     pub access_lifetime: Duration,
@@ -29,7 +29,7 @@ pub struct Settings {
 /// An OpenID provider of people.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Provider {
-    /// What it is called on pages.
+    /// Its name on sign-in pages.
     pub name: String,
     /// Its issuer, which tells its people from those of another one.
     pub issuer: String,

@@ -180,7 +180,7 @@ fn a_p4_a_client_by_metadata_document_is_who_publishes_at_that_address() {
         let reply = scene.asked(DOCUMENT, &[]);
         assert_eq!((reply.status, reply.header("location")), (400, None), "{bad}");
     }
-    scene.server.learn(DOCUMENT, Err("connection refused".to_owned()), scene.now.get());
+    scene.server.learn(DOCUMENT, Err(DocumentError::Unreachable("connection refused".to_owned())), scene.now.get());
     let reply = scene.asked(DOCUMENT, &[]);
     assert!(
         reply.status == 400 && reply.body.contains(DOCUMENT) && reply.body.contains("connection refused"),

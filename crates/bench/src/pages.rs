@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How far the pieces of two calls are apart; a prime, so that pieces hardly ever begin at the same place.
+/// The distance between the pieces of two calls; a prime, so that pieces hardly ever begin at the same place.
 const STRIDE: usize = 7_919;
 
 /// All pages of a folder as one text that may stand in a JSON string wherever it is cut.

@@ -130,8 +130,8 @@ pub struct Member {
 }
 
 impl Auth {
-    /// The address by which clients know the MCP endpoint, as far as the file says: `resource`, or the one web address that the tokens
-    /// of every issuer are for.
+    /// The address by which clients know the MCP endpoint, as far as the file says: `resource`, or the one web address
+    /// that the tokens of every issuer are for.
     #[must_use]
     pub fn known_resource(&self) -> Option<&str> {
         let mut all = self.issuers.iter().map(Issuer::sole_web_audience);
@@ -139,7 +139,8 @@ impl Auth {
         self.resource.as_deref().or_else(of_issuers)
     }
 
-    /// Warnings about what clients are told of this authentication: a 401 without metadata, or a resource that no token is for.
+    /// Warnings about what clients are told of this authentication: a 401 without metadata, or a resource that
+    /// no token is for.
     fn warn(&self, table: &Table<'_>, warnings: &mut Vec<Warning>) {
         let place = || table.document.place(&table.path, table.at);
         let told = self.server.is_some() || !self.authorization_servers.is_empty();

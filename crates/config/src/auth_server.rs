@@ -17,7 +17,7 @@ pub struct AuthServer {
     pub issuer: Option<String>,
     /// Whether clients may register themselves.
     pub registration: bool,
-    /// Whether a client may be known by the address of a metadata document.
+    /// True if a client may be known by the address of a metadata document.
     pub client_documents: bool,
     /// How long an access token is good.
     pub access_lifetime: Duration,
@@ -112,8 +112,8 @@ fn openid(table: &Table<'_>) -> Result<Option<OpenIdProvider>, ConfigError> {
 /// First parts of principals that other proofs make: local users, owners of pipes, certificates, API keys.
 const RESERVED: [&str; 4] = [LOCAL_USERS, "local", "cert", "key"];
 
-/// The name of an issuer under `auth.jwt` is the first part of its principals, and must not make them those of another
-/// proof.
+/// Refuses names under `auth.jwt` that would make the issuer's principals those of another proof: the name
+/// is their first part.
 pub(super) fn check_names(jwt: &Table<'_>) -> Result<(), ConfigError> {
     for entry in jwt.entries {
         let name = entry.key.as_str();
@@ -185,7 +185,7 @@ mod tests {
         assert!(unset.contains("set in the environment"), "{unset}");
     }
 
-    /// Issue 31 (F7).
+    /// Issue 31: a token of an issuer called `local` was the owner of the pipe.
     #[test]
     fn no_issuer_makes_principals_like_those_of_other_proofs() {
         let jwt = |name: &str| {

@@ -18,7 +18,7 @@ pub struct ShownCertificate {
     pub subject: DistinguishedName,
     /// Its alternative names, such as `dns:box.example`, `email:ada@example.com`, `uri:spiffe://example/ada`, `ip:10.0.0.1`.
     pub names: Vec<Box<str>>,
-    /// When it expires, in milliseconds since 1970; `None` if that cannot be read.
+    /// The time of its expiry, in milliseconds since 1970; `None` if that cannot be read.
     pub expires: Option<u64>,
 }
 
@@ -72,8 +72,8 @@ impl Arrival<'_> {
 
 /// Says how clients can prove who they are, for `WWW-Authenticate`.
 pub trait Challenge: Send + Sync + std::fmt::Debug {
-    /// The value for a request to this address. `error` is a word of OAuth, absent where no credential was given; `scopes` are those
-    /// that the operation needs.
+    /// The value for a request to this address. `error` is a word of OAuth, absent where no credential was given;
+    /// `scopes` are those that the operation needs.
     fn header(&self, at: RequestAddress<'_>, error: Option<&str>, description: &str, scopes: &[&str]) -> String;
 }
 

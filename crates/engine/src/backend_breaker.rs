@@ -45,7 +45,7 @@ struct Circuit<K> {
 /// A refusal by a breaker.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BreakerRefusal {
-    /// When to try again.
+    /// The time from which a call may be tried again.
     pub until: Instant,
     /// True while one call is let through for a trial.
     pub is_tried: bool,
@@ -69,7 +69,7 @@ pub struct BreakerSummary {
 }
 
 impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
-    /// Closed breakers.
+    /// Starts with closed circuits for all callers.
     #[must_use]
     pub fn new(rules: BreakerRules) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
     /// Decides whether a call may pass. `until` is when it will have ended at the latest.
     ///
     /// # Errors
-    /// The refusal.
+    /// If the caller's circuit, or that of all callers, is open.
     pub fn admit(&mut self, caller: &C, call: K, until: Instant, now: Instant) -> Result<(), BreakerRefusal>
     where
         K: Clone,
@@ -206,7 +206,7 @@ impl<C: Eq + Hash + Clone, K: PartialEq> BackendBreaker<C, K> {
         self.shared.is_quiet() && self.circuits.is_empty()
     }
 
-    /// The state now.
+    /// Summarises the circuits for status and metrics.
     #[must_use]
     pub fn summary(&self, now: Instant) -> BreakerSummary {
         let (mut worst, answers_others) = (&self.shared, self.answers_others(now));

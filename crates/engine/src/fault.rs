@@ -69,8 +69,8 @@ pub enum FaultKind {
     EraRefused,
     /// The backend said something that is not an answer.
     BackendGarbage,
-    /// The backend refused this one request, or its answer is too large, which says nothing of others. Clients are told
-    /// as of [`Self::BackendGarbage`].
+    /// The backend refused this one request, or its answer is too large, which says nothing of others. Clients get the
+    /// same error as for [`Self::BackendGarbage`].
     BackendRefused,
     /// The backend did not answer in time.
     TimedOut,

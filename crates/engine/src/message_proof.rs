@@ -21,8 +21,8 @@ pub trait MessageProof: Send + Sync {
     /// As [`MessageProof::confirm`].
     fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault>;
 
-    /// Ends the credentials of callers that can no longer prove themselves with what they proved themselves with. Called
-    /// about twice a second while there are any.
+    /// Ends the credentials of callers that can no longer prove themselves with what they proved themselves with.
+    /// Called about twice a second while there are any.
     fn refresh(&self);
 
     /// Signs an answer that leaves as protobuf, as its bytes; `None` where it leaves as it is. `to_signed` says that

@@ -1,14 +1,15 @@
 //! The addresses by which clients know the MCP endpoint as a protected resource.
 //!
-//! Clients compare the resource in the metadata with the address that they were given and refuse another host or path. So where the
-//! host may vary (loopback has several names), the resource follows the request, and the stream of HTTP+SSE is a resource of its own.
+//! Clients compare the resource in the metadata with the address that they were given and refuse another host or path.
+//! So where the host may vary (loopback has several names), the resource follows the request, and the stream of
+//! HTTP+SSE is a resource of its own.
 
 /// The address of a client's request, as far as it decides which resource was meant.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RequestAddress<'a> {
-    /// The `Host` header.
+    /// The value of the `Host` header.
     pub host: Option<&'a str>,
-    /// The path.
+    /// The path, without a query.
     pub path: &'a str,
 }
 

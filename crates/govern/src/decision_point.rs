@@ -6,8 +6,8 @@
 //!              └─► Hold(Webhook) ─► answer ─► allow · deny · no answer: what `when_down` says
 //! ```
 //!
-//! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it answers
-//! is kept for `cache`, for the same caller with the same rights and address, entry, definition and arguments.
+//! It is asked about uses of entries, not about lists, and only after roles and policies have allowed a use. What it
+//! answers is kept for `cache`, for the same caller with the same rights and address, entry, definition and arguments.
 
 use crate::permissions::{Approvals, Bound, Permissions, Use, entry_of};
 use bytes::Bytes;
@@ -207,8 +207,8 @@ fn rights(identity: &Identity) -> String {
     )
 }
 
-/// Refuses a call for which there is no room to ask. It is never passed, whatever holds while the service is down: a caller
-/// must not get around the decision by asking for many.
+/// Refuses a call for which there is no room to ask. It is never passed, whatever holds while the service is down: a
+/// caller must not get around the decision by asking for many.
 fn overloaded(why: &str) -> Judgement {
     let text = format!("the decision point cannot be asked now: {why}");
     let rulings = Ruling::of("deny", text.clone()).into();

@@ -53,7 +53,7 @@ impl Directory {
         Self { users, groups, default_trust, scopes: HashMap::new() }
     }
 
-    /// The same with scopes that include others: whoever has one has those too.
+    /// The same with scopes that include others: a caller with such a scope has those too.
     #[must_use]
     pub fn with_scopes(self, scopes: HashMap<String, Vec<String>>) -> Self {
         Self { scopes, ..self }

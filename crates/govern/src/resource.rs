@@ -24,8 +24,8 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// The metadata document of a variant of the resource. It never names `offline_access`, which is between client and authorization
-    /// server.
+    /// The metadata document of a variant of the resource. It never names `offline_access`, which is between
+    /// client and authorization server.
     #[must_use]
     pub fn metadata(&self, resource: &str) -> String {
         let scopes: Vec<&String> = self.scopes_supported.iter().filter(|scope| *scope != "offline_access").collect();

@@ -296,8 +296,8 @@ impl OauthDesk {
         all.is_open(holder) || agreed && all.is_unopened(holder)
     }
 
-    /// Waits until no sign-in of the holder is awaited, or a person has taken too long. A person who has agreed to open the address
-    /// gets that time to do so.
+    /// Waits until no sign-in of the holder is awaited, or a person has taken too long. A person who has agreed to open
+    /// the address gets that time to do so.
     pub(crate) async fn wait_for_end(&self, holder: &Holder, agreed: bool) {
         let mut moves = self.moves.subscribe();
         let ending = async {

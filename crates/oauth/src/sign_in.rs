@@ -269,8 +269,8 @@ impl SignIns {
         Ok(one.clone())
     }
 
-    /// Forgets a sign-in whose browser has come back. After a success also the holder's sign-ins that were not opened: they would ask
-    /// for what it has, and a call would wait for them.
+    /// Forgets a sign-in whose browser has come back. After a success also the holder's sign-ins that were not opened:
+    /// they would ask for what it has, and a call would wait for them.
     pub fn end(&mut self, state: &str, is_success: bool) {
         let Some(ended) = self.0.get(state).filter(|one| one.returned).map(|one| one.holder.clone()) else { return };
         self.0.remove(state);

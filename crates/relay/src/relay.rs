@@ -193,7 +193,8 @@ impl Relay {
         self.gateway.get()?.upgrade()
     }
 
-    /// When the account went that had this principal's name before, in milliseconds since 1970; 0 if none did.
+    /// The time at which the former account of this principal's name was removed, in milliseconds since
+    /// 1970; 0 for none.
     pub(crate) fn account_gone(&self, principal: &Principal) -> u64 {
         self.gateway().map_or(0, |gateway| gateway.presence.account_gone(principal))
     }

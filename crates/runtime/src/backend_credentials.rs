@@ -101,8 +101,8 @@ pub trait BackendCredentials: Send + Sync {
     /// Why there is none, and what to do about it.
     fn current(&self, whose: Behalf) -> BoxFuture<Result<Option<Credential>, Fault>>;
 
-    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is offered and not
-    /// opened yet. `None` if there is none. The wait is bounded.
+    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is
+    /// offered and not opened yet. `None` if there is none. The wait is bounded.
     fn sign_in_end(&self, _user: &BackendUser, _agreed: bool) -> Option<BoxFuture<()>> {
         None
     }

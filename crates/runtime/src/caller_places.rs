@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 /// Places are divided by no less than this, so that a single caller leaves some of them to others.
 const LEAST_CALLERS: usize = 2;
 
-/// The places.
+/// Places for something that callers compete for, such as questions to webhooks, and their holders.
 pub struct CallerPlaces {
     most: AtomicUsize,
     refused: AtomicU64,
@@ -52,7 +52,7 @@ pub struct NoPlace {
 }
 
 impl CallerPlaces {
-    /// So many places.
+    /// Makes this many places, all of them free.
     #[must_use]
     pub fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most: AtomicUsize::new(most), refused: AtomicU64::new(0), taken: Mutex::default() })

@@ -161,8 +161,8 @@ pub trait Connector: Send + Sync {
         false
     }
 
-    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is offered and not
-    /// opened yet. `None` if there is none. The wait is bounded.
+    /// Waits for the end of a sign-in of this user that is open in a browser; with `agreed` also for one that is
+    /// offered and not opened yet. `None` if there is none. The wait is bounded.
     fn sign_in_end(&self, _user: &BackendUser, _agreed: bool) -> Option<BoxFuture<()>> {
         None
     }

@@ -23,7 +23,7 @@ const MAX_GONE: usize = 10_000;
 #[derive(Default)]
 pub struct Presence {
     callers: Mutex<HashMap<Principal, Vec<Caller>>>,
-    /// When the last account of a principal that is gone went, in milliseconds since 1970.
+    /// The times at which accounts were removed, by principal, in milliseconds since 1970.
     gone: Mutex<HashMap<Principal, u64>>,
     noted: Notify,
 }

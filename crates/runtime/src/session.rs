@@ -145,7 +145,7 @@ pub struct Session {
     user: ArcSwap<BackendUser>,
     /// Set once the credential of its caller has ended; the next one is its successor.
     outlived: AtomicBool,
-    /// Why its caller lost what it had open, once that has happened.
+    /// The reason for which its caller lost what it had open, once that has happened.
     lapse: OnceLock<&'static str>,
     /// The caller whose rights count for what belongs to no request, since the opener's credential has ended.
     successor: ArcSwapOption<Caller>,

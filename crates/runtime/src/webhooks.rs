@@ -12,8 +12,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// Most questions to webhooks at a time, of which one caller has at most half. Further ones wait for a turn for as long as
-/// the webhook may take, and are refused after that.
+/// Most questions to webhooks at a time, of which one caller has at most half. Further ones wait for a turn for as long
+/// as the webhook may take, and are refused after that.
 pub const MAX_ASKED: usize = 128;
 /// Most notifications to webhooks at a time; further ones are dropped and counted.
 pub const MAX_TOLD: usize = 256;

@@ -99,8 +99,8 @@ struct Ends<'a> {
 }
 
 impl Ends<'_> {
-    /// The next such place, with the state that knows which keywords end there. Hardly any text has none: words like `key` are
-    /// common, and case is looked at later. So the loop is kept as short as it can be.
+    /// The next such place, with the state that knows which keywords end there. Hardly any text has none: words like
+    /// `key` are common, and case is looked at later. So the loop is kept as short as it can be.
     #[inline]
     fn next(&mut self) -> Option<(StateID, usize)> {
         let search = &self.keywords.search;
@@ -115,8 +115,8 @@ impl Ends<'_> {
     }
 }
 
-/// The next state that is not an ordinary one, and the place behind the byte that leads to it. Goes by pieces of a fixed
-/// length, whose loop the compiler unrolls.
+/// The next state that is not an ordinary one, and the place behind the byte that leads to it. Goes by pieces of a
+/// fixed length, whose loop the compiler unrolls.
 #[inline]
 fn walk(search: &DFA, mut state: StateID, text: &[u8]) -> Option<(StateID, usize)> {
     const PIECE: usize = 8;

@@ -115,7 +115,7 @@ impl AuditDatabase {
     /// The number of the last record of a chain; 0 if it has none.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn last_of(&mut self, chain: &str) -> Result<u64, StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.last_of(chain),
@@ -126,7 +126,7 @@ impl AuditDatabase {
     /// Keeps these records, all or none.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn append(&mut self, rows: &[AuditRow]) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.append(rows),
@@ -138,7 +138,7 @@ impl AuditDatabase {
     /// this finds chains that are worth reading, and does not say what may be deleted of them.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn chains_before(&mut self, before: u64) -> Result<Vec<String>, StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.chains_before(before),
@@ -149,7 +149,7 @@ impl AuditDatabase {
     /// Puts a checkpoint in the place of the records of its chain up to its number.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn prune(&mut self, checkpoint: &AuditRow) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.prune(checkpoint),
@@ -160,7 +160,7 @@ impl AuditDatabase {
     /// Deletes the rows of calls from before this time, in milliseconds since 1970.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn prune_calls(&mut self, before: u64) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.prune_calls(before),
@@ -171,7 +171,7 @@ impl AuditDatabase {
     /// Hands the rows of one chain to `each`, in the order of their numbers, until that says false.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn chain(&mut self, chain: &str, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.chain(chain, each),
@@ -182,7 +182,7 @@ impl AuditDatabase {
     /// Hands every row to `each`, chain by chain in the order of their numbers, until that says false.
     ///
     /// # Errors
-    /// What the database says.
+    /// If the database fails.
     pub fn records(&mut self, each: &mut dyn FnMut(&StoredRecord<'_>) -> bool) -> Result<(), StoreError> {
         match &mut self.0 {
             Kind::Sqlite(database) => database.records(each),

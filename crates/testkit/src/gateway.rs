@@ -40,7 +40,7 @@ impl GatewayProcess {
     /// Starts `signalbox serve` with this config and waits until it listens.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve(config: &str) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         Self::serve_in(folder, config).await
@@ -49,7 +49,7 @@ impl GatewayProcess {
     /// The same, with a data folder that outlived another gateway.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve_in(folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
         Self::serve_at(free_address()?, folder, config).await
     }
@@ -57,7 +57,7 @@ impl GatewayProcess {
     /// The same, at this address.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve_at(address: SocketAddr, folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
         let gateway = Self::start(address, folder, config)?;
         gateway.within_patience(gateway.listening()).await?;
@@ -67,7 +67,7 @@ impl GatewayProcess {
     /// The same, where the system lets it have so many open files.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve_with_files(files: u32, config: &str) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let (file, data_dir) = (folder.path().join("signalbox.toml"), folder.path().join("data"));
@@ -83,7 +83,7 @@ impl GatewayProcess {
     /// Starts one that speaks no HTTP and waits until it listens.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve_tcp(config: &str) -> anyhow::Result<Self> {
         let gateway = Self::start(free_address()?, tempfile::tempdir()?, config)?;
         let listening = async {
@@ -98,7 +98,7 @@ impl GatewayProcess {
     /// Starts another one with the configuration and the data folder of this one, which has to outlive it.
     ///
     /// # Errors
-    /// When the binary is not built, or does not listen in time.
+    /// If the binary is not built, or does not listen in time.
     pub async fn serve_beside(&self) -> anyhow::Result<Self> {
         let program = Command::new(built("signalbox")?);
         let gateway = Self::spawn(program, free_address()?, self.config_file(), self.data_dir())?;

@@ -167,7 +167,7 @@ impl Trust {
     /// The same for a client that shows a certificate of its own.
     ///
     /// # Errors
-    /// When a certificate or its key cannot be read.
+    /// If a certificate or its key cannot be read.
     pub fn showing(authority: &Authority, issued: &Issued) -> anyhow::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_file(authority.ca())?)?;

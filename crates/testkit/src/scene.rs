@@ -59,7 +59,7 @@ fn era_name(era: ServedEra) -> &'static str {
 /// Adds a local user of the gateway's authorization server.
 ///
 /// # Errors
-/// When the command fails.
+/// If the command fails.
 pub async fn add_user(data_dir: &Path, name: &str, password: &str) -> anyhow::Result<()> {
     let mut command = Command::new(built("signalbox")?);
     command.args(["users", "add", name, "--data-dir"]).arg(data_dir).current_dir(data_dir);

@@ -1,5 +1,5 @@
-//! The addresses by which clients know a gateway that wants tokens: names of loopback, the stream of HTTP+SSE, and what real
-//! clients accept of its metadata.
+//! The addresses by which clients know a gateway that wants tokens: names of loopback, the stream of HTTP+SSE, and what
+//! real clients accept of its metadata.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 

@@ -1,4 +1,5 @@
-//! The first list and the first call of a client, at real servers that ask the client first and at servers that are slow to start.
+//! The first list and the first call of a client, at real servers that ask the client first and at servers that
+//! are slow to start.
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};

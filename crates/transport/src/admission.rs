@@ -64,7 +64,7 @@ impl Admission {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// How many connections may be open beyond these.
+    /// The number of connections that may be open beyond these.
     #[must_use]
     pub fn reserve(&self) -> usize {
         self.reserve.load(Ordering::Relaxed)

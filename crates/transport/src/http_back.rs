@@ -39,7 +39,8 @@ pub const MAX_IDLE: usize = 64;
 /// written at that moment is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Places for connections to all HTTP backends. The process has one table of open files, so there is one for all of them.
+/// Places for connections to all HTTP backends. The process has one table of open files, so there is one
+/// for all of them.
 pub static BACKEND_PLACES: LazyLock<Arc<CallerPlaces>> = LazyLock::new(|| CallerPlaces::new(UNLIMITED_BACKENDS));
 
 /// What is configured about an HTTP backend.

@@ -6,8 +6,9 @@
 //!            a free place ◄── an idle connection's ◄── the newest stream of the holder with the most above its share
 //! ```
 //!
-//! A connection in the reserve displaces no other until its request shows whose it is, so that silent connections take
-//! nothing from others. In the reserve, the oldest connection of the address with the most of them gives way to the next.
+//! A connection in the reserve displaces no other until its request shows whose it is, so that silent
+//! connections take nothing from others. In the reserve, the oldest connection of the address with the most of
+//! them gives way to the next.
 
 pub(crate) mod fair_share;
 
@@ -192,8 +193,8 @@ impl<C: Placed> Places<C> {
         self.reserved_place(now)
     }
 
-    /// Takes the place of the oldest connection of the address that has the most in the reserve, so that a flood from one
-    /// address closes its own connections.
+    /// Takes the place of the oldest connection of the address that has the most in the reserve, so that a flood from
+    /// one address closes its own connections.
     fn reserved_place(&mut self, now: u32) -> Option<ConnectionPermit> {
         let is_reserved = |connection: Arc<C>| connection.activity(now) == Activity::Unseated;
         self.reserve.retain(|connection| connection.upgrade().is_some_and(is_reserved));

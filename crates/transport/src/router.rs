@@ -340,8 +340,7 @@ async fn serve(
     unfailing(route, request).await
 }
 
-/// Tells an observer what came of a request. What is only read by those who may is not told, unless
-/// the route is audited.
+/// Tells an observer of a request to an audited route, and of any that was refused for its caller.
 fn observe(
     observer: &dyn RouteObserver,
     door: Door,

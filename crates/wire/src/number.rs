@@ -29,7 +29,7 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     Some(at)
 }
 
-/// How many bytes at the start form a positive integer that every reader can hold. Ids and counts nearly always do, and
+/// The length of a positive integer at the start that every reader can hold. Ids and counts nearly always are one, and
 /// need no other check.
 #[inline]
 pub(crate) fn short_integer(bytes: &[u8]) -> Option<usize> {

@@ -55,7 +55,7 @@ fn tokens_of_provider(scene: &mut Scene, client: &str) -> (String, String) {
     pair_of(&scene.redeem(client, &code, &[]))
 }
 
-/// Issue 31 (F9).
+/// Issue 31: tokens of people outlived their provider, and no command ended them.
 #[test]
 fn people_of_a_provider_lose_their_tokens_with_it_or_by_name() {
     let with = |provider: Option<Provider>, kept: &str| Scene::with(Settings { provider, ..settings() }, kept);
@@ -71,7 +71,7 @@ fn people_of_a_provider_lose_their_tokens_with_it_or_by_name() {
         let is_revoked = next.server.revoked().iter().any(|(id, _)| claims(&access)["jti"] == **id);
         assert_eq!(is_revoked, status == 400, "{provider:?}");
     }
-    // The same at a reload, from which on nobody comes in by the provider.
+    // The same at a reload without the provider, which ends its sign-ins.
     let reloaded = with(Some(corp()), &kept);
     assert_eq!((reloaded.server.keep_provider(Some(PROVIDER)), reloaded.server.keep_provider(None)), (0, 1));
     assert_eq!(error_of(&reloaded.refresh(&client, &refresh)), "invalid_grant");

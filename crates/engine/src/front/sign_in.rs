@@ -87,8 +87,8 @@ impl FrontMachine {
         true
     }
 
-    /// Returns the backends that a list lacks because the caller has yet to sign in, as the JSON array of [`META`]. Warns the client of
-    /// them in a log message if it takes those, once for each set of addresses.
+    /// Returns the backends that a list lacks because the caller has yet to sign in, as the JSON array of [`META`].
+    /// Warns the client of them in a log message if it takes those, once for each set of addresses.
     pub(super) fn warn_of_sign_ins(
         &mut self,
         id: ExchangeId,

@@ -85,7 +85,7 @@ pub trait TapeWriter: Send {
     /// If the store fails.
     fn idle(&mut self) -> Result<bool, StoreError>;
 
-    /// How many entries the index for text search is behind. A search looks through them one by one.
+    /// The number of entries that the index for text search lacks. A search looks through them one by one.
     fn unindexed(&self) -> u64 {
         0
     }

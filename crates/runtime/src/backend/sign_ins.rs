@@ -1,7 +1,7 @@
 //! Calls that wait while a person signs in at the backend.
 //!
-//! The credentials say whether a sign-in is under way (`Connector::sign_in_end`) and bound the wait. A call that waits here is in no
-//! queue: when its session takes it back meanwhile, it is dropped at the end of the wait.
+//! The credentials say whether a sign-in is under way (`Connector::sign_in_end`) and bound the wait. A call that waits
+//! here is in no queue: when its session takes it back meanwhile, it is dropped at the end of the wait.
 
 use super::Backend;
 use super::state::Home;
@@ -56,8 +56,8 @@ impl Backend {
         });
     }
 
-    /// Tries a backend that is down for want of a sign-in, and has calls wait for that attempt: the address in the fault of the last
-    /// one may be used up.
+    /// Tries a backend that is down for want of a sign-in, and has calls wait for that attempt: the address in the
+    /// fault of the last one may be used up.
     fn retry_for_sign_in(&self) {
         {
             let mut state = self.lock();
@@ -69,8 +69,8 @@ impl Backend {
         self.try_now();
     }
 
-    /// Tries a backend that was down for want of a sign-in, now that a person has signed in, and tells the users that were shown
-    /// nothing for that reason to ask for their lists again.
+    /// Tries a backend that was down for want of a sign-in, now that a person has signed in, and tells the users that
+    /// were shown nothing for that reason to ask for their lists again.
     pub fn signed_in(&self) {
         self.retry_for_sign_in();
         self.try_now();

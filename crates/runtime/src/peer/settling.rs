@@ -37,7 +37,8 @@ impl Peer {
                     peer.replied.notified().await;
                 }
             };
-            // The server has a bound of its own: a client that is slow to answer must not cost it the time to apply the roots.
+            // The server has a bound of its own: a client that is slow to answer must not cost it the time
+            // to apply the roots.
             match tokio::time::timeout(SETTLE, answered).await {
                 Ok(()) => peer.apply_roots().await,
                 Err(_) => tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time"),

@@ -115,8 +115,8 @@ impl Session {
         calls || !streams.is_empty()
     }
 
-    /// Reason why its caller lost what it had open: its credential has expired, was revoked, or is good for something
-    /// else by now.
+    /// The reason for which its caller lost what it had open: a credential that expired, was revoked, or has
+    /// other rights by now.
     #[must_use]
     pub fn lapse(&self) -> Option<&'static str> {
         self.lapse.get().copied()

@@ -51,7 +51,8 @@ pub struct AuditVerifyArgs {
     /// Which log is read.
     #[command(flatten)]
     pub place: AuditPlaceArgs,
-    /// The place of the log that the files are copies of, as its gaps and checkpoints name it: they are good for that log only
+    /// The place of the log that the files are copies of, as its gaps and checkpoints name it: they are good
+    /// for that log only
     #[arg(long, value_name = "PLACE", requires = "files")]
     pub of: Option<String>,
 }

@@ -43,7 +43,7 @@ pub(crate) struct Open {
 #[derive(Clone, Debug)]
 pub(crate) struct BaseBody {
     pub(crate) bytes: Bytes,
-    /// Where its id stands, if that is a plain number and nothing was to be taken out of the message.
+    /// The span of its id, if that is a plain number and nothing was taken out of the message.
     pub(crate) plain_id: Option<Span>,
 }
 
@@ -125,7 +125,7 @@ impl Exchanges {
         gone.into_iter().for_each(|key| self.forget(key, forgotten));
     }
 
-    /// Copies the bodies that are remembered, which then are charged to nobody.
+    /// Copies the remembered bodies, so that they are no longer charged to their senders.
     pub(crate) fn own_bases(&mut self) {
         for open in self.open.values_mut().filter(|open| !open.own) {
             open.own = true;

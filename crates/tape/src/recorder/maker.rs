@@ -148,7 +148,8 @@ impl Maker {
         self.clock.at(now)
     }
 
-    /// Charges the bodies that are remembered to nobody: while nothing can be written, they outlive their calls.
+    /// Copies the remembered bodies: while nothing can be written they outlive their calls, and must not
+    /// stay charged to senders.
     pub(crate) fn own_bodies(&mut self) {
         self.exchanges.own_bases();
         self.sampling_buffer.own_bases();
@@ -265,14 +266,12 @@ impl Maker {
         // Numbers are never taken out, so an image with another number for an id needs no second look.
         if let (Some(base), Some(id)) = (base, seen.id)
             && let Some(base_id) = base.plain_id
+            && let overlap = Overlap::of(&base.bytes, &fact.bytes)
+            && overlap.differs_within(&base.bytes, base_id)
+            && overlap.differs_within(&fact.bytes, id)
+            && let Some(like) = overlap.like(&fact.bytes)
         {
-            let overlap = Overlap::of(&base.bytes, &fact.bytes);
-            if overlap.differs_within(&base.bytes, base_id)
-                && overlap.differs_within(&fact.bytes, id)
-                && let Some(like) = overlap.like(&fact.bytes)
-            {
-                return like;
-            }
+            return like;
         }
         let mut plain_id = None;
         let bytes = match self.redactor.message(&fact.bytes, seen.method.as_deref()) {

@@ -14,7 +14,7 @@ pub(crate) struct Seen {
     pub(crate) method: Option<Arc<str>>,
     pub(crate) subject: Option<Arc<str>>,
     pub(crate) error_code: Option<i64>,
-    /// Where its id stands, if that is a plain number.
+    /// The span of its id, if that is a plain number.
     pub(crate) id: Option<Span>,
 }
 
@@ -52,7 +52,7 @@ fn subject(message: &Envelope) -> Option<Arc<str>> {
     json::string(span.of(message.bytes())).map(Arc::from)
 }
 
-/// What two bodies have in common: so many bytes at their beginning, and so many of the rest at their end.
+/// The bytes that two bodies share: some at their beginning, and of the rest some at their end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Overlap {
     prefix: usize,
@@ -84,7 +84,7 @@ impl Overlap {
     }
 }
 
-/// How many bytes are compared at once: the compiler makes vector instructions of it.
+/// Bytes that are compared at once. The compiler makes vector instructions of it.
 const WIDE: usize = 64;
 
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {

@@ -121,7 +121,7 @@ impl Numbering {
         }
     }
 
-    /// Copies the bodies that are remembered, which then are charged to nobody.
+    /// Copies the remembered bodies, so that they are no longer charged to their senders.
     pub(crate) fn own_bases(&mut self) {
         for sealed in self.bases.values_mut().flatten().filter_map(|base| base.sealed.as_mut()) {
             sealed.bytes = uncharged(&sealed.bytes);

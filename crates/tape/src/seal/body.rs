@@ -248,8 +248,8 @@ pub(crate) struct SealedBody {
 }
 
 impl SealedBody {
-    /// True if a body that has `middle` in the place of `changed` surely has the same leaves: both are messages, and differ in
-    /// the number that is their id.
+    /// True if a body that has `middle` in the place of `changed` surely has the same leaves: both are messages, and
+    /// differ in the number that is their id.
     fn has_leaves_of(&self, changed: Range<usize>, middle: &[u8]) -> bool {
         if !middle.iter().all(u8::is_ascii_digit) {
             return false;
@@ -290,14 +290,15 @@ impl BodySealer {
         })
     }
 
-    /// What was committed to last, for bodies that are like it.
+    /// Keeps the last commitment for bodies that are like it.
     pub(crate) fn last_sealed(&self, bytes: Bytes, commitment: ChainHash) -> SealedBody {
         let leaves = self.leaves.iter().cloned().zip(self.hashes.iter().copied()).collect();
         SealedBody { bytes, commitment, leaves }
     }
 
-    /// The commitment to the body that is like another one: its beginning, something else, and its end. None if it is not. The
-    /// body has its own salts, or those of the other where the leaves are the same and need not be hashed again.
+    /// The commitment to the body that is like another one: its beginning, something else, and its end. None
+    /// if it is not. The body has its own salts, or those of the other where the leaves are the same and need
+    /// not be hashed again.
     pub(crate) fn commit_like(
         &mut self,
         base: &SealedBody,
@@ -325,7 +326,8 @@ impl BodySealer {
         draft
     }
 
-    /// The commitment to a body whose leaves are those of another one; what differs stands at `changed`, between leaves.
+    /// The commitment to a body whose leaves are those of another one; what differs stands
+    /// at `changed`, between leaves.
     fn commit_frame(&mut self, base: &SealedBody, body: &[u8], changed: usize, base_entry: u64) -> Option<ChainHash> {
         self.salts.of(base_entry, 1, &mut self.made)?;
         let salt = self.made.first()?;

@@ -146,8 +146,8 @@ async fn reloads(gateway: &GatewayProcess, origin: &str, enough: usize) -> Vec<V
     eventually(&format!("{enough} reloads from {origin} are in the log"), found).await.unwrap()
 }
 
-/// G15: a reload that failed is recorded as an error, a file or signal by the owner of the file, and a reload that turns
-/// records of calls off says so.
+/// G15: a reload that failed is recorded as an error, a file or signal by the owner of the file, and a reload that
+/// turns records of calls off says so.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_15_records_of_reloads_tell_who_how_and_what_is_no_longer_recorded() {
     let text = config("", "");

@@ -1,4 +1,5 @@
-//! What a credential holds open ends with it: every proof, every way in which it can end, everything that can be open.
+//! A credential ends everything that it holds open: every proof, every way in which it can end, everything
+//! that can be open.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod certificates;
@@ -18,10 +19,10 @@ use std::time::Duration;
 const RESOURCE: &str = "https://box.example/mcp";
 /// Longer than a credential of a test is good, and much shorter than a call that is held or runs.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a credential that expires is good: everything has to be open by then.
+/// The life of a credential that expires. Everything has to be open by then.
 const LIFE: u64 = 8;
 
-/// How a credential, or what it is good for, ends.
+/// The ways in which a credential, or its rights, end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Ending {
     Expires,

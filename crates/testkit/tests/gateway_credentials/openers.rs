@@ -58,7 +58,7 @@ impl Opener {
         Self { address, client, authorization: None, key: None, trust: Some(trust.clone()) }
     }
 
-    /// What it calls with.
+    /// The HTTP client that carries its proof.
     pub fn client(&self) -> &HttpClient {
         &self.client
     }

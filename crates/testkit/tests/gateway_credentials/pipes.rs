@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// How the credential of a pipe, or what it is good for, ends.
+/// The ways in which the credential of a pipe, or its rights, end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum PipeEnding {
     KeyExpires,

@@ -59,7 +59,7 @@ fn message(numbers: &mut Numbers, id: &str) -> String {
     }
 }
 
-/// What is on the tape of a message and of its second image.
+/// Records a message and its second image, and returns their bodies.
 fn recorded(redactor: &Redactor, first: &str, second: &str) -> Vec<Option<Bytes>> {
     let memory = Memory::default();
     let recorder = memory.record(RecorderSettings::default(), redactor.clone());
