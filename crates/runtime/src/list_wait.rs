@@ -15,7 +15,8 @@ pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 /// same backend are known.
 pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
-/// The same for a client that declares capabilities, to which a server may show more.
+/// The same for a client that declares capabilities, where those lists are of its own era: a server of the old era may
+/// show it more than others.
 pub const DECLARED_LIST_WAIT: Duration = Duration::from_secs(4);
 
 impl Gateway {
@@ -82,10 +83,11 @@ impl Gateway {
         if missing.is_empty() {
             return;
         }
+        let missing = missing.join(", ");
         if early {
-            tracing::info!(?missing, "answered a list without slow backends; its client is told when they are there");
+            tracing::info!(missing, "answered a list without slow backends; its client is told when they are there");
         } else {
-            tracing::warn!(?missing, "answered a list without backends that did not start in time");
+            tracing::warn!(missing, "answered a list without backends that did not start in time");
         }
     }
 
@@ -101,26 +103,39 @@ impl Gateway {
     }
 
     /// Waits until every backend has read its lists for some kind of client, and a while longer for those of this
-    /// kind. A client that declares capabilities and is not told of changes would never learn what else it is shown.
+    /// kind. An old server may show more to a client that declares capabilities, which would never learn of it without
+    /// being told of changes. A server of both eras has no such lists: those of the new era are for all.
     async fn similar_lists_come(&self, caller: &Caller, selector: &Selector, is_told: bool) {
-        let longer = match (selector.caps.is_bare(), is_told) {
+        let mut changes = self.catalog.follow();
+        let of_other_era = loop {
+            match self.similar_lists(caller, selector) {
+                SimilarLists::Unknown => {}
+                SimilarLists::OfOtherEra => break true,
+                SimilarLists::OfSameEra => break false,
+            }
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        };
+        let longer = match (selector.caps.is_bare() || of_other_era, is_told) {
             (true, _) => KNOWN_LIST_WAIT,
             (false, true) => DECLARED_LIST_WAIT,
             (false, false) => return std::future::pending().await,
         };
-        let mut changes = self.catalog.follow();
-        while !self.similar_lists_known(caller, selector) {
-            if changes.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
         tokio::time::sleep(longer).await;
     }
 
-    fn similar_lists_known(&self, caller: &Caller, selector: &Selector) -> bool {
+    fn similar_lists(&self, caller: &Caller, selector: &Selector) -> SimilarLists {
         let catalog = self.catalog.snapshot();
-        let known = |backend: &Backend| backend.has_read_lists() && is_shown(&catalog, &backend.name, selector);
-        self.backends().iter().all(|one| known(one) || self.need_not_wait(one, caller, selector, &catalog))
+        let mut similar = SimilarLists::OfOtherEra;
+        for backend in self.backends().iter().filter(|one| !self.need_not_wait(one, caller, selector, &catalog)) {
+            match backend.era_of_read_lists().filter(|_| is_shown(&catalog, &backend.name, selector)) {
+                None => return SimilarLists::Unknown,
+                Some(era) if era == selector.era => similar = SimilarLists::OfSameEra,
+                Some(_) => {}
+            }
+        }
+        similar
     }
 
     /// True if there is something to show to this kind of client.
@@ -129,6 +144,17 @@ impl Gateway {
         let sees = |name: &str| visibility.is_none_or(|visibility| visibility.shows_backend(caller, name));
         catalog.backends().iter().any(|entry| entry.listed && sees(&entry.name) && entry.shown(selector).is_some())
     }
+}
+
+/// Lists that all backends have read, though not for exactly one kind of client.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum SimilarLists {
+    /// A backend has none.
+    Unknown,
+    /// At least one backend read them with other capabilities, in the era of the client.
+    OfSameEra,
+    /// All were read in the other era.
+    OfOtherEra,
 }
 
 /// True if entries of this backend are in a list for this kind of client.

@@ -52,14 +52,16 @@ impl Backend {
         down || failed || known && (catalog.knows(&self.name, &effective) || self.cannot_show(&effective))
     }
 
-    /// True if the gateway's own connection has read its lists since it was opened, where all users are shown the same.
-    pub(crate) fn has_read_lists(&self) -> bool {
+    /// The era of the gateway's own connection, if that has read its lists since it was opened and all users are shown
+    /// the same.
+    pub(crate) fn era_of_read_lists(&self) -> Option<Era> {
         if self.is_per_user() {
-            return false;
+            return None;
         }
         let state = self.lock();
         let home = state.connections.home().filter(|_| matches!(state.home, Home::Up(_)));
-        home.and_then(|home| home.view_key()).is_some_and(|key| state.lists.was_read(&key))
+        let key = home.and_then(|home| home.view_key()).filter(|key| state.lists.was_read(key));
+        key.map(|key| key.era)
     }
 
     /// True if these lists are too old, for a backend that does not report changes.

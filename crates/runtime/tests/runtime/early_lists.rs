@@ -9,6 +9,7 @@ use signalbox_engine::front::Mode;
 use signalbox_runtime::list_wait::{DECLARED_LIST_WAIT, EARLY_LIST_WAIT};
 use signalbox_runtime::{Backend, Gateway, Lifetime, StreamReader};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -123,14 +124,47 @@ async fn an_old_client_is_shown_what_the_process_of_the_new_era_listed() {
     assert!(again.elapsed() < Duration::from_secs(1), "{:?}", again.elapsed());
 }
 
-/// A server may show more to a client that declares capabilities, and this one would not hear of it.
+/// Lists of the new era do not depend on a process, so capabilities make no difference.
+#[tokio::test(start_paused = true)]
+async fn an_old_client_that_declares_capabilities_is_shown_them_too() {
+    for is_told in [false, true] {
+        let gateway = slow_of_both_eras();
+        let begun = Instant::now();
+        let client = Client::open(&gateway, json!({"roots": {}, "elicitation": {}})).await;
+        let general = is_told.then(|| client.session.open_general().unwrap());
+        assert_eq!(client.tools().await, ["t1"]);
+        assert!(begun.elapsed() < SLOW + Duration::from_secs(1), "{:?}", begun.elapsed());
+        drop(general);
+    }
+}
+
+/// An old server whose second process, for clients that declare capabilities, is slow.
+fn slow_for_capabilities() -> Arc<Gateway> {
+    let opened = AtomicUsize::new(0);
+    let fake = Fake::new(Shape::Pipe, move |heard| match &*heard.method {
+        OPEN if opened.fetch_add(1, Ordering::Relaxed) > 0 => {
+            vec![Step::Wait(u64::try_from(SLOW.as_millis()).unwrap())]
+        }
+        _ => plain(heard),
+    });
+    start(&fake, Setup::default())
+}
+
+/// An old server may show more to a client that declares capabilities, and this one would not hear of it.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind() {
-    let gateway = slow_of_both_eras();
-    let begun = Instant::now();
-    let client = Client::open(&gateway, json!({"sampling": {}})).await;
-    assert_eq!(client.tools().await, ["t1"]);
-    assert!(begun.elapsed() > SLOW + DECLARED_LIST_WAIT + Duration::from_secs(1), "{:?}", begun.elapsed());
+    let gateway = slow_for_capabilities();
+    let bare = Client::open(&gateway, json!({})).await;
+    assert_eq!(bare.tools().await, ["t1"]);
+    for (is_told, least) in [(true, DECLARED_LIST_WAIT), (false, EARLY_LIST_WAIT)] {
+        let begun = Instant::now();
+        let client = Client::open(&gateway, json!({"sampling": {}})).await;
+        let general = is_told.then(|| client.session.open_general().unwrap());
+        assert_eq!(client.tools().await, ["t1"]);
+        assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
+        assert!(!is_told || begun.elapsed() < EARLY_LIST_WAIT, "{:?}", begun.elapsed());
+        drop(general);
+    }
 }
 
 /// A call of a tool that nobody has listed yet may be one of the slow backend.

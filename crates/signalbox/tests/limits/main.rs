@@ -478,11 +478,13 @@ fn of_backends() -> Vec<Row> {
         )
         .answer(
             "what that process listed, and `list_changed` when there is more. The longer time is for clients that declare \
-             capabilities; those of them that do not hear of changes wait for `gateway.first_list_wait`",
+             capabilities, where that process is of their own era; those of them that do not hear of changes wait for \
+             `gateway.first_list_wait`",
         )
         .metric("signalbox_backend_up")
         .shown(&[
             "an_old_client_is_shown_what_the_process_of_the_new_era_listed",
+            "an_old_client_that_declares_capabilities_is_shown_them_too",
             "a_client_that_declares_capabilities_waits_for_lists_of_its_own_kind",
         ]),
         row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
