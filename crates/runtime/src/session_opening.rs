@@ -78,8 +78,12 @@ impl Gateway {
     }
 
     /// Ends the session of this principal that has been idle longest, so that a client that never ends its sessions can
-    /// open another. A session with an open stream or a call in flight is not idle. Returns `false` if there is none.
+    /// open another. A session with an open stream or a call in flight is not idle. Sessions of an earlier process, to
+    /// which their clients have not come back, go first. Returns `false` if there is none.
     fn end_idlest(&self, principal: &Principal) -> bool {
+        if self.forget_idlest(principal, IDLE) {
+            return true;
+        }
         let own = self.sessions.all().into_iter().filter(|session| session.principal == *principal);
         let idle = own.filter(|session| session.mode == Mode::Session && !session.is_ended());
         let longest = idle.map(|session| (session.idle(), session)).max_by_key(|(idle, _)| *idle);

@@ -86,6 +86,18 @@ impl SessionStore {
         (dormant.len(), dormant.values().filter(|one| *one.stored.principal == *principal.as_str()).count())
     }
 
+    /// Forgets the session of this principal that was used least recently, if that was at least `idle` ago.
+    fn forget_idlest(&self, principal: &Principal, idle: Duration, now: SystemTime) -> bool {
+        let mut dormant = self.dormant.lock().unpoisoned();
+        let own = dormant.iter().filter(|(_, one)| *one.stored.principal == *principal.as_str());
+        let least = own.min_by_key(|(_, one)| one.used).map(|(name, one)| (name.clone(), one.used));
+        let is_idle = |used: SystemTime| now.duration_since(used).is_ok_and(|since| since >= idle);
+        let Some((name, _)) = least.filter(|(_, used)| is_idle(*used)) else { return false };
+        dormant.remove(&name);
+        self.change(Change::Remove(name));
+        true
+    }
+
     /// Hands a change to the writer. False if it has too many.
     fn change(&self, change: Change) -> bool {
         self.changes.try_send(change).is_ok()
@@ -125,6 +137,12 @@ impl Gateway {
     /// How many sessions of an earlier process wait for their owners: all, and those of this principal.
     pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
         self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))
+    }
+
+    /// Forgets the session of an earlier process that this principal has left idle longest, for `idle` at least. False if
+    /// there is none.
+    pub(crate) fn forget_idlest(&self, principal: &Principal, idle: Duration) -> bool {
+        self.session_store.get().is_some_and(|store| store.forget_idlest(principal, idle, SystemTime::now()))
     }
 
     /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none,

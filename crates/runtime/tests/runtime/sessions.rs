@@ -9,7 +9,7 @@ use signalbox_engine::front::Mode;
 use signalbox_runtime::outbox::OUTBOX_LIMIT;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// H1: a session that ended while it waited for lists gets no connection when the backend comes up.
 #[tokio::test(start_paused = true)]
@@ -59,6 +59,28 @@ async fn at_the_limit_the_idlest_session_of_a_caller_gives_way() {
         assert!(open("y").is_err());
         drop(listening);
     }
+}
+
+/// Issue 32, point 6: the same client was refused again once the gateway had been restarted.
+#[tokio::test(start_paused = true)]
+async fn sessions_of_an_earlier_process_give_way_too() {
+    let mut settings = signalbox_runtime::Settings { max_sessions_each: 2, ..Default::default() };
+    settings.session_timeout = Duration::from_secs(3600);
+    let gateway = start(&Fake::new(Shape::Pipe, plain), Setup { settings, ..Setup::default() });
+    let folder = tempfile::tempdir().unwrap();
+    let caller = || Caller::anonymous("test");
+    for (name, idle) in [("a", 600), ("b", 10)] {
+        let file = folder.path().join(name.repeat(64));
+        let principal = caller().principal().as_str().to_owned();
+        let stored = json!({"principal": principal, "revision": "2025-11-25", "capabilities": {}});
+        std::fs::write(&file, stored.to_string()).unwrap();
+        let used = SystemTime::now() - Duration::from_secs(idle);
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(used).unwrap();
+    }
+    gateway.keep_sessions_in(folder.path().to_owned()).unwrap();
+    let open = |id: &str| gateway.open_session(caller(), Mode::Session, id, "test");
+    assert!(open("x").is_ok(), "the one that was idle for ten minutes gives way");
+    assert!(open("y").is_err(), "neither has been idle for a minute");
 }
 
 /// M9: a pipe whose other end never reads is given up, so that whoever waits on it does not wait forever.
