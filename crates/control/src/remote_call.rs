@@ -46,8 +46,9 @@ pub async fn call(
     let answer = sender.send_request(request).await.map_err(AskError::from)?;
     let done = match answer.status().as_u16() {
         200 => read(answer, on_notification).await,
-        // Its words for these help the user more than another attempt.
-        401 | 403 | 429 => Err(AskError::Status(answer.status()).into()),
+        // The words of the server for these help the user more than another attempt. The call may have run where
+        // the server or a proxy failed later.
+        401 | 403 | 408 | 429 | 200..=299 | 500.. => Err(AskError::Status(answer.status()).into()),
         _ => Ok(None),
     };
     connection.abort();

@@ -3,6 +3,9 @@
 use crate::program::{Program, run};
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// A gateway with one backend, this very program with its demo tools, and a rule. Its file is not the one that a
 /// command finds by itself.
@@ -93,6 +96,28 @@ async fn a_call_at_an_address_is_one_request_without_a_session() {
     let unknown = run(folder.path(), &["tools", "call", "nosuch", "--url", &url], "").await;
     assert!(unknown.code == 1 && unknown.stderr.contains("nosuch"), "{}", unknown.stderr);
     gateway.signal("TERM").await;
+}
+
+/// Issue 32: the call was sent again in a session, though it may have run.
+#[tokio::test]
+async fn a_call_that_may_have_run_is_not_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let heard = Arc::clone(&requests);
+    let server = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            heard.fetch_add(1, Ordering::SeqCst);
+            stream.write_all(b"HTTP/1.1 504 Gateway Timeout\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        }
+    });
+    let called = run(folder.path(), &["tools", "call", "pay", "--url", &url], "").await;
+    assert!(called.code == 1 && called.stderr.contains("504"), "{} {}", called.code, called.stderr);
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    server.abort();
 }
 
 /// Issue 32: the gateway that was asked kept the session of a list until it expired.
