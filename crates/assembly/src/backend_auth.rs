@@ -73,9 +73,9 @@ pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>) {
 /// Says at the start which addresses are exceptions.
 pub(crate) fn tell_exceptions(config: &Config) {
     if !config.outbound.allow.is_empty() {
-        let allowed = &config.outbound.allow;
+        let allowed: Vec<String> = config.outbound.allow.iter().map(ToString::to_string).collect();
         tracing::warn!(
-            ?allowed,
+            allowed = allowed.join(", "),
             "OAuth requests may go to these addresses although they may not be public or have no TLS"
         );
     }

@@ -147,7 +147,7 @@ impl FactSink for ExchangeLog {
                 subject = end.subject.as_deref(),
                 backend = end.backend.as_deref(),
                 outcome = end.outcome.label(),
-                took = ?end.took,
+                took_seconds = end.took.as_secs_f64(),
                 "a call ended"
             );
         }

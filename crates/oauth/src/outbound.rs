@@ -6,6 +6,7 @@ use http::Method;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use signalbox_transport::tls::BackTlsSpec;
 use signalbox_transport::web_client::{self, DialGuard, WebAnswer, WebRequest};
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
@@ -38,6 +39,15 @@ impl FromStr for AllowEntry {
         match !inner.is_empty() && inner.bytes().all(plain) {
             true => Ok(Self::Host(inner.to_ascii_lowercase())),
             false => Err(AllowError),
+        }
+    }
+}
+
+impl fmt::Display for AllowEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(name) => f.write_str(name),
+            Self::Network(address, length) => write!(f, "{address}/{length}"),
         }
     }
 }

@@ -136,8 +136,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Have the running signalbox processes read their configuration again
     ///
-    /// Unchanged backends, open sessions and calls in flight are not interrupted. Exits with 1 if a process refuses, which
-    /// then keeps its configuration.
+    /// Unchanged backends, open sessions and calls in flight are not interrupted. Exits with 1 if a process refuses the
+    /// configuration, which then keeps its own, or if keys need a restart; all other keys are then in force.
     #[command(after_help = RELOAD_HELP)]
     Reload,
     /// Hold messages for a person: release, edit, answer or refuse them

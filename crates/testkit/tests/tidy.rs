@@ -211,6 +211,23 @@ fn files_are_short_documented_and_named_after_what_they_hold() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
+/// A reader of JSON logs cannot parse `Some(127.0.0.1)` or `["files"]`, the debug form of a value. Proves issue 32, point 7.
+#[test]
+fn fields_of_log_lines_are_not_in_debug_form() {
+    let mut faults = Vec::new();
+    for (path, text) in sources() {
+        for level in ["info", "warn", "error"] {
+            for logged in production(&text).split(&format!("tracing::{level}!(")).skip(1) {
+                let fields = logged.split('"').next().unwrap_or_default();
+                if fields.contains("= ?") || fields.trim_start().starts_with('?') || fields.contains(", ?") {
+                    faults.push(format!("{}: {}", path.display(), fields.trim()));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
 #[test]
 fn central_modules_open_with_an_essay() {
     for name in CENTRAL {

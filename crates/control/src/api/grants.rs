@@ -125,7 +125,8 @@ pub(super) fn of_hold(held: &HeldMessage, lasts: &str, by: &str) -> Result<SetGr
 pub(super) fn put(served: &Served, grant: SetGrant) -> Result<(), Problem> {
     let rules = served.reloader.current();
     if !grant.break_glass {
-        tracing::warn!(to = grant.to, tools = ?grant.tools, by = grant.by, because = grant.because, "granted for a while");
+        let tools = grant.tools.join(", ");
+        tracing::warn!(to = grant.to, tools, by = grant.by, because = grant.because, "granted for a while");
     }
     let changed = GrantFile::of(&rules.data_dir).change(|all| all.set(grant, unix_millis()));
     changed.map_err(|fault| failed(&fault))?;

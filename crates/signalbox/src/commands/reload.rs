@@ -41,10 +41,10 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
 fn show(answer: &Value) -> Result<(), Failure> {
     let word = |key: &str| table::harmless(answer[key].as_str().unwrap_or("-"));
     let who = format!("{} (pid {})", word("command"), answer["pid"]);
+    for warning in answer["summary"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        output::say(format_args!("{who}: warning: {}", table::harmless(warning)));
+    }
     if answer["ok"] == true {
-        for warning in answer["summary"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            output::say(format_args!("{who}: warning: {}", table::harmless(warning)));
-        }
         return output::result(&format!("{who}: {}\n", word("text")));
     }
     let what = match answer["partly"] == true {
