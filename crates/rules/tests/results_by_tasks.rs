@@ -88,6 +88,7 @@ impl Scene<'_> {
             session_started: now,
             face: None,
             server_info: "{}",
+            instance: "1",
             instructions: "",
             max_in_flight: 4,
             round_timeout: Duration::from_secs(300),

@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 pub const MAX_REFUSAL_TEXT: usize = 500;
 /// How long the last answers have to be recorded when the gateway ends, and then to be sent.
 const ANSWERS_END: Duration = Duration::from_secs(1);
-/// How long a shutdown waits until backends were told that their sessions are over.
+/// The time that a shutdown gives backends to be told that their sessions are over.
 const SESSIONS_END: Duration = Duration::from_secs(2);
 /// How long a listen request waits for backends to follow what it names.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
@@ -72,6 +72,8 @@ pub struct Gateway {
     pub caller: Caller,
     /// When it was started.
     pub started: Instant,
+    /// A random id by which it recognises a backend that leads back to it.
+    pub(crate) instance: Arc<str>,
     /// The bytes of messages that it holds, and for whom.
     pub budget: Arc<Budget>,
     /// The calls that wait for input of their clients.
@@ -155,6 +157,7 @@ impl Gateway {
             caller: Caller::gateway(parts.principal.clone()),
             principal: parts.principal,
             started: crate::clock::now(),
+            instance: Self::new_session_id()?.into(),
             budget,
             parks: ParkedCalls::new(max_parked_bytes)?,
             presence: Presence::default(),
@@ -318,11 +321,11 @@ impl Gateway {
         }
     }
 
-    /// A future that completes when the sinks have room for more message facts, or after a time limit. `None` while
-    /// they have room. Fronts and links await it before they take the next message.
+    /// A future that completes when the sinks have room for the facts of a message of this size, or after a time limit.
+    /// `None` while they have room. Fronts and links await it before they take the next message.
     #[must_use]
-    pub fn room(&self) -> Option<BoxFuture<()>> {
-        if self.message_facts() { self.facts.iter().find_map(|sink| sink.room()) } else { None }
+    pub fn room(&self, bytes: usize) -> Option<BoxFuture<()>> {
+        if self.message_facts() { self.facts.iter().find_map(|sink| sink.room(bytes)) } else { None }
     }
 
     /// Hands facts to all sinks, in order. Facts of a session go through [`Self::note`] instead.

@@ -23,6 +23,9 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// Ours: the backend that asks a question.
 pub const BACKEND: &str = "io.signalbox/backend";
 
+/// Ours: the gateway that opens a connection, so that it recognises itself.
+pub const INSTANCE: &str = "io.signalbox/instance";
+
 /// W3C trace context: the parent span.
 pub const TRACEPARENT: &str = "traceparent";
 /// W3C trace context: vendor data.

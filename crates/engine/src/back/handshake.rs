@@ -32,6 +32,8 @@ pub struct ClientOffer {
     pub capabilities: Bytes,
     /// The `clientInfo` object.
     pub info: Arc<str>,
+    /// The id of the gateway, by which it refuses a connection to itself.
+    pub instance: Arc<str>,
     /// How long the backend may take for the whole handshake.
     pub start_timeout: Duration,
     /// How long a probe for the new era may stay unanswered.
@@ -124,6 +126,7 @@ impl<O: Clone> BackMachine<O> {
             .param_str("protocolVersion", self.offer.revision.as_str())
             .param_raw("capabilities", &self.offer.capabilities)
             .param_raw("clientInfo", self.offer.info.as_bytes())
+            .param_raw(meta::META, format!(r#"{{"{}":"{}"}}"#, meta::INSTANCE, self.offer.instance).as_bytes())
             .build();
         let draft = Draft { key: Some(id), ..Draft::word(method::INITIALIZE, bytes) };
         out.push(BackCommand::Transmit(draft.depart()));
@@ -138,12 +141,14 @@ impl<O: Clone> BackMachine<O> {
                 members.push(',');
             }
             members.push_str(&format!(
-                r#""_meta":{{"{}":"{}","{}":{{}},"{}":{}}}"#,
+                r#""_meta":{{"{}":"{}","{}":{{}},"{}":{},"{}":"{}"}}"#,
                 meta::PROTOCOL_VERSION,
                 revision.as_str(),
                 meta::CLIENT_CAPABILITIES,
                 meta::CLIENT_INFO,
-                self.offer.info
+                self.offer.info,
+                meta::INSTANCE,
+                self.offer.instance
             ));
         }
         members.push('}');

@@ -17,6 +17,7 @@ impl Dialogue {
             revision: Revision::LATEST_LEGACY,
             capabilities: Bytes::from_static(b"{}"),
             info: Arc::from(r#"{"name":"g","version":"0"}"#),
+            instance: Arc::from("0"),
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(5),
             question_timeout: Duration::from_secs(300),
@@ -134,6 +135,14 @@ fn any_other_error_to_the_probe_means_the_old_era() {
         let ready = dialogue.says(&INITIALIZED.replace("ID", "2"), None);
         assert_eq!(ready, [r#"> {"jsonrpc":"2.0","method":"notifications/initialized"}"#, "ready 2025-06-18"]);
         assert_eq!(dialogue.machine.profile().unwrap().instructions.as_deref(), Some("hi"));
+    }
+}
+
+#[test]
+fn the_handshake_of_both_eras_names_the_gateway() {
+    for wish in [Wish::Legacy, Wish::Modern] {
+        let hello = Dialogue::new(wish, false).opened();
+        assert!(hello[0].contains(r#""io.signalbox/instance":"0""#), "{hello:?}");
     }
 }
 

@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub face: Option<&'a Face>,
     /// Our own `serverInfo` object.
     pub server_info: &'a str,
+    /// The id of the gateway, by which it recognises a connection to itself.
+    pub instance: &'a str,
     /// The gateway's own instructions, shown before those of its backends; may be empty.
     pub instructions: &'a str,
     /// Maximum number of requests in flight per session.

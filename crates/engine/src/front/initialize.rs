@@ -11,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, Revision, builder, json, method};
+use signalbox_wire::{Envelope, Era, Revision, builder, json, meta, method};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const MAX_INSTRUCTIONS: usize = 8 * 1024;
 
 impl FrontMachine {
     pub(super) fn initialize(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let client = match read_client(message) {
+        let client = match refuse_itself(message, ctx).and_then(|()| read_client(message)) {
             Ok(client) => client,
             Err(fault) => return self.fail(id, &fault, ctx, out),
         };
@@ -44,7 +44,10 @@ impl FrontMachine {
         self.reply(id, result.as_bytes(), ctx, out);
     }
 
-    pub(super) fn discover(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn discover(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if let Err(fault) = refuse_itself(message, ctx) {
+            return self.fail(id, &fault, ctx, out);
+        }
         let selector = self.selector(id);
         let mut result = format!(
             r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
@@ -73,6 +76,16 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
         self.finish(id, Passed::own(bytes), 200, Outcome::Ok, ctx, out);
+    }
+}
+
+/// Refuses the handshake of this very gateway, which would show its own tools again under another name, without end.
+fn refuse_itself(message: &Envelope, ctx: &Context<'_>) -> Result<(), Fault> {
+    let params = message.params().unwrap_or_default();
+    let instance = json::path(params, &[meta::META, meta::INSTANCE]).and_then(|span| json::string(span.of(params)));
+    match instance.is_some_and(|instance| instance == ctx.instance) {
+        true => Err(Fault::new(FaultKind::InvalidRequest, "this is the gateway itself: a backend leads back to it")),
+        false => Ok(()),
     }
 }
 
@@ -159,8 +172,8 @@ fn extensions(ctx: &Context<'_>, selector: &Selector) -> BTreeMap<String, String
     seen
 }
 
-/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several. Backends
-/// that the caller has yet to sign in at are named with the address.
+/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several.
+/// Backends that the caller has yet to sign in at are named with the address.
 fn instructions(ctx: &Context<'_>, selector: &Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog

@@ -93,7 +93,7 @@ impl FrontMachine {
         match message.method().unwrap_or_default() {
             method::INITIALIZE => self.initialize(id, message, ctx, out),
             method::LOGGING_SET_LEVEL => self.set_level(id, message, ctx, out),
-            method::SERVER_DISCOVER => self.discover(id, ctx, out),
+            method::SERVER_DISCOVER => self.discover(id, message, ctx, out),
             method::SUBSCRIPTIONS_LISTEN => self.listen(id, message, ctx, out),
             dialect::VALIDATE => self.validate_call(id, message, ctx, out),
             dialect::REGISTER => self.fail(id, &registration::not_served(), ctx, out),

@@ -61,6 +61,27 @@ fn n17_an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
     }
 }
 
+/// Issue 32, point 6: a backend that leads back to its own gateway showed the gateway's tools again, without end.
+#[test]
+fn the_gateway_refuses_a_connection_to_itself() {
+    let initialize = |instance: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"_meta":{{"io.signalbox/instance":"{instance}"}}}}}}"#
+        )
+    };
+    let discover = |instance: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.signalbox/instance":"{instance}"}}}}}}"#
+        )
+    };
+    for (mode, asks) in [(Mode::Session, &initialize as &dyn Fn(&str) -> String), (Mode::Stateless, &discover)] {
+        let answer = Dialogue::new(mode).says(&asks("1"));
+        assert!(answer[0].contains("-32600") && answer[0].contains("leads back"), "{mode:?} {answer:?}");
+        let other = Dialogue::new(mode).says(&asks("2"));
+        assert!(other[0].contains(r#""result""#), "{mode:?} {other:?}");
+    }
+}
+
 #[test]
 fn a_call_reaches_the_backend_under_its_own_name_and_every_other_byte_stays() {
     let mut dialogue = Dialogue::operational();
@@ -280,6 +301,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         session_started: Instant::now(),
         face: None,
         server_info: "{}",
+        instance: "1",
         instructions: "",
         max_in_flight: 20_000,
         round_timeout: Duration::from_secs(300),

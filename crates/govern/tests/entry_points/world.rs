@@ -215,6 +215,7 @@ impl World {
             session: None,
             session_started: self.now,
             server_info: INFO,
+            instance: "1",
             face: None,
             instructions: "",
             max_in_flight: 64,

@@ -374,13 +374,15 @@ impl Backend {
 
     /// What the gateway says about itself to a backend.
     pub(super) fn offer(&self) -> ClientOffer {
-        let settings = self.gateway().map(|gateway| gateway.settings());
+        let gateway = self.gateway();
+        let settings = gateway.as_ref().map(|gateway| gateway.settings());
         let info = settings.as_ref().map_or_else(String::new, |settings| settings.server_info.clone());
         let (start_timeout, timeout) = (self.spec().start_timeout, self.spec().timeout);
         ClientOffer {
             revision: Revision::LATEST_LEGACY,
             capabilities: bytes::Bytes::from_static(b"{}"),
             info: Arc::from(info),
+            instance: gateway.map_or_else(|| Arc::from(""), |gateway| Arc::clone(&gateway.instance)),
             start_timeout,
             probe_timeout: PROBE_TIMEOUT.min(start_timeout),
             question_timeout: settings.map_or(timeout, |settings| settings.park_timeout),

@@ -78,6 +78,7 @@ impl Session {
             session_started: self.started,
             face: self.gateway.face(&self.caller),
             server_info: &settings.server_info,
+            instance: &self.gateway.instance,
             instructions: &settings.instructions,
             max_in_flight: settings.max_in_flight,
             round_timeout: settings.park_timeout,

@@ -194,6 +194,34 @@ async fn unknown_variables_do_not_stop_the_program() {
     assert!(!said.contains("SIGNALBOX_KEY:") && !said.contains("SIGNALBOX_URL:"), "{said}");
 }
 
+/// Issue 32, point 6: `check` cannot know that a proxy leads back.
+#[tokio::test]
+async fn a_gateway_behind_a_proxy_is_no_backend_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = proxy.local_addr().unwrap();
+    std::fs::write(folder.path().join("own.toml"), format!("[backends.loop]\nurl = \"http://{address}/mcp\"\n")).unwrap();
+    let gateway = Program::start(folder.path(), &["serve", "-c", "own.toml", "--listen", "127.0.0.1:0"]);
+    let url = gateway.url().await;
+    let behind = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();
+    let forwarding = tokio::spawn(async move {
+        loop {
+            let (mut front, _) = proxy.accept().await.unwrap();
+            let mut back = tokio::net::TcpStream::connect(&behind).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut front, &mut back).await });
+        }
+    });
+    eventually(async || {
+        let status = run(folder.path(), &["status", "--json"], "").await;
+        let status: Value = serde_json::from_str(&status.stdout).ok()?;
+        let backend = &status[0]["backends"][0];
+        (backend["state"] != "up" && backend.to_string().contains("leads back")).then_some(())
+    })
+    .await;
+    forwarding.abort();
+    gateway.signal("TERM").await;
+}
+
 /// Issue 32, point 6: a configuration that is its own backend started one process after the other.
 #[tokio::test]
 async fn a_gateway_does_not_run_inside_itself() {

@@ -101,6 +101,7 @@ impl Dialogue {
             session_started: self.now,
             face: None,
             server_info: r#"{"name":"signalbox","version":"0"}"#,
+            instance: "1",
             instructions: self.instructions,
             max_in_flight: 4,
             round_timeout: Duration::from_secs(300),
