@@ -423,8 +423,8 @@ impl FactSink for TapeSink {
         Box::pin(async move { barrier.await.is_ok() })
     }
 
-    fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let (room, within) = self.recorder.room()?;
+    fn room(&self, bytes: usize) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let (room, within) = self.recorder.room(bytes)?;
         Some(Box::pin(async move {
             let _ = tokio::time::timeout(within, room).await;
         }))

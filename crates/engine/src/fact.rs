@@ -365,9 +365,9 @@ pub trait FactSink: Send + Sync {
     fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
         Box::pin(std::future::ready(true))
     }
-    /// Resolves when there is room for more facts, or the wait is over. `None` while there is room. Whoever reads
-    /// messages from outside awaits it before the next one.
-    fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+    /// Resolves when there is room for the facts of a message of this size, or the wait is over. `None` while there is
+    /// room. Fronts and links await it before they take a message from outside; links do not know its size yet.
+    fn room(&self, _bytes: usize) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
     /// Waits for room on a thread that may block because it only delivers facts.

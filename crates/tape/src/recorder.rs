@@ -161,10 +161,11 @@ impl Recorder {
         self.queue.barrier()
     }
 
-    /// Ready when there is room for more facts; with it comes how long to wait at most. None while there is room.
+    /// Ready when there is room for a message of this size; with it comes how long to wait at most. None while there is
+    /// room.
     #[must_use]
-    pub fn room(&self) -> Option<(Barrier, Duration)> {
-        self.queue.room()
+    pub fn room(&self, bytes: usize) -> Option<(Barrier, Duration)> {
+        self.queue.room(bytes)
     }
 
     /// Writes what the ring holds, and what its settings say for afterwards.
@@ -197,7 +198,7 @@ impl FactSink for Recorder {
     }
 
     fn wait_for_room(&self) {
-        if let Some((room, within)) = self.queue.room() {
+        if let Some((room, within)) = self.queue.room(0) {
             let _ = room.wait(within);
         }
     }

@@ -195,7 +195,7 @@ impl Front {
     /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
     async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, NoLine>>, drain: Duration) {
         while let Some(line) = lines.recv().await {
-            if let Some(room) = self.gateway.room() {
+            if let Some(room) = self.gateway.room(line.as_ref().map_or(0, Bytes::len)) {
                 room.await;
             }
             self.take(line).await;

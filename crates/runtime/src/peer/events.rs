@@ -104,7 +104,7 @@ impl LinkEvents for PeerEvents {
     }
 
     fn room(&self) -> Option<BoxFuture<()>> {
-        self.0.upgrade()?.backend.upgrade()?.gateway()?.room()
+        self.0.upgrade()?.backend.upgrade()?.gateway()?.room(0)
     }
 
     fn user(&self) -> Option<BackendUser> {

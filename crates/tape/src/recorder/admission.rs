@@ -1,22 +1,38 @@
-//! Admits messages that wait for room in the queue: in the order in which they came, and each for room that is set aside for it.
+//! Admits messages that wait for room in the queue: in the order in which they came, and each for room that is
+//! set aside for it.
 //!
-//! The gateway takes a message from outside only once it is admitted. Between that and the facts that the message brings lies
-//! the work of a thread, so an admitted message keeps its share of the queue until its first fact is there.
+//! The gateway takes a message from outside only once it is admitted. Between that and the facts that the message
+//! brings lies the work of a thread, so an admitted message keeps its shares of the queue until its first fact is
+//! there. A message takes one share, and a large one as many as its images need.
 
 use super::barrier::{Barrier, Waiting};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// The share of the queue that is set aside for an admitted message: this part of its bounds.
+/// One share of the queue: this part of its bounds.
 pub(super) const PARTS: usize = 128;
+/// Most shares of one message, all that messages may take together.
+pub(super) const MAX_SHARES: usize = PARTS / 2;
 /// A message that brought no fact by then was refused, or its sender has left.
 const SET_ASIDE_FOR: Duration = Duration::from_millis(250);
 
 /// Messages that wait, and those that were admitted and have brought no fact yet.
 #[derive(Default, Debug)]
 pub(super) struct Admission {
-    waiting: VecDeque<Waiting>,
-    admitted: VecDeque<Instant>,
+    waiting: VecDeque<WaitingMessage>,
+    admitted: VecDeque<AdmittedMessage>,
+}
+
+#[derive(Debug)]
+struct WaitingMessage {
+    waiting: Waiting,
+    shares: usize,
+}
+
+#[derive(Debug)]
+struct AdmittedMessage {
+    at: Instant,
+    shares: usize,
 }
 
 impl Admission {
@@ -24,36 +40,54 @@ impl Admission {
         !self.waiting.is_empty()
     }
 
-    /// How many shares of the queue are set aside.
+    /// The number of shares that are set aside.
     pub(super) fn set_aside(&self) -> usize {
-        self.admitted.len()
+        self.admitted.iter().map(|admitted| admitted.shares).sum()
     }
 
-    /// Puts a message behind those that wait.
-    pub(super) fn enqueue(&mut self) -> Barrier {
+    /// Puts a message that needs so many shares behind those that wait.
+    pub(super) fn enqueue(&mut self, shares: usize) -> Barrier {
         let (waiting, barrier) = Waiting::new();
-        self.waiting.push_back(waiting);
+        self.waiting.push_back(WaitingMessage { waiting, shares });
         barrier
     }
 
-    /// Counts the first fact of a message, whose share is used from now on.
-    pub(super) fn arrive(&mut self) {
-        self.admitted.pop_front();
+    /// Sets shares aside for a message that need not wait.
+    pub(super) fn pass(&mut self, shares: usize, now: Instant) {
+        self.admitted.push_back(AdmittedMessage { at: now, shares });
     }
 
-    /// Takes the messages off that may be admitted if this many shares fit into the queue. The caller resolves them once it has
-    /// released its lock.
-    pub(super) fn admit(&mut self, shares: usize, now: Instant) -> Vec<Waiting> {
-        while self.admitted.front().is_some_and(|at| now.saturating_duration_since(*at) >= SET_ASIDE_FOR) {
+    /// Counts the first fact of a message, whose shares are used from now on. One that needs no more than one share may
+    /// have been admitted without any.
+    pub(super) fn arrive(&mut self, shares: usize) {
+        if let Some(at) = self.admitted.iter().position(|one| one.shares <= shares) {
+            self.admitted.remove(at);
+        }
+    }
+
+    /// Takes shares back that have been set aside for too long.
+    pub(super) fn expire(&mut self, now: Instant) {
+        while self.admitted.front().is_some_and(|one| now.saturating_duration_since(one.at) >= SET_ASIDE_FOR) {
             self.admitted.pop_front();
         }
+    }
+
+    /// Takes the messages off that may be admitted if this many shares fit into the queue. A message that needs more
+    /// is admitted alone, into an empty queue. The caller resolves them once it has released its lock.
+    pub(super) fn admit(&mut self, shares: usize, is_empty: bool, now: Instant) -> Vec<Waiting> {
+        self.expire(now);
+        let mut set_aside = self.set_aside();
         let mut admitted = Vec::new();
-        while self.admitted.len() < shares
-            && let Some(waiting) = self.waiting.pop_front()
+        let fits = |next: &WaitingMessage, set_aside: usize| {
+            set_aside + next.shares <= shares || is_empty && set_aside == 0
+        };
+        while self.waiting.front().is_some_and(|next| fits(next, set_aside))
+            && let Some(WaitingMessage { waiting, shares }) = self.waiting.pop_front()
         {
             // A message whose time has run out went in without waiting any longer.
             if waiting.is_awaited() {
-                self.admitted.push_back(now);
+                set_aside += shares;
+                self.admitted.push_back(AdmittedMessage { at: now, shares });
                 admitted.push(waiting);
             }
         }
@@ -62,7 +96,7 @@ impl Admission {
 
     /// Takes off everything that waits.
     pub(super) fn take_all(&mut self) -> Vec<Waiting> {
-        self.waiting.drain(..).collect()
+        self.waiting.drain(..).map(|message| message.waiting).collect()
     }
 }
 
@@ -78,31 +112,55 @@ mod tests {
     #[test]
     fn messages_are_admitted_in_order_and_for_the_shares_there_are() {
         let (mut admission, now) = (Admission::default(), Instant::now());
-        let barriers: Vec<Barrier> = (0..10).map(|_| admission.enqueue()).collect();
+        let barriers: Vec<Barrier> = (0..10).map(|_| admission.enqueue(1)).collect();
         let ready = || barriers.iter().map(|barrier| barrier.wait(Duration::ZERO).is_ok()).collect::<Vec<_>>();
-        assert_eq!(resolve(admission.admit(3, now)), 3);
+        assert_eq!(resolve(admission.admit(3, false, now)), 3);
         assert_eq!(ready().iter().position(|ready| !ready), Some(3));
-        assert_eq!(resolve(admission.admit(3, now)), 0, "their shares are set aside");
-        admission.arrive();
-        assert_eq!(resolve(admission.admit(3, now)), 1);
+        assert_eq!(resolve(admission.admit(3, false, now)), 0, "their shares are set aside");
+        admission.arrive(1);
+        assert_eq!(resolve(admission.admit(3, false, now)), 1);
         assert_eq!(ready().iter().filter(|ready| **ready).count(), 4);
     }
 
     #[test]
     fn a_share_that_brings_nothing_is_given_to_the_next() {
         let (mut admission, now) = (Admission::default(), Instant::now());
-        let _barriers: Vec<Barrier> = (0..4).map(|_| admission.enqueue()).collect();
-        assert_eq!(resolve(admission.admit(2, now)), 2);
-        assert_eq!(resolve(admission.admit(2, now + SET_ASIDE_FOR / 2)), 0);
-        assert_eq!(resolve(admission.admit(2, now + SET_ASIDE_FOR)), 2);
+        let _barriers: Vec<Barrier> = (0..4).map(|_| admission.enqueue(1)).collect();
+        assert_eq!(resolve(admission.admit(2, false, now)), 2);
+        assert_eq!(resolve(admission.admit(2, false, now + SET_ASIDE_FOR / 2)), 0);
+        assert_eq!(resolve(admission.admit(2, false, now + SET_ASIDE_FOR)), 2);
     }
 
     #[test]
     fn a_message_that_waits_no_more_takes_no_share() {
         let (mut admission, now) = (Admission::default(), Instant::now());
-        drop(admission.enqueue());
-        let next = admission.enqueue();
-        assert_eq!(resolve(admission.admit(1, now)), 1);
+        drop(admission.enqueue(1));
+        let next = admission.enqueue(1);
+        assert_eq!(resolve(admission.admit(1, false, now)), 1);
         assert_eq!(next.wait(Duration::ZERO), Ok(()));
+    }
+
+    #[test]
+    fn a_large_message_waits_for_all_of_its_shares_and_holds_up_those_behind_it() {
+        let (mut admission, now) = (Admission::default(), Instant::now());
+        let large = admission.enqueue(5);
+        let small = admission.enqueue(1);
+        assert_eq!(resolve(admission.admit(4, false, now)), 0);
+        assert_eq!(resolve(admission.admit(5, false, now)), 1);
+        assert_eq!((large.wait(Duration::ZERO).is_ok(), small.wait(Duration::ZERO).is_ok()), (true, false));
+        assert_eq!(admission.set_aside(), 5);
+        admission.arrive(1);
+        assert_eq!(admission.set_aside(), 5, "that was another message");
+        admission.arrive(5);
+        assert_eq!(resolve(admission.admit(1, false, now)), 1);
+    }
+
+    #[test]
+    fn a_message_that_is_larger_than_the_queue_is_admitted_into_an_empty_one() {
+        let (mut admission, now) = (Admission::default(), Instant::now());
+        let _barriers = [admission.enqueue(9), admission.enqueue(9)];
+        assert_eq!(resolve(admission.admit(4, false, now)), 0);
+        assert_eq!(resolve(admission.admit(4, true, now)), 1);
+        assert_eq!(resolve(admission.admit(4, true, now)), 0, "the first has brought no fact yet");
     }
 }

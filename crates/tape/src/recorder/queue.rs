@@ -1,8 +1,9 @@
 //! The bounded queue between whoever brings facts and the one thread that writes them.
 //!
-//! Nobody who brings a fact waits: what has no room is counted as lost. With [`OnFull::Wait`] those who take messages from
-//! outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is under way. They
-//! are admitted in order as the writer makes progress ([`Admission`]). A fact counts until the writer has made an entry of it.
+//! Nobody who brings a fact waits: what has no room is counted as lost. With [`OnFull::Wait`] those who take messages
+//! from outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is
+//! under way. They are admitted in order as the writer makes progress ([`Admission`]). A fact counts until the writer
+//! has made an entry of it.
 
 use super::admission::{self, Admission};
 use super::barrier::{Barrier, NotRecorded, Waiting};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// Most answers that wait for the disk at once.
 pub const MAX_BARRIERS: usize = 100_000;
+/// Images of a message in the queue: as it came and as it left. Its answer waits for room of its own.
+const IMAGES: usize = 2;
 /// About what a fact weighs besides its message.
 const FACT_WEIGHT: usize = 256;
 /// About what a ruling weighs besides what it was told; its conditions are words of its rule.
@@ -120,8 +123,8 @@ impl Queue {
                 self.lose(&mut state);
                 continue;
             }
-            if is_first(fact) {
-                state.admission.arrive();
+            if let Some(shares) = self.shares_of_first(fact) {
+                state.admission.arrive(shares);
             }
             let input = RecorderInput::Fact(state.shelved(fact));
             state.add(QueuedInput { input, weight });
@@ -130,33 +133,40 @@ impl Queue {
         self.wake(&state, before);
     }
 
-    /// Ready when there is room for a message, or the writer cannot write. None while there is room, and if nobody is to wait.
-    /// The second part says how long to wait at most.
-    pub(crate) fn room(&self) -> Option<(Barrier, Duration)> {
+    /// A barrier that resolves when there is room for a message of this size or the writer cannot write, and the longest
+    /// wait. None while there is room, and without [`OnFull::Wait`].
+    pub(crate) fn room(&self, bytes: usize) -> Option<(Barrier, Duration)> {
         let OnFull::Wait(within) = self.limits.on_full else { return None };
-        if !self.crowded.load(Ordering::Relaxed) {
+        let wanted = self.shares_of(bytes);
+        if wanted == 1 && !self.crowded.load(Ordering::Relaxed) {
             return None;
         }
         let mut state = self.lock();
-        let crowded = self.shares(&state) <= state.admission.set_aside() || state.admission.is_waited_for();
-        if !crowded || state.failing || state.closed.is_some() {
+        let now = Instant::now();
+        state.admission.expire(now);
+        if !self.is_crowded_for(&state, wanted) || state.failing || state.closed.is_some() {
+            if wanted > 1 {
+                state.admission.pass(wanted, now);
+            }
+            self.look_for_room(&state);
             return None;
         }
-        let barrier = state.admission.enqueue();
+        let barrier = state.admission.enqueue(wanted);
         self.look_for_room(&state);
         self.wake(&state, 0);
         Some((barrier, within))
     }
 
-    /// Forgets facts that entries were made of, and admits messages for which there is room now. True if some still wait.
+    /// Forgets facts that entries were made of, and admits messages for which there is room now. True
+    /// if some still wait.
     pub(crate) fn processed(&self, facts: usize, bytes: usize) -> bool {
         let mut state = self.lock();
         state.pending = state.pending.saturating_sub(facts);
         state.bytes = state.bytes.saturating_sub(bytes);
         let mut admitted = Vec::new();
         if state.admission.is_waited_for() {
-            let shares = self.shares(&state);
-            admitted = state.admission.admit(shares, Instant::now());
+            let (shares, is_empty) = (self.shares(&state), state.pending == 0);
+            admitted = state.admission.admit(shares, is_empty, Instant::now());
         }
         self.look_for_room(&state);
         let is_waited_for = state.admission.is_waited_for();
@@ -165,15 +175,42 @@ impl Queue {
         is_waited_for
     }
 
-    /// How many messages may be admitted within half of the bounds. One always may if nothing is pending.
+    /// The number of messages that fit into half of the bounds. One always does if nothing is pending.
     fn shares(&self, state: &State) -> usize {
         let free = |limit: usize, used: usize| (limit / 2).saturating_sub(used) / (limit / admission::PARTS).max(1);
         let shares = free(self.limits.facts, state.pending).min(free(self.limits.bytes, state.bytes));
         shares.max(usize::from(state.pending == 0))
     }
 
+    /// The number of shares that the images of a message of this size need.
+    fn shares_of(&self, bytes: usize) -> usize {
+        let share = (self.limits.bytes / admission::PARTS).max(1);
+        (IMAGES * bytes).div_ceil(share).clamp(1, admission::MAX_SHARES)
+    }
+
+    /// The number of shares that were set aside for the message of a fact, if it is the first fact of that message. The
+    /// size of a backend's message is not known before.
+    fn shares_of_first(&self, fact: &Fact) -> Option<usize> {
+        match fact {
+            Fact::Message(message) if message.point == Point::ClientIn => Some(self.shares_of(message.bytes.len())),
+            Fact::Message(message) if message.point == Point::BackendIn => Some(1),
+            _ => None,
+        }
+    }
+
+    /// True if a message of one share has to wait: for those before it, or for the share.
+    fn is_crowded(&self, state: &State) -> bool {
+        self.is_crowded_for(state, 1)
+    }
+
+    fn is_crowded_for(&self, state: &State, wanted: usize) -> bool {
+        let is_empty = state.pending == 0 && state.admission.set_aside() == 0;
+        let fits = state.admission.set_aside() + wanted <= self.shares(state) || is_empty;
+        state.admission.is_waited_for() || !fits
+    }
+
     fn look_for_room(&self, state: &State) {
-        let crowded = state.admission.is_waited_for() || self.shares(state) <= state.admission.set_aside();
+        let crowded = self.is_crowded(state);
         if self.crowded.load(Ordering::Relaxed) != crowded {
             self.crowded.store(crowded, Ordering::Relaxed);
         }
@@ -351,11 +388,6 @@ fn wait<'a>(
     condvar.wait_timeout_while(state, within, until).unpoisoned().0
 }
 
-/// True for the first fact of a message from outside.
-fn is_first(fact: &Fact) -> bool {
-    matches!(fact, Fact::Message(message) if matches!(message.point, Point::ClientIn | Point::BackendIn))
-}
-
 /// Reads the message, which is done only where room is scarce.
 fn is_notification(fact: &Fact) -> bool {
     let Fact::Message(message) = fact else { return false };
@@ -434,9 +466,9 @@ mod tests {
             caller: Caller::anonymous("http"),
         };
         queue.push(&(0..4).map(ended).collect::<Vec<_>>());
-        assert!(queue.room().is_none(), "there is room");
+        assert!(queue.room(0).is_none(), "there is room");
         queue.push(&[ended(4)]);
-        let (room, _) = queue.room().expect("half of the queue is full");
+        let (room, _) = queue.room(0).expect("half of the queue is full");
         queue.push(&(5..110).map(ended).collect::<Vec<_>>());
         assert_eq!(counters.snapshot().lost(GapReason::QueueFull), 100);
         assert_eq!(room.wait(Duration::ZERO), Err(NotRecorded::Late));
@@ -447,7 +479,7 @@ mod tests {
         assert!(queue.processed(5, weight(&facts[..5])), "what it has taken is still in memory");
         assert!(!queue.processed(1, weight(&facts[5..6])));
         assert_eq!(room.wait(Duration::ZERO), Ok(()));
-        assert!(queue.room().is_some(), "the only share is set aside for the first");
+        assert!(queue.room(0).is_some(), "the only share is set aside for the first");
         queue.processed(4, weight(&facts[6..]));
         assert_eq!(queue.depth(), (0, 0));
     }

@@ -227,6 +227,36 @@ fn by_choice_whoever_takes_messages_waits_for_room() {
     assert!(recorder.stats().gaps.iter().all(|(_, facts)| *facts == 0));
 }
 
+/// Issue 33: all waiting messages went in at once, whatever their size, and the tape lost facts.
+#[test]
+fn large_messages_wait_for_as_much_room_as_they_need() {
+    let memory = Memory::default();
+    let gate = memory.gate();
+    let on_full = OnFull::Wait(LONG);
+    let settings = RecorderSettings { queue_bytes: 1 << 20, on_full, ..RecorderSettings::default() };
+    let recorder = memory.record(settings, Redactor::none());
+    let text = "x".repeat(100 << 10);
+    let callers = 40;
+    std::thread::scope(|scope| {
+        for id in 0..callers {
+            let (recorder, text) = (&recorder, &text);
+            scope.spawn(move || {
+                if let Some((room, within)) = recorder.room(text.len()) {
+                    room.wait(within).unwrap();
+                }
+                let facts = Facts::new(recorder);
+                facts.message(1, Some(id), Point::ClientIn, &facts::request(id, text));
+                facts.message(1, Some(id), Point::BackendOut, &facts::request(id + 1000, text));
+            });
+        }
+        eventually(|| recorder.stats().queue_depth >= 2);
+        drop(gate);
+    });
+    recorder.stop(LONG);
+    assert!(recorder.stats().gaps.iter().all(|(_, facts)| *facts == 0), "{:?}", recorder.stats().gaps);
+    assert_eq!(memory.entries().iter().filter(|entry| matches!(entry.content, Content::Message(_))).count(), 80);
+}
+
 #[test]
 fn an_entry_that_the_store_refuses_becomes_a_gap_and_the_rest_is_kept() {
     let memory = Memory::default();

@@ -56,7 +56,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
             return unreadable_body(front, error);
         }
     };
-    if let Some(room) = front.gateway.room() {
+    if let Some(room) = front.gateway.room(bytes.len()) {
         room.await;
     }
     if is_array(&bytes) {

@@ -88,7 +88,7 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     socket.run(connection, duplex).await;
 }
 
-/// What a client is told that has lost its credential, or the rights that it had with it.
+/// The close reason for a client that has lost its credential, or the rights that it had with it.
 fn lapse_reason(word: Option<&str>) -> &'static str {
     match word {
         Some("expired") => "the caller's credential is expired; connect with another one",
@@ -207,7 +207,7 @@ impl Socket {
             };
             match step {
                 SocketEvent::Message(bytes) => {
-                    if let Some(room) = self.gateway.room() {
+                    if let Some(room) = self.gateway.room(bytes.len()) {
                         room.await;
                     }
                     self.take(bytes, connection.is_stopped()).await;

@@ -90,7 +90,7 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
             return unreadable_body(front, error);
         }
     };
-    if let Some(room) = front.gateway.room() {
+    if let Some(room) = front.gateway.room(bytes.len()) {
         room.await;
     }
     if is_array(&bytes) {

@@ -352,7 +352,7 @@ impl FactSink for Crowded {
         true
     }
 
-    fn room(&self) -> Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+    fn room(&self, _bytes: usize) -> Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
         let mut room = self.0.subscribe();
         if *room.borrow() {
             return None;
