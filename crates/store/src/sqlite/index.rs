@@ -9,12 +9,12 @@ use super::row::{Bases, SqliteRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use std::collections::VecDeque;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// How many places are read at a time, and for how long: a reader keeps the log from being written back.
+/// Bounds of one read: a reader keeps the log from being written back.
 const SLICE: u64 = 8_192;
 const MAX_READING: Duration = Duration::from_millis(50);
 
@@ -43,17 +43,34 @@ pub fn error_mark(code: i64) -> String {
     format!("{MARK}e{sign}{}", code.unsigned_abs())
 }
 
-/// What the index knows of a tape, and how far it goes.
-fn state(connection: &Connection, tape: i64) -> rusqlite::Result<Option<(u64, u64)>> {
-    connection
-        .prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?
-        .query_row([tape], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)))
-        .optional()
+/// The last place of a tape, and the one up to which it is indexed.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Progress {
+    pub indexed: u64,
+    pub last: u64,
 }
 
-/// How many places of a tape are not indexed.
-pub fn behind(connection: &Connection, tape: i64) -> Result<u64, Failure> {
-    Ok(state(connection, tape)?.map_or(0, |(indexed, last)| last.saturating_sub(indexed)))
+impl Progress {
+    /// The number of places that are not indexed.
+    pub fn behind(self) -> u64 {
+        self.last.saturating_sub(self.indexed)
+    }
+}
+
+/// The part of a tape that is indexed.
+#[derive(Copy, Clone)]
+pub enum Extent<'a> {
+    /// Complete groups. The function is called before each transaction.
+    Groups(&'a dyn Fn()),
+    /// The last group too, of a tape that is at its end.
+    Whole,
+}
+
+/// Reads how far the index of a tape goes. A tape that is not there is at its beginning.
+pub fn progress(connection: &Connection, tape: i64) -> Result<Progress, Failure> {
+    let mut select = connection.prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?;
+    let read = |row: &Row<'_>| Ok(Progress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
+    Ok(select.query_row([tape], read).optional()?.unwrap_or_default())
 }
 
 /// Other tapes that have complete groups which are not indexed.
@@ -63,11 +80,15 @@ pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>,
     Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True if more is left, or if
-/// another connection indexes the same tape.
-pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_end: bool) -> Result<bool, Failure> {
-    let Some((indexed, last)) = state(connection, tape)? else { return Ok(false) };
-    let end = if to_end { last } else { complete(last) };
+/// Indexes a slice of a tape. True if more is left, or if another connection indexes the same tape.
+pub fn slice(
+    connection: &mut Connection,
+    codec: &mut BodyCodec,
+    tape: i64,
+    extent: Extent<'_>,
+) -> Result<bool, Failure> {
+    let Progress { indexed, last } = progress(connection, tape)?;
+    let end = if matches!(extent, Extent::Whole) { last } else { complete(last) };
     if end <= indexed {
         return Ok(false);
     }
@@ -78,6 +99,9 @@ pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_e
     let upto = if groups.cut { last_of(&groups.words).unwrap_or(upto) } else { upto };
     let mut at = indexed;
     while at < upto {
+        if let Extent::Groups(before_writing) = extent {
+            before_writing();
+        }
         let Some(next) = add(connection, tape, (at, upto), &mut groups.words)? else { return Ok(true) };
         at = next;
     }
@@ -89,8 +113,8 @@ fn last_of(groups: &VecDeque<(i64, String)>) -> Option<u64> {
     groups.back().map(|(group, _)| seq_of(keys_of(*group).1))
 }
 
-/// Adds groups to the index within one short transaction, and returns the place up to which it goes then. None if it did not
-/// begin at `from`, because another connection has indexed the tape.
+/// Adds groups to the index within one short transaction, and returns the place up to which it goes then. None if it
+/// did not begin at `from`, because another connection has indexed the tape.
 fn add(
     connection: &mut Connection,
     tape: i64,

@@ -1,17 +1,19 @@
 //! Indexes what a writer has appended, on a thread and a connection of its own.
 //!
-//! Reading entries and cutting words needs no lock. Only the transactions that add to the index keep the writer waiting, and
-//! these are short (`index::slice`).
+//! Reading entries and cutting words needs no lock. Only the transactions that add to the index keep the writer
+//! waiting, and these are short (`index::slice`). The indexer begins none while the writer waits: SQLite would let the
+//! writer sleep for up to 100 ms at a time, and the next short transaction would be under way when it wakes.
 
 use super::connection::{SqliteFile, open};
-use super::{Failure, index};
+use super::index::{self, Extent};
+use super::Failure;
 use crate::body_codec::BodyCodec;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::StoreError;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
-/// How many other tapes are looked after by one writer that finds them not indexed.
+/// Most tapes of dead writers that one indexer adopts.
 const MAX_OTHERS: i64 = 100;
 
 /// The thread, and what it and its writer tell each other.
@@ -31,9 +33,34 @@ struct State {
     /// There is something to look at.
     woken: bool,
     closed: bool,
-    /// Why indexing failed; told to the writer once.
+    /// The writer is in a transaction, or about to begin one.
+    writing: bool,
+    /// The error of the last look, until the writer has reported it.
     failure: Option<StoreError>,
-    behind: u64,
+    /// The place up to which the tape of the writer is indexed.
+    indexed: u64,
+}
+
+impl Shared {
+    fn is_closed(&self) -> bool {
+        self.state.lock().unpoisoned().closed
+    }
+
+    /// Waits until the writer needs no lock.
+    fn give_way(&self) {
+        let state = self.state.lock().unpoisoned();
+        drop(self.changed.wait_while(state, |state| state.writing && !state.closed).unpoisoned());
+    }
+}
+
+/// Keeps the indexer from beginning a transaction.
+pub struct WriteTurn(Arc<Shared>);
+
+impl Drop for WriteTurn {
+    fn drop(&mut self) {
+        self.0.state.lock().unpoisoned().writing = false;
+        self.0.changed.notify_all();
+    }
 }
 
 impl Indexer {
@@ -51,17 +78,23 @@ impl Indexer {
         self.shared.changed.notify_all();
     }
 
-    /// Reports, once, why the last look failed.
+    /// Reports an error of the last look, once.
     ///
     /// # Errors
-    /// The reason.
+    /// If the last look failed.
     pub fn check(&self) -> Result<(), StoreError> {
         self.shared.state.lock().unpoisoned().failure.take().map_or(Ok(()), Err)
     }
 
-    /// How many entries it was behind when it looked last.
-    pub fn behind(&self) -> u64 {
-        self.shared.state.lock().unpoisoned().behind
+    /// The place up to which the tape is indexed.
+    pub fn indexed(&self) -> u64 {
+        self.shared.state.lock().unpoisoned().indexed
+    }
+
+    /// Has the indexer give way to a transaction of the writer.
+    pub fn write_turn(&self) -> WriteTurn {
+        self.shared.state.lock().unpoisoned().writing = true;
+        WriteTurn(Arc::clone(&self.shared))
     }
 }
 
@@ -75,7 +108,7 @@ impl Drop for Indexer {
     }
 }
 
-/// What the thread works on.
+/// The state of the thread.
 struct Task {
     place: SqliteFile,
     tape: i64,
@@ -103,33 +136,112 @@ impl Task {
         !state.closed
     }
 
-    fn is_closed(&self) -> bool {
-        self.shared.state.lock().unpoisoned().closed
-    }
-
     /// Indexes until it has caught up. The connection is opened anew each time, so that an idle tape holds none.
     fn index(&mut self) -> Result<(), Failure> {
         let mut connection = open(&self.place)?;
         let mut codec = BodyCodec::new();
         loop {
-            let behind = index::behind(&connection, self.tape)?;
-            self.shared.state.lock().unpoisoned().behind = behind;
-            if behind < index::WORTH || self.is_closed() {
+            let progress = index::progress(&connection, self.tape)?;
+            self.shared.state.lock().unpoisoned().indexed = progress.indexed;
+            if progress.behind() < index::WORTH || self.shared.is_closed() {
                 break;
             }
-            index::slice(&mut connection, &mut codec, self.tape, false)?;
+            index::slice(&mut connection, &mut codec, self.tape, Extent::Groups(&|| self.shared.give_way()))?;
         }
         let orphans = match &mut self.orphans {
             Some(orphans) => orphans,
             none => none.insert(index::waiting(&connection, self.tape, MAX_OTHERS)?),
         };
         while let Some(orphan) = orphans.last()
-            && !self.shared.state.lock().unpoisoned().closed
+            && !self.shared.is_closed()
         {
-            if !index::slice(&mut connection, &mut codec, *orphan, false)? {
+            if !index::slice(&mut connection, &mut codec, *orphan, Extent::Groups(&|| self.shared.give_way()))? {
                 orphans.pop();
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SqliteStore;
+    use bytes::Bytes;
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind, TapeStore as _};
+    use std::path::Path;
+    use std::time::Duration;
+
+    const TAPE: i64 = 1;
+
+    /// Makes a store with one tape of so many messages, none of them indexed.
+    fn unindexed(folder: &Path, messages: u64) -> SqliteFile {
+        let path = folder.join("tapes.db");
+        let store = SqliteStore::open(&path).unwrap();
+        let info = TapeInfo {
+            id: "tape".into(),
+            kind: TapeKind::Serve,
+            target: "signalbox.toml".into(),
+            started: 0,
+            ended: None,
+            program: "0.1.0".into(),
+            redaction: Vec::new(),
+            sampling: "all".into(),
+            parent: None,
+            seal: None,
+        };
+        let message = |seq: u64| {
+            let body = Body::Whole(Bytes::from(format!("message number {seq}")));
+            let message = MessageEntry::new(Point::ClientIn, MessageKind::Raw, 0, body);
+            Entry::new(seq, seq, "local".into(), Content::Message(message))
+        };
+        let entries: Vec<Entry> = (1..=messages).map(message).collect();
+        store.begin(&info).unwrap().append(&entries, false).unwrap();
+        SqliteFile::new(&path, Duration::from_secs(5))
+    }
+
+    /// Waits until the index has come this far.
+    fn await_indexed(place: &SqliteFile, least: u64) {
+        let connection = open(place).unwrap();
+        let begun = std::time::Instant::now();
+        while index::progress(&connection, TAPE).unwrap().indexed < least {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the tape is not indexed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn an_indexer_catches_up_on_a_connection_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = unindexed(folder.path(), 3 * index::WORTH);
+        let indexer = Indexer::start(place.clone(), TAPE).unwrap();
+        indexer.wake();
+        await_indexed(&place, 2 * index::WORTH);
+        indexer.check().unwrap();
+    }
+
+    #[test]
+    fn an_indexer_begins_no_transaction_during_the_turn_of_its_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = unindexed(folder.path(), 3 * index::WORTH);
+        let indexer = Indexer::start(place.clone(), TAPE).unwrap();
+        let turn = indexer.write_turn();
+        indexer.wake();
+        std::thread::sleep(Duration::from_millis(300));
+        assert_eq!(index::progress(&open(&place).unwrap(), TAPE).unwrap().indexed, 0);
+        drop(turn);
+        await_indexed(&place, 2 * index::WORTH);
+    }
+
+    #[test]
+    fn an_indexer_ends_during_the_turn_of_its_writer() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = unindexed(folder.path(), 3 * index::WORTH);
+        let indexer = Indexer::start(place.clone(), TAPE).unwrap();
+        let _turn = indexer.write_turn();
+        indexer.wake();
+        std::thread::sleep(Duration::from_millis(50));
+        drop(indexer);
     }
 }

@@ -4,6 +4,7 @@ use super::connection::{SqliteFile, learn};
 use super::indexer::Indexer;
 use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
+use super::index::Extent;
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
 use crate::notifications::Notifications;
@@ -17,9 +18,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A reference over more places than this is written down, so that forgetting its base finds it.
 pub const NEAR: u64 = 1_000;
-
-/// Yields to other threads after this many rows: calls are more urgent than the tape.
-pub const AT_ONCE: usize = 32;
 
 /// The writing side of one tape in a SQLite file.
 pub struct SqliteWriter {
@@ -92,7 +90,7 @@ impl SqliteWriter {
     }
 
     fn index_all(&mut self) -> Result<(), Failure> {
-        while index::slice(&mut self.connection, &mut self.codec, self.number, true)? {}
+        while index::slice(&mut self.connection, &mut self.codec, self.number, Extent::Whole)? {}
         Ok(())
     }
 
@@ -190,6 +188,7 @@ impl TapeWriter for SqliteWriter {
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
         self.check(entries)?;
         let Some(last) = entries.last() else { return Ok(()) };
+        let turn = self.indexer.as_ref().map(Indexer::write_turn);
         let written = self.set_durable(durable).and_then(|()| self.write(entries));
         match &written {
             Ok(sums) => {
@@ -199,6 +198,7 @@ impl TapeWriter for SqliteWriter {
             }
             Err(_) => self.names.forget(),
         }
+        drop(turn);
         self.place.told(written).map(drop)
     }
 
@@ -209,7 +209,7 @@ impl TapeWriter for SqliteWriter {
     }
 
     fn unindexed(&self) -> u64 {
-        self.indexer.as_ref().map_or(0, Indexer::behind)
+        self.indexer.as_ref().map_or(0, |indexer| self.last_seq.saturating_sub(indexer.indexed()))
     }
 
     fn end(&mut self, at: u64, closing: Option<&[u8]>) -> Result<(), StoreError> {
@@ -253,10 +253,7 @@ impl Batch<'_> {
             (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let mut insert = transaction.prepare_cached(sql)?;
-        for (number, entry) in entries.iter().enumerate() {
-            if number % AT_ONCE == AT_ONCE - 1 {
-                std::thread::yield_now();
-            }
+        for entry in entries {
             let asked = content::names(&entry.content);
             let packed = content::pack(&entry.content, self.codec);
             let length = content::length(&entry.content);

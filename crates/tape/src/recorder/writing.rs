@@ -23,8 +23,8 @@ const TRIES_TOGETHER: u32 = 5;
 /// How often threads are asked for facts that they have not told yet, so that those that have come can be put in order.
 const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
-/// After this many facts, or so many bytes, their room in the queue is free. If no call waits for it, the thread yields: others
-/// serve calls, and the queue bridges the pause.
+/// After this many facts, or so many bytes, their room in the queue is free. If no call waits for it, the thread
+/// yields: others serve calls, and the queue bridges the pause.
 const AT_ONCE: usize = 32;
 const BYTES_AT_ONCE: usize = 256 << 10;
 /// Most bytes of bodies in one append.
@@ -111,8 +111,8 @@ impl Writing {
         self.end(out);
     }
 
-    /// Makes entries, appends them in batches, and frees the room of their facts in the queue as it goes. False if the store did
-    /// not take a batch at once.
+    /// Makes entries, appends them in batches, and frees the room of their facts in the queue as it goes. False if the
+    /// store did not take a batch at once.
     fn make(&mut self, out: &mut Vec<Entry>, waiting: &[Waiting]) -> bool {
         let mut written = true;
         let (mut facts, mut bytes, mut batch) = (0, 0, 0);
@@ -260,6 +260,7 @@ impl Writing {
         if let Some(chain) = &mut self.chain {
             chain.kept(entries);
         }
+        self.counters.unindexed.store(self.tape.unindexed(), Relaxed);
         self.count(entries);
     }
 
