@@ -37,7 +37,7 @@ const HOW_TO_ACCEPT: &str = " (see `seal.profiles`)";
 pub struct SignatureProof {
     /// Whom it trusts.
     pub keys: Arc<TrustedKeys>,
-    /// What signers are known to be.
+    /// The users and groups that signers may be in.
     pub directory: Arc<ArcSwap<Directory>>,
     /// What it saw already.
     pub nonces: NonceFiles,
@@ -114,9 +114,11 @@ impl MessageProof for SignatureProof {
         if !to_signed && !self.sign_answers {
             return None;
         }
-        let Some(Carried::Response(mut response)) = message_from_protobuf(answer.clone()).ok()?.message else {
-            return None;
-        };
+        let read = message_from_protobuf(answer.clone()).inspect_err(|error| {
+            let bytes = answer.len();
+            tracing::warn!(%error, bytes, "an answer as protobuf cannot be signed and goes on without a signature");
+        });
+        let Carried::Response(mut response) = read.ok()?.message? else { return None };
         let signed = sign_answer(&mut response, self.own.get()?);
         if let Err(error) = signed {
             tracing::warn!(%error, "an answer as protobuf cannot be signed and goes on without a signature");
