@@ -207,7 +207,7 @@ mod tests {
         let begun = std::time::Instant::now();
         while index::progress(&connection, TAPE).unwrap().indexed < least {
             assert!(begun.elapsed() < Duration::from_secs(60), "the tape is not indexed");
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::park_timeout(Duration::from_millis(5));
         }
     }
 
@@ -228,7 +228,7 @@ mod tests {
         let indexer = Indexer::start(place.clone(), TAPE).unwrap();
         let turn = indexer.write_turn();
         indexer.wake();
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::park_timeout(Duration::from_millis(300));
         assert_eq!(index::progress(&open(&place).unwrap(), TAPE).unwrap().indexed, 0);
         drop(turn);
         await_indexed(&place, 2 * index::WORTH);
@@ -241,7 +241,7 @@ mod tests {
         let indexer = Indexer::start(place.clone(), TAPE).unwrap();
         let _turn = indexer.write_turn();
         indexer.wake();
-        std::thread::sleep(Duration::from_millis(50));
+        std::thread::park_timeout(Duration::from_millis(50));
         drop(indexer);
     }
 }
