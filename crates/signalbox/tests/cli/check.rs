@@ -200,7 +200,8 @@ async fn a_gateway_behind_a_proxy_is_no_backend_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let proxy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = proxy.local_addr().unwrap();
-    std::fs::write(folder.path().join("own.toml"), format!("[backends.loop]\nurl = \"http://{address}/mcp\"\n")).unwrap();
+    std::fs::write(folder.path().join("own.toml"), format!("[backends.loop]\nurl = \"http://{address}/mcp\"\n"))
+        .unwrap();
     let gateway = Program::start(folder.path(), &["serve", "-c", "own.toml", "--listen", "127.0.0.1:0"]);
     let url = gateway.url().await;
     let behind = url.trim_start_matches("http://").trim_end_matches("/mcp").to_owned();

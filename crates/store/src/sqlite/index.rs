@@ -69,7 +69,8 @@ pub enum Extent<'a> {
 /// Reads how far the index of a tape goes. A tape that is not there is at its beginning.
 pub fn progress(connection: &Connection, tape: i64) -> Result<Progress, Failure> {
     let mut select = connection.prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?;
-    let read = |row: &Row<'_>| Ok(Progress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
+    let read =
+        |row: &Row<'_>| Ok(Progress { indexed: row.get::<_, i64>(0)? as u64, last: row.get::<_, i64>(1)? as u64 });
     Ok(select.query_row([tape], read).optional()?.unwrap_or_default())
 }
 

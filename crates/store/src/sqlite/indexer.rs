@@ -4,9 +4,9 @@
 //! waiting, and these are short (`index::slice`). The indexer begins none while the writer waits: SQLite would let the
 //! writer sleep for up to 100 ms at a time, and the next short transaction would be under way when it wakes.
 
+use super::Failure;
 use super::connection::{SqliteFile, open};
 use super::index::{self, Extent};
-use super::Failure;
 use crate::body_codec::BodyCodec;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::StoreError;
@@ -169,7 +169,9 @@ mod tests {
     use crate::SqliteStore;
     use bytes::Bytes;
     use signalbox_engine::fact::Point;
-    use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind, TapeStore as _};
+    use signalbox_engine::record::{
+        Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind, TapeStore as _,
+    };
     use std::path::Path;
     use std::time::Duration;
 

@@ -1,10 +1,10 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
 use super::connection::{SqliteFile, learn};
+use super::index::Extent;
 use super::indexer::Indexer;
 use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
-use super::index::Extent;
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
 use crate::notifications::Notifications;
