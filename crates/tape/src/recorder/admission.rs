@@ -78,9 +78,8 @@ impl Admission {
         self.expire(now);
         let mut set_aside = self.set_aside();
         let mut admitted = Vec::new();
-        let fits = |next: &WaitingMessage, set_aside: usize| {
-            set_aside + next.shares <= shares || is_empty && set_aside == 0
-        };
+        let fits =
+            |next: &WaitingMessage, set_aside: usize| set_aside + next.shares <= shares || is_empty && set_aside == 0;
         while self.waiting.front().is_some_and(|next| fits(next, set_aside))
             && let Some(WaitingMessage { waiting, shares }) = self.waiting.pop_front()
         {
