@@ -89,6 +89,15 @@ class Session:
         return {"mode": "old", "uris": uris}
 
 
+class AppsSession(ClientSession):
+    """A session that declares MCP Apps, for which this library has no option."""
+
+    async def send_request(self, request, *args, **options):
+        if isinstance(request.root, types.InitializeRequest):
+            request.root.params.capabilities.extensions = {scenario.APPS: scenario.APPS_SETTINGS}
+        return await super().send_request(request, *args, **options)
+
+
 class Adapter:
     name = "py-mcp1"
     eras = ["old"]
@@ -122,7 +131,8 @@ class Adapter:
                 http = httpx.AsyncClient(headers=o.headers, timeout=timeout, follow_redirects=True, verify=tls())
                 transport = streamable_http_client(o.url, http_client=await stack.enter_async_context(http))
             read, write, *_ = await stack.enter_async_context(hooks.tapped(transport))
-            session = ClientSession(
+            kind = AppsSession if "apps" in o.caps else ClientSession
+            session = kind(
                 read,
                 write,
                 elicitation_callback=elicitation if "elicitation" in o.caps else None,

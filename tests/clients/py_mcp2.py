@@ -13,6 +13,7 @@ try:
     import httpx2
     import mcp_types as types
     from mcp import Client, StdioServerParameters
+    from mcp.client import advertise
     from mcp.client.sse import sse_client
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
@@ -126,6 +127,7 @@ class Adapter:
                 list_roots_callback=roots if "roots" in o.caps else None,
                 logging_callback=log,
                 log_level=o.log_level,
+                extensions=[advertise(scenario.APPS, scenario.APPS_SETTINGS)] if "apps" in o.caps else None,
                 message_handler=message,
                 client_info=types.Implementation(name="signalbox-py-mcp2", version="1.0.0"),
             )

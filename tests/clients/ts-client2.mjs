@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The shared scenario with npm @modelcontextprotocol/client 2.x. --era old: initialize; new: pinned to 2026-07-28;
 // auto: probes with server/discover and falls back.
-import { depsRequire, main } from './lib/scenario.mjs';
+import { APPS, depsRequire, main } from './lib/scenario.mjs';
 
 const require = depsRequire();
 const { Client, StreamableHTTPClientTransport, SSEClientTransport } = require('@modelcontextprotocol/client');
@@ -15,6 +15,7 @@ await main({
     if (o.caps.includes('elicitation')) capabilities.elicitation = { form: {}, url: {} };
     if (o.caps.includes('sampling')) capabilities.sampling = {};
     if (o.caps.includes('roots')) capabilities.roots = { listChanged: true };
+    if (o.caps.includes('apps')) capabilities.extensions = APPS;
     const mode = { old: 'legacy', new: { pin: '2026-07-28' }, auto: 'auto' }[o.era];
     const options = { capabilities, versionNegotiation: { mode, probe: { timeoutMs: 10000 } } };
     if (o.protocolVersion) options.supportedProtocolVersions = [o.protocolVersion];

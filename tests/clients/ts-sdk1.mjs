@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // The shared scenario with npm @modelcontextprotocol/sdk 1.x (initialize era only).
-import { depsRequire, main } from './lib/scenario.mjs';
+import { APPS, depsRequire, main } from './lib/scenario.mjs';
 
 const require = depsRequire();
 const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
@@ -29,6 +29,7 @@ await main({
     if (o.caps.includes('elicitation')) capabilities.elicitation = { form: {}, url: {} };
     if (o.caps.includes('sampling')) capabilities.sampling = {};
     if (o.caps.includes('roots')) capabilities.roots = { listChanged: true };
+    if (o.caps.includes('apps')) capabilities.extensions = APPS;
     const client = new Client({ name: 'signalbox-ts-sdk1', version: '1.0.0' }, { capabilities });
     client.onerror = hooks.transportError;
     if (capabilities.elicitation) client.setRequestHandler(types.ElicitRequestSchema, (r) => hooks.elicitation(r.params));

@@ -8,8 +8,13 @@ import { fileURLToPath } from 'node:url';
 const here = dirname(fileURLToPath(import.meta.url));
 export const depsDir = resolve(process.env.MCP_TEST_DEPS || join(here, '..', '..', '..', '.deps'));
 
-export const STEPS = ['tools', 'call', 'prompts', 'resources', 'complete', 'elicit', 'progress', 'logs', 'listchanged'];
-const CAPS = ['elicitation', 'sampling', 'roots'];
+export const STEPS = ['tools', 'call', 'prompts', 'resources', 'complete', 'elicit', 'progress', 'logs', 'links', 'listchanged'];
+const ASKED = ['elicitation', 'sampling', 'roots'];
+const CAPS = [...ASKED, 'apps'];
+// Extension that a client declares which shows the pages of MCP Apps.
+export const APPS = { 'io.modelcontextprotocol/ui': { mimeTypes: ['text/html;profile=mcp-app'] } };
+// Stands for the URI of the last resource link, in the arguments of a call.
+const LINK = '$link';
 
 /** Loads packages from the folder that script/install-test-deps filled. Exit code 77 means "not installed". */
 export function depsRequire() {
@@ -46,7 +51,7 @@ export function parseArgs(argv) {
     url: null, sse: null, stdio: null, era: null, protocolVersion: null, headers: {}, steps: null, caps: null,
     tool: null, calls: [], parallel: false, callTimeout: 60, prompts: [], reads: [], subscribe: [], completes: [],
     answer: 'answered', action: 'accept', progress: false, logLevel: null, linger: 0, trace: false, allowErrors: false,
-    timeout: 120,
+    timeout: 120, awaitTools: false,
   };
   for (let i = 0; i < argv.length; i++) {
     const arg = argv[i];
@@ -87,6 +92,7 @@ export function parseArgs(argv) {
       case '--progress': o.progress = true; break;
       case '--log-level': o.logLevel = value(); break;
       case '--linger': o.linger = number(); break;
+      case '--await-tools': o.awaitTools = true; break;
       case '--timeout': o.timeout = number(); break;
       case '--trace': o.trace = true; break;
       case '--allow-errors': o.allowErrors = true; break;
@@ -99,7 +105,7 @@ export function parseArgs(argv) {
   if (!['accept', 'decline', 'cancel'].includes(o.action)) throw new UsageError('--action is accept, decline or cancel');
   // Naming a passive step switches on what it needs.
   const named = (s) => !!o.steps && o.steps.includes(s);
-  if (named('elicit') && !o.caps) o.caps = [...CAPS];
+  if (named('elicit') && !o.caps) o.caps = [...ASKED];
   if (named('progress')) o.progress = true;
   if (named('logs') && !o.logLevel) o.logLevel = 'debug';
   o.caps ??= [];
@@ -246,7 +252,12 @@ export async function main(adapter) {
   if (want('tools', has('tools'))) {
     const from = wire.length;
     doc.steps.tools = await attempt('tools', async () => {
-      const tools = await session.tools();
+      let tools = await session.tools();
+      // Changes may have been told before the list came.
+      for (let told = 0; o.awaitTools && !tools.length; tools = await session.tools()) {
+        while (doc.listChanged.tools <= told) await sleep(0.05);
+        told = doc.listChanged.tools;
+      }
       const raw = rawItems('tools', from);
       const name = o.tool ?? tools[0]?.name;
       return {
@@ -287,15 +298,29 @@ export async function main(adapter) {
       doc.steps.complete.push({ params, ...(await attempt('complete', async () => ({ result: await session.complete(params) }))) });
     }
   }
-  // elicit, progress and logs happen inside calls, so any of them runs the calls too.
-  const callSteps = ['call', 'elicit', 'progress', 'logs'];
+  // elicit, progress, logs and links happen inside calls, so any of them runs the calls too.
+  const callSteps = ['call', 'elicit', 'progress', 'logs', 'links'];
+  let link = LINK;
+  // Reads what a result links to.
+  const follow = async (content) => {
+    const links = [];
+    for (const { uri } of content.filter((block) => block.type === 'resource_link')) {
+      link = uri;
+      links.push({ uri, ...(await attempt(`read ${uri}`, async () => ({ result: await session.read(uri) }))) });
+    }
+    return links;
+  };
   if (o.calls.length && (!o.steps || o.steps.some((s) => callSteps.includes(s)))) {
-    const one = async (c) => {
+    const one = async (asked) => {
+      const filled = Object.entries(asked.arguments).map(([name, value]) => [name, value === LINK ? link : value]);
+      const c = { ...asked, arguments: Object.fromEntries(filled) };
       const started = Date.now();
       let progress = 0;
       const onProgress = o.progress ? (p) => { progress++; hooks.progress(p); } : undefined;
       const out = await attempt(`call ${c.name}`, async () => ({ result: await session.call(c, { timeout: o.callTimeout * 1000, onProgress }) }));
-      return { ...c, ...out, progress, ms: Date.now() - started };
+      const ms = Date.now() - started;
+      const links = want('links', false) ? { links: await follow(out.result?.content ?? []) } : {};
+      return { ...c, ...out, progress, ms, ...links };
     };
     doc.steps.call = [];
     if (o.parallel) doc.steps.call = await Promise.all(o.calls.map(one));

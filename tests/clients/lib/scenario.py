@@ -15,8 +15,14 @@ from typing import Any
 
 import anyio
 
-STEPS = ["tools", "call", "prompts", "resources", "complete", "elicit", "progress", "logs", "listchanged"]
-CAPS = ["elicitation", "sampling", "roots"]
+STEPS = ["tools", "call", "prompts", "resources", "complete", "elicit", "progress", "logs", "links", "listchanged"]
+ASKED = ["elicitation", "sampling", "roots"]
+CAPS = [*ASKED, "apps"]
+# Extension that a client declares which shows the pages of MCP Apps.
+APPS = "io.modelcontextprotocol/ui"
+APPS_SETTINGS = {"mimeTypes": ["text/html;profile=mcp-app"]}
+# Stands for the URI of the last resource link, in the arguments of a call.
+LINK = "$link"
 
 
 class UsageError(Exception):
@@ -46,6 +52,7 @@ class Options:
         self.log_level: str | None = None
         self.linger = 0.0
         self.timeout = 120.0
+        self.await_tools = False
         self.trace = False
         self.allow_errors = False
 
@@ -132,6 +139,8 @@ def parse_args(argv: list[str]) -> Options:
                 o.log_level = value(arg)
             case "--linger":
                 o.linger = number(arg)
+            case "--await-tools":
+                o.await_tools = True
             case "--timeout":
                 o.timeout = number(arg)
             case "--trace":
@@ -151,7 +160,7 @@ def parse_args(argv: list[str]) -> Options:
     # Naming a passive step switches on what it needs.
     named = o.steps or []
     if "elicit" in named and o.caps is None:
-        o.caps = list(CAPS)
+        o.caps = list(ASKED)
     if "progress" in named:
         o.progress = True
     if "logs" in named and o.log_level is None:
@@ -365,6 +374,13 @@ async def run(adapter: Any, o: Options, doc: dict[str, Any], wire: list[dict[str
 
                 async def tools() -> dict[str, Any]:
                     found = [plain(t) for t in await paged(s.tools, "tools")]
+                    told = 0
+                    while o.await_tools and not found:
+                        # Changes may have been told before the list came.
+                        while doc["listChanged"]["tools"] <= told:
+                            await anyio.sleep(0.05)
+                        told = doc["listChanged"]["tools"]
+                        found = [plain(t) for t in await paged(s.tools, "tools")]
                     name = o.tool or (found[0]["name"] if found else None)
                     raw = raw_items("tools", start)
                     return {
@@ -412,11 +428,23 @@ async def run(adapter: Any, o: Options, doc: dict[str, Any], wire: list[dict[str
                 steps["complete"] = []
                 for params in o.completes:
                     steps["complete"].append({"params": params, **await attempt("complete", result(s.complete(params)))})
-            # elicit, progress and logs happen inside calls, so any of them runs the calls too.
-            if o.calls and (o.steps is None or {"call", "elicit", "progress", "logs"} & set(o.steps)):
+            # elicit, progress, logs and links happen inside calls, so any of them runs the calls too.
+            if o.calls and (o.steps is None or {"call", "elicit", "progress", "logs", "links"} & set(o.steps)):
                 outcomes: list[Any] = [None] * len(o.calls)
+                link = LINK
 
-                async def one(index: int, c: dict[str, Any]) -> None:
+                async def follow(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
+                    """Reads what a result links to."""
+                    nonlocal link
+                    read = []
+                    for uri in [block["uri"] for block in content if block["type"] == "resource_link"]:
+                        link = uri
+                        read.append({"uri": uri, **await attempt(f"read {uri}", result(s.read(uri)))})
+                    return read
+
+                async def one(index: int, asked: dict[str, Any]) -> None:
+                    arguments = {k: link if v == LINK else v for k, v in asked["arguments"].items()}
+                    c = {**asked, "arguments": arguments}
                     started = time.monotonic()
                     seen = 0
 
@@ -429,7 +457,10 @@ async def run(adapter: Any, o: Options, doc: dict[str, Any], wire: list[dict[str
 
                     call = s.call(c, timeout=o.call_timeout, on_progress=on_progress if o.progress else None)
                     out = await attempt(f"call {c['name']}", result(call))
-                    outcomes[index] = {**c, **out, "progress": seen, "ms": round((time.monotonic() - started) * 1000)}
+                    ms = round((time.monotonic() - started) * 1000)
+                    if want("links", False):
+                        out["links"] = await follow((out.get("result") or {}).get("content") or [])
+                    outcomes[index] = {**c, **out, "progress": seen, "ms": ms}
 
                 if o.parallel:
                     async with anyio.create_task_group() as group:
