@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
 use signalbox_testkit::scene::{call, child, eventually, signalbox, text};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const VERSION: &str = "2025-06-18";
 
@@ -18,9 +20,20 @@ fn config(limits: &str) -> String {
 
 /// A session of somebody who has a key.
 async fn session(gateway: &GatewayProcess, name: &str) -> HttpClient {
-    let key = signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned();
-    let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
-    let begin = async || client.clone().initialize(VERSION, json!({})).await.ok();
+    begin(&keyed(gateway, &new_key(gateway, name).await)).await
+}
+
+async fn new_key(gateway: &GatewayProcess, name: &str) -> String {
+    signalbox(&gateway.data_dir(), &["keys", "new", name]).await.unwrap().trim().to_owned()
+}
+
+fn keyed(gateway: &GatewayProcess, key: &str) -> HttpClient {
+    HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"))
+}
+
+/// Begins a session, once the key is known.
+async fn begin(client: &HttpClient) -> HttpClient {
+    let begin = async || client.initialize(VERSION, json!({})).await.ok();
     eventually("the key is known", begin).await.unwrap()
 }
 
@@ -170,6 +183,95 @@ async fn loops_large_results_and_spending_are_bounded() {
     std::fs::write(gateway.config_file(), config("[limits.one]\nmax_result = 20\n")).unwrap();
     signalbox(&gateway.data_dir(), &["reload"]).await.unwrap();
     assert_eq!(told(&ada, "greet", "Ada").await.as_deref(), Some("result"));
+}
+
+/// Returns the number of the day by UTC, at whose end budgets begin anew.
+fn today() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() / 86_400
+}
+
+/// Spends a budget of 5 over three processes with one data folder, of which the second is killed. Returns the bound
+/// that refused each call.
+async fn spend_across_restarts() -> [Option<String>; 5] {
+    let bounds = "user_budget_per_day = 5\n[limits.'one/count']\nprice = 3\n[limits.'one/greet']\nprice = 1\n";
+    let config = config(bounds);
+    let told = async |client: &HttpClient, tool: &str| {
+        greet(client, tool).await["error"]["data"]["limit"].as_str().map(ToOwned::to_owned)
+    };
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let key = new_key(&gateway, "ada").await;
+    let first = told(&begin(&keyed(&gateway, &key)).await, "count").await;
+
+    let gateway = GatewayProcess::serve_in(gateway.terminate().await.unwrap(), &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (client, file) = (begin(&keyed(&gateway, &key)).await, gateway.data_dir().join("auth/budgets.json"));
+    let kept = std::fs::read(&file).unwrap();
+    let (second, third) = (told(&client, "count").await, told(&client, "greet").await);
+    let written = async || (std::fs::read(&file).unwrap() != kept).then_some(());
+    eventually("what was spent is written", written).await.unwrap();
+
+    let gateway = GatewayProcess::serve_in(gateway.stop().await.unwrap(), &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = begin(&keyed(&gateway, &key)).await;
+    [first, second, third, told(&client, "greet").await, told(&client, "greet").await]
+}
+
+/// Issue 32, point 4: a restart gives no budget of the day back, in good order or by SIGKILL.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_budget_of_the_day_survives_restarts() {
+    let refusals = loop {
+        let day = today();
+        let refusals = spend_across_restarts().await;
+        if today() == day {
+            break refusals;
+        }
+    };
+    let refusals = refusals.each_ref().map(Option::as_deref);
+    assert_eq!(refusals, [None, Some("budget"), None, None, Some("budget")]);
+}
+
+/// Issue 32, point 4, NO-8: a tool's own rate takes the place of the default, be it lower or higher.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_8_a_rate_of_one_tool_may_exceed_the_default() {
+    let rates = "user_tool_requests_per_minute = 2\n[limits.'*/greet']\ncalls_per_minute = 5\n\
+                 [limits.'*/whoami']\ncalls_per_minute = 1\n";
+    let gateway = GatewayProcess::serve(&config(rates)).await.unwrap();
+    gateway.ready().await.unwrap();
+    let ada = keyed(&gateway, &new_key(&gateway, "ada").await);
+    own_rates_hold(&begin(&ada).await).await;
+    let modern = ada.modern(9, "tools/call", json!({"name": "greet", "arguments": {"name": "Ada"}})).await;
+    let error = modern.unwrap().message().unwrap()["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["reason"]), (&json!(4290), &json!("rate_limited")), "{error}");
+    assert!(error["data"]["retryAfter"].as_u64().is_some_and(|wait| (1..=60).contains(&wait)), "{error}");
+}
+
+/// Makes one call more than each tool may have, and sees that one refused.
+async fn own_rates_hold(client: &HttpClient) {
+    for (tool, may) in [("greet", 5), ("count", 2), ("whoami", 1)] {
+        for number in 0..=may {
+            let expected = (number == may).then_some("user_and_tool");
+            assert_eq!(refused(&greet(client, tool).await).as_deref(), expected, "{tool} {number}");
+        }
+    }
+}
+
+/// Issue 32, point 4, NO-15: the rates of an imported file hold at the gateway that runs with the import.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_15_rates_of_an_imported_file_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = json!(built("fixture-server").unwrap().to_str().unwrap());
+    let sentinel = format!(
+        "[gateway]\naudit_enabled = false\n[[backends]]\nname = 'one'\ntype = 'stdio'\ncommand = {program}\n\
+         args = ['--stdio', '--era', 'old']\n[rate_limits]\ndefault_rpm = 2\nper_tool = {{ greet = 5, whoami = 1 }}\n"
+    );
+    let file = folder.path().join("sentinel.toml");
+    std::fs::write(&file, sentinel).unwrap();
+    let imported = signalbox(folder.path(), &["import", file.to_str().unwrap()]).await.unwrap();
+    let gateway = GatewayProcess::serve(&imported).await.unwrap();
+    gateway.ready().await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    own_rates_hold(&client).await;
 }
 
 /// Issue 18, point 3: under load, as many calls pass as the limit says, and none more. `MCP_TEST_LIMIT_SECONDS` makes it longer,
