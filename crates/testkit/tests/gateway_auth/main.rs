@@ -17,7 +17,7 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::{HttpAnswer, HttpClient};
 use signalbox_testkit::pipe_client::PipeClient;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
-use signalbox_testkit::scene::{child, eventually, files_holding, signalbox, text};
+use signalbox_testkit::scene::{call, child, eventually, files_holding, signalbox, text};
 use signalbox_testkit::used_secrets;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,6 +163,50 @@ async fn a_r5_a_r6_a_token_without_the_scope_is_told_which_one_it_lacks() {
     let refused = old
         .post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Eve"}}}"#);
     assert_eq!(refused.await.unwrap().status, 403);
+}
+
+/// Issue 32, point 8; A-R5, A-R6: a scope that includes another, with and without a configured resource.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_r5_a_scope_that_includes_the_needed_one_is_enough_and_others_get_403_with_metadata() {
+    let more = format!("audience = ['{RESOURCE}']\n[auth.scope_hierarchy]\n'greet:all' = ['greet:use', 'greet:see']\n");
+    let resource = format!("resource = '{RESOURCE}'\n");
+    for named in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path(), &more);
+        if !named {
+            config = config.replace(&resource, "");
+        }
+        assert_eq!(config.contains(&resource), named);
+        let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+        let as_old = async |scope: &str| {
+            // A caller of its own each: there may be three sessions.
+            let credential = token(&format!("holder of {scope}"), 60, scope);
+            let client = bearer(&gateway, &credential).initialize(VERSION, json!({})).await.unwrap();
+            client.post(&call(3, "greet", &json!({"name": "Eve"})).to_string()).await.unwrap()
+        };
+        for scope in ["greet:all", "greet:use", "other greet:all"] {
+            for answer in [greet(&bearer(&gateway, &token("ada", 60, scope))).await, as_old(scope).await] {
+                let greeting = text(&answer.message().unwrap());
+                assert!(greeting.is_some_and(|text| text.contains("Eve")), "{named} {scope}: {answer:?}");
+            }
+        }
+        // A part of the wide scope is not the whole.
+        for scope in ["greet:see", "other", ""] {
+            for refused in [greet(&bearer(&gateway, &token("ada", 60, scope))).await, as_old(scope).await] {
+                assert_eq!(refused.status, 403, "{named} {scope}: {refused:?}");
+                let challenge = header(&refused, "www-authenticate");
+                let metadata = "resource_metadata=\"https://box.example/.well-known/oauth-protected-resource/mcp\"";
+                for part in ["error=\"insufficient_scope\"", "scope=\"greet:use\"", metadata] {
+                    assert!(challenge.contains(part), "{named} {scope}: {challenge}");
+                }
+            }
+        }
+        let metadata =
+            HttpClient::new(gateway.address()).get("/.well-known/oauth-protected-resource/mcp").await.unwrap();
+        let document: Value = serde_json::from_slice(&metadata.body).unwrap();
+        let scopes = document["scopes_supported"].as_array().unwrap_or_else(|| panic!("{document}"));
+        assert!(scopes.contains(&json!("greet:all")) && scopes.contains(&json!("greet:use")), "{document}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
