@@ -260,3 +260,43 @@ then = { rate_limit = { limit = 2, per = "1h" } }
     };
     eventually("the calls are found on the tape", recorded).await.unwrap();
 }
+
+/// Issue 32, part D, SO-1: a rule is switched off and on in the file that the configuration has it from, and the
+/// running gateway follows.
+#[tokio::test(flavor = "multi_thread")]
+async fn so_1_a_rule_is_switched_off_and_on_where_it_stands_and_the_gateway_follows() {
+    let rule = |id: &str, tool: &str| {
+        format!(
+            "# About {id}.\n[[rules]]\nid = \"{id}\"\nwhen = {{ tool = \"{tool}\" }}\nthen = {{ block = \"{id} says no\" }}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let more = folder.path().join("more.toml");
+    std::fs::write(&more, rule("named", "greet")).unwrap();
+    let config = "[gateway]\nrule_files = [\"more.toml\"]\n".to_owned()
+        + &child("only", ServedEra::Old, "").unwrap()
+        + &rule("inside", "count");
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    gateway.ready().await.unwrap();
+    let (client, own) = (session(&gateway).await, gateway.config_file());
+    let path = own.to_str().unwrap();
+    let blocked = async |tool: &str| {
+        let message = call(1, tool, &json!({"name": "Ada"})).to_string();
+        let answer = client.post(&message).await.unwrap().message().unwrap();
+        answer["error"]["message"].as_str().is_some_and(|text| text.contains("says no"))
+    };
+    for (id, tool, file, other) in [("named", "greet", &more, "count"), ("inside", "count", &own, "greet")] {
+        assert!(blocked(tool).await && blocked(other).await, "{id}");
+        let before = std::fs::read_to_string(file).unwrap();
+        signalbox(&gateway.data_dir(), &["rules", "disable", id, "-c", path]).await.unwrap();
+        let passes = async || (!blocked(tool).await).then_some(());
+        eventually(&format!("{id} is off"), passes).await.unwrap();
+        assert!(blocked(other).await, "the other rule holds while {id} is off");
+        let off = std::fs::read_to_string(file).unwrap();
+        assert!(off.contains("enabled = false") && before.lines().all(|line| off.contains(line)), "{off}");
+
+        signalbox(&gateway.data_dir(), &["rules", "enable", id, "-c", path]).await.unwrap();
+        let holds = async || blocked(tool).await.then_some(());
+        eventually(&format!("{id} is on"), holds).await.unwrap();
+    }
+}
