@@ -1,5 +1,5 @@
-//! A sign-in in the middle of a call, in the order of a person: the call comes first, then the client agrees, and the browser is
-//! opened some time later.
+//! A sign-in in the middle of a call, in the order of a person: the call comes first, then the client agrees, and the
+//! browser is opened some time later.
 
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
@@ -9,7 +9,7 @@ use signalbox_testkit::clients;
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::http_client::{HttpClient, browse, visit};
+use signalbox_testkit::http_client::{HttpAnswer, HttpClient, browse, visit};
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::scene::{child, eventually, tool_names};
 use std::time::Duration;
@@ -204,6 +204,14 @@ async fn calls_of_real_clients_wait_for_the_person() {
     }
 }
 
+/// Returns the data of each warning among the messages of an answer.
+fn warnings(answer: &HttpAnswer) -> Vec<String> {
+    let warns =
+        |message: &Value| message["method"] == "notifications/message" && message["params"]["level"] == "warning";
+    let messages = answer.messages().unwrap().into_iter().filter(warns);
+    messages.map(|message| message["params"]["data"].as_str().unwrap().to_owned()).collect()
+}
+
 /// Issue 32, point 9: lists without the server name it and the address, and so do `instructions` and a log message.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_address() {
@@ -217,6 +225,16 @@ async fn what_a_client_is_shown_before_the_sign_in_names_the_backend_and_the_add
     let discovered = HttpClient::new(gateway.address()).modern(2, "server/discover", json!({})).await.unwrap();
     let said = discovered.message().unwrap()["result"]["instructions"].as_str().unwrap_or_default().to_owned();
     assert!(said.contains("safe") && said.contains(&address), "{said}");
+    let listed = json!({"_meta": {"io.modelcontextprotocol/logLevel": "warning"}});
+    let modern = HttpClient::new(gateway.address()).modern(3, "tools/list", listed).await.unwrap();
+    let old = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let list = r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#;
+    for answer in [modern, old.post(list).await.unwrap()] {
+        let told = warnings(&answer);
+        assert!(told.len() == 1 && told[0].contains("safe") && told[0].contains(&address), "{told:?}");
+    }
+    let again = warnings(&old.post(list).await.unwrap());
+    assert!(again.is_empty(), "one warning is enough: {again:?}");
     assert_eq!(browse(&address).await.unwrap(), 200);
     let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
     let after = eventually("a list with the server", async || {
