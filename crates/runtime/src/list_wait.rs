@@ -8,8 +8,9 @@ use signalbox_engine::{BackendUser, Caller, ClientProfile, ExchangeId, Fault};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a list waits for slow backends if its client hears of changes and others have lists to show.
-pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
+/// How long a list waits for slow backends if its client hears of changes and others have lists to show. Claude Code
+/// gives up after 5 s.
+pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(3);
 
 /// Time that a list waits for lists of exactly its kind of client while those of another process of the
 /// same backend are known.
@@ -17,7 +18,7 @@ pub const KNOWN_LIST_WAIT: Duration = Duration::from_millis(750);
 
 /// The same for a client that declares capabilities, where those lists are of its own era: a server of the old era may
 /// show it more than others.
-pub const DECLARED_LIST_WAIT: Duration = Duration::from_secs(4);
+pub const DECLARED_LIST_WAIT: Duration = Duration::from_millis(2_500);
 
 impl Gateway {
     /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog:
