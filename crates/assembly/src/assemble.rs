@@ -42,6 +42,8 @@ use std::time::Duration;
 pub const DEMO: &str = "demo";
 /// How long children may take to end: once by themselves, once after they were asked to, and a little more.
 const CHILDREN_END: Duration = KILL_GRACE.saturating_mul(2).saturating_add(Duration::from_secs(1));
+/// How long the tape and the audit log may take to end when the program stops at once.
+const ABANDONED_END: Duration = Duration::from_millis(300);
 
 /// Why the backends cannot be put together.
 #[derive(Debug, thiserror::Error)]
@@ -154,9 +156,20 @@ impl App {
         }
     }
 
-    /// Ends every child process at once.
+    /// Ends every child process at once, and the tape and the audit log as quickly as they can be. Claude Code interrupts
+    /// a server, terminates it 100 ms later, and kills it after another 400 ms.
     pub async fn abandon(&self) {
         self.reaper.all_gone(Duration::ZERO).await;
+        self.gateway.settle();
+        let ending = async {
+            if let Some(recording) = &self.recording {
+                recording.stop().await;
+            }
+            if let Some(audit) = &self.audit {
+                audit.stop().await;
+            }
+        };
+        let _ = tokio::time::timeout(ABANDONED_END, ending).await;
     }
 }
 

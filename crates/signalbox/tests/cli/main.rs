@@ -181,6 +181,25 @@ async fn status_sees_a_stdio_process_which_ends_well_by_sigterm() {
     assert_eq!(run(folder.path(), &["status"], "").await.code, 1);
 }
 
+/// Claude Code sends a second signal after 100 ms, and its tapes counted as killed.
+#[tokio::test]
+async fn a_tape_is_closed_when_a_second_signal_stops_the_program_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let stubborn = "trap '' TERM INT HUP; while :; do sleep 1; done";
+    let config = format!("[backends.stubborn]\ncommand = \"sh\"\nargs = [\"-c\", {stubborn:?}]\n");
+    std::fs::write(folder.path().join("signalbox.toml"), config).unwrap();
+    let mut program = Program::start(folder.path(), &["stdio"]);
+    program.write(INITIALIZE).await;
+    assert!(program.line().await.contains("protocolVersion"));
+    program.signal("INT").await;
+    program::eventually(async || program.stderr().contains("a second signal stops at once").then_some(())).await;
+    program.signal("TERM").await;
+    assert_eq!(program.ended().await, Some(130), "{}", program.stderr());
+    let shown = run(folder.path(), &["tape", "show", "last"], "").await.stdout;
+    let verified = run(folder.path(), &["tape", "verify", "last"], "").await;
+    assert!(verified.code == 0 && !shown.contains("killed"), "{}{}{shown}", verified.stdout, verified.stderr);
+}
+
 #[tokio::test]
 async fn serve_says_where_it_is_and_ends_well() {
     let folder = tempfile::tempdir().unwrap();
