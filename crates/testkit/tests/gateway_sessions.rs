@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use signalbox_testkit::clients;
 use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
@@ -19,6 +20,8 @@ use signalbox_testkit::scene::{
     ask, backend_status, call, child, eventually, files_holding, pids, process_of, remote, signalbox, status, text,
     tool_names, web_fixture,
 };
+use signalbox_testkit::wire_log::now;
+use signalbox_wire::timestamp::parse_rfc3339;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
@@ -322,13 +325,18 @@ async fn g_34_a_session_ends_when_it_was_idle_for_session_timeout() {
 /// G-11, G-12: a session is shown with when it ends, what its caller may use, and what is left of its limits.
 #[tokio::test(flavor = "multi_thread")]
 async fn g_11_sessions_show_expiry_permissions_and_limits() {
+    // In nanoseconds, as the times are.
+    const SECOND: u64 = 1_000_000_000;
+    const LIFETIME: u64 = 600 * SECOND;
     let config = "[mcp.protocol.security]\nrequire_authentication = true\nsession_timeout = '1h'\n[roles.reader]\nallow = ['*']\n\
         [auth.users.\"user:ada\"]\ntrust = 'verified'\n[mcp.protocol.rate_limits]\nuser_requests_per_minute = 50\n";
     let gateway = GatewayProcess::serve(config).await.unwrap();
     gateway.ready().await.unwrap();
     let new =
         ["keys", "new", "ada", "--subject", "user:ada", "--role", "reader", "--scope", "mail", "--expires", "10m"];
+    let before = now();
     let key = signalbox(&gateway.data_dir(), &new).await.unwrap().trim().to_owned();
+    let made = (before, now());
     let client = HttpClient::new(gateway.address()).with("authorization", &format!("Bearer {key}"));
     let begin = async || client.clone().initialize("2025-06-18", json!({})).await.ok();
     let session = eventually("the key is known", begin).await.unwrap();
@@ -345,8 +353,98 @@ async fn g_11_sessions_show_expiry_permissions_and_limits() {
     assert!(limit["left"].as_u64().is_some_and(|left| left < 50), "{one}");
     let (created, expires) = (one["created_at"].as_str().unwrap(), one["expires_at"].as_str().unwrap());
     assert!(created < expires, "{one}");
+    // The key ends 10 min after it was made, and the session would go on.
+    let key_ends = made.0 + (LIFETIME - SECOND)..=made.1 + (LIFETIME + SECOND);
+    assert!(key_ends.contains(&parse_rfc3339(expires).unwrap()), "{key_ends:?}: {one}");
     let text = signalbox(&gateway.data_dir(), &["sessions", "show", &one["id"].to_string()]).await.unwrap();
     assert!(text.contains(expires) && text.contains("of 50 in 60 s"), "{text}");
+}
+
+/// Issue 32, part D, SO-1: idle sessions end, and one with a call in flight goes on, however long ago it was used.
+#[tokio::test(flavor = "multi_thread")]
+async fn so_1_cleanup_ends_idle_sessions_and_leaves_busy_ones() {
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Old, "").unwrap()).await.unwrap();
+    gateway.ready().await.unwrap();
+    let idle = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let busy = with_elicitation(&gateway).await;
+    // The call is in flight until its question is answered.
+    let mut stream = EventStream::post(&busy, &call(1, "ask_name", &json!({}))).await.unwrap();
+    let asked = question(&mut stream).await;
+    let one_idle = async || {
+        let all = shown(&gateway).await;
+        let idle = |one: &Value| one["in_flight"] == 0 && one["idle_ms"].as_u64().is_some_and(|idle| idle >= 1_000);
+        all.iter().any(idle).then_some(all)
+    };
+    let all = eventually("one was last used a second ago", one_idle).await.unwrap();
+    let id = |in_flight: u64| all.iter().find(|one| one["in_flight"] == in_flight).unwrap()["id"].clone();
+    let (of_idle, of_busy) = (id(0), id(1));
+    let cleanup = async |args: &[&str]| {
+        let text = signalbox(&gateway.data_dir(), &[&["sessions", "cleanup"], args].concat()).await.unwrap();
+        let left: Vec<Value> = shown(&gateway).await.iter().map(|one| one["id"].clone()).collect();
+        (text, left)
+    };
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+
+    let (told, left) = cleanup(&["--idle", "1h"]).await;
+    assert!(told.ends_with("0 sessions ended\n") && left.len() == 2, "{told} {left:?}");
+    let (told, left) = cleanup(&["--idle", "1s", "--dry-run"]).await;
+    assert!(told.starts_with(&of_idle.to_string()) && told.ends_with("1 session would be ended\n"), "{told}");
+    assert_eq!(left.len(), 2, "a dry run ends none");
+    let (told, left) = cleanup(&["--idle", "1s"]).await;
+    assert!(told.starts_with(&of_idle.to_string()) && told.ends_with("1 session ended\n"), "{told}");
+    assert_eq!(left, [of_busy]);
+    assert_eq!(idle.post(ping).await.unwrap().status, 404);
+
+    reply(&busy, &asked, "Ada").await;
+    assert_eq!(last(&mut stream).await, "Ada");
+    assert_eq!(busy.post(ping).await.unwrap().status, 200);
+}
+
+/// Opens a stream of changes and closes it once it is acknowledged.
+async fn listen_and_leave(gateway: &GatewayProcess) {
+    let client = HttpClient::new(gateway.address()).with("mcp-protocol-version", "2026-07-28");
+    let client = client.with("mcp-method", "subscriptions/listen");
+    let own = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"notifications": {"toolsListChanged": true}, "_meta": own});
+    let listen = json!({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params});
+    let mut stream = EventStream::post(&client, &listen).await.unwrap();
+    stream.notification("notifications/subscriptions/acknowledged").await.unwrap();
+}
+
+/// Issue 32, point 6: a stream of changes that its client closes has not failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_changes_that_its_client_closes_is_no_error() {
+    let gateway = GatewayProcess::serve(&child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    gateway.ready().await.unwrap();
+    let mut opened = 3;
+    for _ in 0..opened {
+        listen_and_leave(&gateway).await;
+    }
+    let url = gateway.url();
+    for client in ["ts-client2", "py-mcp2"] {
+        let asked = [client, "--era", "new", "--steps", "listchanged", "--url", &url];
+        let Some(said) = clients::run(&asked).await.unwrap() else { continue };
+        assert_eq!(said["steps"]["subscribe"]["mode"], "new", "{client}: {said}");
+        opened += 1;
+    }
+    let ended = async || {
+        let traffic = status(&gateway.data_dir()).await.ok()?["traffic"].clone();
+        (traffic["methods"]["subscriptions/listen"]["calls"] == opened).then_some(traffic)
+    };
+    let traffic = eventually("all streams have ended", ended).await.unwrap();
+    assert_eq!(traffic["methods"]["subscriptions/listen"]["errors"], 0, "{traffic}");
+    assert_eq!(
+        (&traffic["total"]["errors"], &traffic["total"]["recent"]["errors"]),
+        (&json!(0), &json!(0)),
+        "{traffic}"
+    );
+    let page = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    let counted: Vec<&str> = page.lines().filter(|line| line.starts_with("signalbox_requests_total{")).collect();
+    let ended = "signalbox_requests_total{method=\"subscriptions/listen\",backend=\"\",outcome=\"success\"}";
+    assert!(counted.contains(&&*format!("{ended} {opened}")), "{counted:#?}");
+    assert!(counted.iter().all(|line| line.contains("outcome=\"success\"")), "{counted:#?}");
 }
 
 /// NO-1: a token proves the client of a pipe, read once; one that is not valid is answered with -32001.
