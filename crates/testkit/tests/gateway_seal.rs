@@ -29,6 +29,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
@@ -240,24 +241,14 @@ async fn issue_16_4_signed_calls_are_accepted_as_json_and_as_protobuf() {
         assert!(answer["id"] == 4 && text(&answer).unwrap().contains("Eve"), "{answer}");
     }
     // Protobuf over a WebSocket.
-    let mut request = format!("ws://{}/mcp", gateway.address()).into_client_request().unwrap();
-    request.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("signalbox.v1.protobuf"));
-    let socket = TcpStream::connect(gateway.address()).await.unwrap();
-    let (mut socket, upgraded) = tokio_tungstenite::client_async(request, socket).await.unwrap();
-    assert_eq!(upgraded.headers()["sec-websocket-protocol"], "signalbox.v1.protobuf");
-    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let mut socket = protobuf_socket(&gateway).await;
     let unsigned = as_protobuf(&call(3, "greet", "Eve"));
-    for message in [as_protobuf(&hello.to_string()), as_protobuf(ready), protobuf_call(2, |_| {}), unsigned] {
+    for message in [protobuf_call(2, |_| {}), unsigned] {
         socket.send(Frame::Binary(message.into())).await.unwrap();
     }
     let mut answers = Vec::new();
     while answers.len() < 3 {
-        match socket.next().await.unwrap().unwrap() {
-            Frame::Binary(bytes) => answers.push(from_protobuf(&bytes)),
-            other => assert!(!other.is_text(), "{other:?}"),
-        }
+        answers.push(next_answer(&mut socket).await.1);
     }
     let of = |id: u64| answers.iter().find(|answer| answer["id"] == id).unwrap();
     assert!(text(of(2)).unwrap().contains("Eve"), "{answers:?}");
@@ -269,6 +260,36 @@ async fn issue_16_4_signed_calls_are_accepted_as_json_and_as_protobuf() {
         taped(&gateway.data_dir(), point, "five calls of their signer", five).await;
     }
     taped(&gateway.data_dir(), Point::ClientIn, "an unsigned call", |all| has(all, "anonymous", "Eve")).await;
+}
+
+/// Opens a session as protobuf over a WebSocket. The answer to `initialize` has the id 1 and is yet to come.
+async fn protobuf_socket(gateway: &GatewayProcess) -> WebSocketStream<TcpStream> {
+    let mut request = format!("ws://{}/mcp", gateway.address()).into_client_request().unwrap();
+    request.headers_mut().insert("sec-websocket-protocol", http::HeaderValue::from_static("signalbox.v1.protobuf"));
+    let socket = TcpStream::connect(gateway.address()).await.unwrap();
+    let (mut socket, upgraded) = tokio_tungstenite::client_async(request, socket).await.unwrap();
+    assert_eq!(upgraded.headers()["sec-websocket-protocol"], "signalbox.v1.protobuf");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    for message in [&hello.to_string(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#] {
+        socket.send(Frame::Binary(as_protobuf(message).into())).await.unwrap();
+    }
+    socket
+}
+
+/// Reads on until an answer comes, past notifications. Returns it as it came, and as JSON.
+async fn next_answer(socket: &mut WebSocketStream<TcpStream>) -> (Bytes, Value) {
+    loop {
+        match socket.next().await.unwrap().unwrap() {
+            Frame::Binary(bytes) => {
+                let message = from_protobuf(&bytes);
+                if message["method"].is_null() {
+                    return (bytes, message);
+                }
+            }
+            other => assert!(!other.is_text(), "{other:?}"),
+        }
+    }
 }
 
 /// The refusals that any transport meets: what is sent, and the word for it.
@@ -460,38 +481,76 @@ async fn po_15_and_po_16_a_gateway_that_validates_in_full_asks_for_purpose_and_p
     }
 }
 
+/// A gateway that signs answers with this key, and trusts Ada.
+async fn signing(own: &SigningKey) -> GatewayProcess {
+    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], Some(own));
+    GatewayProcess::serve_in(folder, &child("one", ServedEra::Both, "").unwrap()).await.unwrap()
+}
+
+/// A call with the request id `request-ID`, signed or not.
+fn call_of_id(id: u64, signed: bool) -> Bytes {
+    let call = protobuf_call(id, |request| {
+        request.request_id = format!("request-{id}");
+        if signed { sign_as_ada(request) } else { request.signature = None }
+    });
+    call.into()
+}
+
+/// Checks the answer to a call of this id, and returns the id of the answer.
+fn response_id(answer: McpMessage, id: u64, signed: bool, own: &SigningKey) -> String {
+    let Some(Message::Response(response)) = answer.message else { panic!("{answer:?}") };
+    let named = (response.request_id.as_str(), response.mcp_version.as_str());
+    assert_eq!(named, (&*format!("request-{id}"), VERSION));
+    let made = response.timestamp.as_ref().unwrap().seconds.unsigned_abs() * 1_000;
+    assert!(made.abs_diff(now()) < MINUTE, "{response:?}");
+    match signed {
+        true => verify_response(&response, own.verifying_key()).unwrap(),
+        false => assert_eq!(response.signature, None),
+    }
+    response.response_id
+}
+
+fn all_differ(mut ids: Vec<String>, count: usize) {
+    ids.sort();
+    ids.dedup();
+    assert!(ids.len() == count && ids.iter().all(|id| !id.is_empty()), "{ids:?}");
+}
+
 /// P-23, PO-11: answers as protobuf have an id, the id of their request, a time and a signature over all of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_as_protobuf_are_signed_as_the_document_has_them() {
     let own = key(9, "gateway-key");
-    let folder = folder(vec![trusted(&ada(), "ada", Role::Client)], Some(&own));
-    let gateway = GatewayProcess::serve_in(folder, &child("one", ServedEra::Both, "").unwrap()).await.unwrap();
+    let gateway = signing(&own).await;
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
     let client = client.with("content-type", PROTOBUF).with("accept", PROTOBUF);
     let mut ids = Vec::new();
-    for (number, signed) in [(1, true), (2, true), (3, false)] {
-        let body = protobuf_call(number, |request| {
-            request.request_id = format!("request-{number}");
-            if signed { sign_as_ada(request) } else { request.signature = None }
-        });
-        let answer = client.send(Method::POST, "/mcp", body.into()).await.unwrap();
-        let Some(Message::Response(response)) = messages(&answer.body).pop().unwrap().message else {
-            panic!("{answer:?}")
-        };
-        assert_eq!(
-            (response.request_id.as_str(), response.mcp_version.as_str()),
-            (&*format!("request-{number}"), VERSION)
-        );
-        let made = response.timestamp.as_ref().unwrap().seconds.unsigned_abs() * 1_000;
-        assert!(made.abs_diff(now()) < MINUTE, "{response:?}");
-        match signed {
-            true => verify_response(&response, own.verifying_key()).unwrap(),
-            false => assert_eq!(response.signature, None),
-        }
-        ids.push(response.response_id);
+    for (id, signed) in [(1, true), (2, true), (3, false)] {
+        let answer = client.send(Method::POST, "/mcp", call_of_id(id, signed)).await.unwrap();
+        ids.push(response_id(messages(&answer.body).pop().unwrap(), id, signed, &own));
     }
-    ids.dedup();
-    assert!(ids.len() == 3 && ids.iter().all(|id| !id.is_empty()), "{ids:?}");
+    all_differ(ids, 3);
+}
+
+/// P-23, PO-11: so do answers over a WebSocket, in whatever order they come.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_as_protobuf_over_a_web_socket_are_signed_as_the_document_has_them() {
+    let own = key(9, "gateway-key");
+    let gateway = signing(&own).await;
+    let mut socket = protobuf_socket(&gateway).await;
+    assert_eq!(next_answer(&mut socket).await.1["id"], 1);
+    let calls = [(2, true), (3, true), (4, false)];
+    for (id, signed) in calls {
+        socket.send(Frame::Binary(call_of_id(id, signed))).await.unwrap();
+    }
+    let mut ids = Vec::new();
+    for _ in calls {
+        let (bytes, answer) = next_answer(&mut socket).await;
+        let called = calls.into_iter().find(|(id, _)| answer["id"] == *id);
+        let (id, signed) = called.unwrap_or_else(|| panic!("no call of this id: {answer}"));
+        assert!(greets(&answer));
+        ids.push(response_id(message_from_protobuf(bytes).unwrap(), id, signed, &own));
+    }
+    all_differ(ids, 3);
 }
 
 /// PO-15: with `validate = "full"` a request may be 24 hours old and 5 minutes ahead. PO-16: the frequency that
@@ -527,6 +586,32 @@ async fn po_15_po_16_old_requests_are_taken_and_what_they_state_is_kept_and_reco
         text.contains(r#""purpose":"analytics: p","permissions":"read:mail 2/h""#).then_some(())
     };
     eventually("purpose and permissions are in the audit log", recorded).await.unwrap();
+}
+
+/// PO-15: `seal.max_age` sets the age that requests may have, and none is taken twice while it may still come.
+#[tokio::test(flavor = "multi_thread")]
+async fn po_15_requests_may_be_as_old_as_max_age_says() {
+    let aged = |id: u64, minutes: u64| {
+        let terms = Terms::new(&nonce(), now() - minutes * MINUTE, now() + MINUTE);
+        let signed = sign_request(call(id, "greet", "Eve").as_bytes(), &ada(), &terms).unwrap();
+        String::from_utf8(signed.to_vec()).unwrap()
+    };
+    for (max_age, taken, expired) in [("1h", 50, 70), ("3m", 0, 4)] {
+        let gateway = trusting(&format!("max_age = '{max_age}'")).await;
+        let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+        let say = async |message: &str| client.post(message).await.unwrap().message().unwrap();
+        let once = aged(2, taken);
+        assert!(greets(&say(&once).await), "{taken} min with {max_age}");
+        assert_eq!(reason(&say(&once).await), "replayed", "{taken} min with {max_age}");
+        assert_eq!(reason(&say(&aged(3, expired)).await), "expired", "{expired} min with {max_age}");
+    }
+    let full = trusting("require = ['one/*']\nvalidate = 'full'\nmax_age = '1h'").await;
+    let client = HttpClient::new(full.address()).initialize(VERSION, json!({})).await.unwrap();
+    let aged = |id: u64, minutes: i64| {
+        purposeful_call(id, |request| request.timestamp.as_mut().unwrap().seconds -= minutes * 60)
+    };
+    assert!(greets(&post_protobuf(&client, aged(2, 50)).await));
+    assert_eq!(reason(&post_protobuf(&client, aged(3, 70)).await), "expired");
 }
 
 #[tokio::test(flavor = "multi_thread")]
