@@ -59,6 +59,16 @@ async fn run(calls: &[Arc<RecordedCall>], settings: &RunSettings, server: Server
 async fn run_slowly(
     calls: &[Arc<RecordedCall>],
     settings: &RunSettings,
+    server: Server<'static>,
+    wait: fn(usize) -> u64,
+) -> (RunReport, Vec<String>) {
+    run_with(calls, Runner::new(settings), server, wait).await
+}
+
+/// The same with a given runner.
+async fn run_with(
+    calls: &[Arc<RecordedCall>],
+    mut runner: Runner<'_>,
     mut server: Server<'static>,
     wait: fn(usize) -> u64,
 ) -> (RunReport, Vec<String>) {
@@ -70,7 +80,7 @@ async fn run_slowly(
         let mut count = 0;
         while let Some(bytes) = from_client.recv().await {
             let request: Value = serde_json::from_slice(&bytes).unwrap();
-            let said = match request["method"].as_str().unwrap() {
+            let said = match request["method"].as_str().unwrap_or_default() {
                 method::INITIALIZE => vec![answer(&request, &json!({}))],
                 name if name.starts_with("notifications/") => Vec::new(),
                 name => {
@@ -88,7 +98,6 @@ async fn run_slowly(
         }
     });
     let mut connection = Connection::new(to_server, from_server);
-    let mut runner = Runner::new(settings);
     runner.session(calls, &mut connection).await.unwrap();
     let seen = seen.lock().unwrap().clone();
     (runner.finish().0, seen)
@@ -201,6 +210,35 @@ async fn the_handshake_behind_the_first_call_does_not_count() {
     let first = |count| if count == 1 { 1500 } else { 0 };
     let (report, sent) = run_slowly(&calls, &settings, quick(), first).await;
     assert_eq!(sent, ["a", "a", "b"]);
+    assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
+}
+
+/// S-39: `--update-timestamps` moves both ends of a span, and an answer that repeats them is the same.
+#[tokio::test]
+async fn moved_moments_keep_their_order_in_a_run() {
+    let began = 1_794_744_000_000_000_000;
+    let span = json!({"from": "2026-11-16T08:00:00Z", "to": "2026-11-16T18:00:00Z"});
+    let calls = [
+        recorded(1, "add_event", &span, &span, began),
+        recorded(2, "list_events", &json!({}), &json!({"events": [span]}), began + MILLISECOND),
+    ];
+    let kept = Arc::new(Mutex::new(Value::Null));
+    let seen = Arc::clone(&kept);
+    let server: Server<'static> = Box::new(move |request| {
+        let mut event = seen.lock().unwrap();
+        let result = match request["params"]["name"].as_str().unwrap() {
+            "add_event" => {
+                *event = request["params"]["arguments"].clone();
+                event.clone()
+            }
+            _ => json!({"events": [event.clone()]}),
+        };
+        vec![answer(request, &result)]
+    });
+    let now = std::time::UNIX_EPOCH + Duration::from_nanos(began) + Duration::from_secs(3 * 86_400);
+    let (settings, shift) = (writing(), TimeShift::new(began, now));
+    let (report, _) = run_with(&calls, Runner::new(&settings).with(&shift), server, |_| 0).await;
+    assert_eq!(*kept.lock().unwrap(), json!({"from": "2026-11-19T08:00:00Z", "to": "2026-11-19T18:00:00Z"}));
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
 }
 
