@@ -242,6 +242,50 @@ async fn moved_moments_keep_their_order_in_a_run() {
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
 }
 
+/// Issue 32 A.3: a write that may mean another object is withheld, and the reports say why.
+#[tokio::test]
+async fn reports_say_why_a_write_is_withheld() {
+    let list = |items: &[(u64, &str)]| -> Value {
+        let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+        json!({"structuredContent": {"items": items}})
+    };
+    let then = [(1001, "book"), (1002, "pen")];
+    let twins = [(1001, "book"), (1002, "book")];
+    let cases: [(&[_], &[_], &str); 6] = [
+        (&then, &[(1002, "pen"), (1003, "book")], "is gone from a list whose other ids are as recorded"),
+        (&then, &[(1001, "pen"), (1002, "book")], "stands beside other values now, so that it may name another object"),
+        (
+            &then,
+            &[(1001, "lamp"), (1002, "pen")],
+            "stands beside other values now, and such a number may be given to another object",
+        ),
+        (&then, &[(7, "book"), (8, "book")], "may be any of several items of the new answer"),
+        (&then, &[(7, "pen")], "came with an item that the new answer does not have"),
+        (&twins, &[(7, "book")], "is all that told two recorded items apart"),
+    ];
+    for (then, now, why) in cases {
+        let calls = [
+            recorded(1, "list", &json!({}), &list(then), 1),
+            recorded(2, "cancel", &json!({"item": 1001}), &json!({}), 2),
+        ];
+        let shown = list(now);
+        let server: Server<'static> = Box::new(move |request| vec![answer(request, &shown)]);
+        let settings = RunSettings { read_only: read_only(), ..writing() };
+        let (report, sent) = run(&calls, &settings, server).await;
+        assert_eq!(sent, ["list"], "{why}");
+        let why = format!("`1001` of call 1 {why}");
+        let text = report.to_text();
+        assert!(text.contains(&format!("✗ call 2: tools/call cancel\n    not sent: {why}\n")), "{text}");
+        assert!(text.contains("1 not sent, since it is not clear which object is meant"), "{text}");
+        let told = &report.to_json()["calls"][1];
+        assert_eq!((&told["verdict"], &told["why"]), (&json!("unclear"), &json!(why)));
+        assert_eq!(report.to_json()["passed"], false);
+        let lineage = &report.to_json()["lineage"][0];
+        assert_eq!(lineage["standing"], "doubtful");
+        assert_eq!(format!("`1001` of call 1 {}", lineage["why"].as_str().unwrap()), why);
+    }
+}
+
 fn note_calls() -> Vec<Arc<RecordedCall>> {
     let note = json!({"note": "n-1a2b"});
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
