@@ -286,6 +286,37 @@ async fn reports_say_why_a_write_is_withheld() {
     }
 }
 
+/// A page that the recorded client read and that cannot be read now may have what is meant.
+#[tokio::test]
+async fn a_write_is_withheld_if_a_page_of_its_list_is_missing() {
+    let page = |items: &[(u64, &str)], next: Option<&str>| -> Value {
+        let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+        json!({"structuredContent": {"items": items, "next": next}})
+    };
+    let calls = [
+        recorded(1, "list", &json!({}), &page(&[(1001, "book"), (1002, "pen")], Some("page-b")), 1),
+        recorded(2, "list", &json!({"cursor": "page-b"}), &page(&[(1003, "lamp")], None), 2),
+        recorded(3, "cancel", &json!({"item": 1001}), &json!({}), 3),
+    ];
+    let server = |first: Value, second: Value| -> Server<'static> {
+        Box::new(move |request| {
+            let is_second = request["params"]["arguments"]["cursor"] == "page-b";
+            vec![answer(request, if is_second { &second } else { &first })]
+        })
+    };
+    let settings = RunSettings { read_only: read_only(), ..writing() };
+    let first = page(&[(1005, "pen"), (1002, "pen")], Some("page-b"));
+    let goes_on = server(first.clone(), page(&[(1003, "lamp")], Some("page-c")));
+    let (report, sent) = run(&calls, &settings, goes_on).await;
+    assert_eq!(sent, ["list", "list"], "{}", report.to_text());
+    let why = "`1001` of call 1 may be on a page of its list that was not read";
+    assert!(report.to_text().contains(&format!("not sent: {why}\n")), "{}", report.to_text());
+    assert_eq!(report.to_json()["calls"][2]["why"], why);
+    let moved = server(first, page(&[(1001, "book"), (1003, "lamp")], None));
+    let (report, sent) = run(&calls, &settings, moved).await;
+    assert_eq!(sent, ["list", "list", "cancel"], "{}", report.to_text());
+}
+
 fn note_calls() -> Vec<Arc<RecordedCall>> {
     let note = json!({"note": "n-1a2b"});
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
