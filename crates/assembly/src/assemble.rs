@@ -228,7 +228,7 @@ pub fn assemble(
         relaying::attach(relay, &gateway, Arc::clone(&govern.permissions) as _);
     }
     govern.attach(&gateway, audit.as_ref());
-    audit.iter().try_for_each(|audit| audit.attach(&gateway))?;
+    audit.iter().try_for_each(|audit| audit.attach(&gateway, config))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway);
     live.attach(&gateway);

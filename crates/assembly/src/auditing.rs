@@ -4,11 +4,12 @@ use crate::recording::{RecordingError, redactor};
 use crate::seal_folder::{SealFolder, SealFolderError};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use signalbox_audit::ends::TakenRecords;
 use signalbox_audit::search::AuditQuery;
 use signalbox_audit::sinks::{AlertSink, DatabaseSink, FileSink, Poster, RemoteSink, Sink, SinkError, SyslogSink};
 use signalbox_audit::{
     AdminAction, AuditLog, AuditReport, AuditSettings, AuditStats, AuditVerifier, BrokenGlass, Pruner, Record,
-    SinkPlace, StartError, ends, files,
+    SinkPlace, StartError, ends, files, undelivered,
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
@@ -36,6 +37,8 @@ const JOURNALS: &str = "journal";
 const POST_WITHIN: Duration = Duration::from_secs(10);
 /// How long the end of the process waits for sinks. What they do not have by then waits in the journal.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How long sinks that cannot be reached are tried with what an earlier process left behind.
+const DELIVERY_WITHIN: Duration = Duration::from_secs(24 * 3600);
 /// How long a command waits for sinks. What they do not have by then waits for the next command.
 const ALONE_WITHIN: Duration = Duration::from_secs(2);
 const DAY_MS: u64 = 24 * 3600 * 1000;
@@ -167,13 +170,30 @@ impl Auditing {
         self.log.clone()
     }
 
-    /// Begins to write down what this gateway does.
+    /// Begins to write down what this gateway does, and to deliver what earlier processes left behind.
     ///
     /// # Errors
     /// If there is no thread.
-    pub fn attach(&self, gateway: &Gateway) -> Result<(), AuditingError> {
+    pub fn attach(&self, gateway: &Gateway, config: &Config) -> Result<(), AuditingError> {
         self.log.begin(gateway.audit_run())?;
+        Self::deliver_left_behind(config)?;
         gateway.write_intents_to(self.log.clone());
+        Ok(())
+    }
+
+    /// Gives sinks what they lack of chains whose processes have ended: one that no process takes up again would wait for
+    /// ever. Each chain has a thread of its own, so that a sink that cannot be reached holds up no other, and because sinks
+    /// must not be dropped on a thread of a runtime.
+    fn deliver_left_behind(config: &Config) -> Result<(), AuditingError> {
+        for chain in undelivered(&journals(&config.data_dir))? {
+            let config = config.clone();
+            let deliver = move || {
+                if let Err(error) = deliver(&config, &chain) {
+                    tracing::warn!(%error, chain, "audit records of an earlier process still wait for their sinks");
+                }
+            };
+            std::thread::Builder::new().name("audit-left".to_owned()).spawn(deliver)?;
+        }
         Ok(())
     }
 
@@ -221,6 +241,16 @@ impl Auditing {
             tracing::warn!(sink = sink.name, waiting, "records wait for this sink until the next start");
         }
     }
+}
+
+/// Delivers what sinks lack of a chain, unless a process writes to it.
+fn deliver(config: &Config, chain: &str) -> Result<(), AuditingError> {
+    let Some(AuditParts { settings, sinks }) = AuditParts::of(config)? else { return Ok(()) };
+    if let Some(log) = AuditLog::open_chain(settings, sinks, chain)? {
+        log.begin(AuditRun::new(unix_millis(), 0))?;
+        log.stop(DELIVERY_WITHIN);
+    }
+    Ok(())
 }
 
 /// The folder of the journals.
@@ -380,6 +410,8 @@ impl AuditPlace {
         let keys = SealFolder::of(&config.data_dir).key_set()?;
         let folder = journals(&config.data_dir);
         let sink = self.sink(&folder)?;
+        let failed = |error| AuditReadError::File { path: folder.clone(), error };
+        let taken = TakenRecords::read(&folder, &sink).map_err(failed)?;
         let mut verifier = AuditVerifier::new(&keys).of_place(&sink);
         match self {
             Self::Files(_) => self.lines(&mut |place, line| {
@@ -396,8 +428,8 @@ impl AuditPlace {
             }
         }
         let days = config.audit.as_ref().map_or(0, |audit| audit.retention_days);
-        let compared = ends::compare(&mut verifier, &folder, &sink, unix_millis().saturating_sub(days * DAY_MS));
-        compared.map_err(|error| AuditReadError::File { path: folder, error })?;
+        let since = unix_millis().saturating_sub(days * DAY_MS);
+        ends::compare(&mut verifier, &folder, &sink, since, &taken).map_err(failed)?;
         Ok(verifier.finish())
     }
 }

@@ -5,6 +5,7 @@ use crate::place::SinkPlace;
 use crate::record::Record;
 use crate::signed::{HEAD, SignedPlace};
 use crate::verify::AuditVerifier;
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -16,34 +17,62 @@ struct End {
     head: SignedPlace,
     /// The last record that the sink has taken.
     acked: u64,
+    /// The last record that it had taken before its records were read.
+    taken: u64,
     /// The log still goes to this place.
     current: bool,
     /// The first record that still waits in the journal, or may.
     waiting_from: u64,
 }
 
-/// Compares the ends of all chains of a folder of journals with what a verifier has seen of the records of one sink. Chains that
-/// nobody has written to since this time, in milliseconds since 1970, may be gone.
+/// The last record of each chain that a sink has taken, noted before its records are read: all up to these must be
+/// there.
+#[derive(Default, Debug)]
+pub struct TakenRecords(HashMap<String, u64>);
+
+impl TakenRecords {
+    /// Reads the cursors of all chains of a folder of journals.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn read(folder: &Path, sink: &SinkPlace) -> io::Result<Self> {
+        let taken = |chain: String| Cursor::read(&folder.join(&chain), sink).map(|taken| (chain, taken));
+        Ok(Self(chains_of(folder)?.into_iter().filter_map(taken).collect()))
+    }
+}
+
+fn chains_of(folder: &Path) -> io::Result<Vec<String>> {
+    match chains(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        known => known,
+    }
+}
+
+/// Compares the ends of all chains of a folder of journals with what a verifier has seen of the records of one sink. Chains
+/// without a record since this time, in milliseconds since 1970, may be gone.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &SinkPlace, since: u64) -> io::Result<()> {
+pub fn compare(
+    verifier: &mut AuditVerifier<'_>,
+    folder: &Path,
+    sink: &SinkPlace,
+    since: u64,
+    taken: &TakenRecords,
+) -> io::Result<()> {
     verifier.in_place();
-    let known = match chains(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        known => known?,
-    };
-    for chain in known {
+    for chain in chains_of(folder)? {
         let own = folder.join(&chain);
         let first = segments(&own)?.first().copied();
         confirm(verifier, &own, &chain, first)?;
         let acked = Cursor::read(&own, sink).unwrap_or(0);
+        let taken = taken.0.get(&chain).copied().unwrap_or(0);
         let place = own.join(HEAD_FILE).display().to_string();
         let text = match std::fs::read_to_string(own.join(HEAD_FILE)) {
             Ok(text) => text,
             // Nothing is signed yet, or somebody removed the head: the sink has taken what it has taken.
             Err(_) => {
-                verifier.came_to(&place, &chain, acked);
+                verifier.came_to(&place, &chain, taken);
                 continue;
             }
         };
@@ -57,7 +86,7 @@ pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &SinkPlace
         }
         verifier.signer(&place, &chain, head.to, &key, head.at);
         let current = Cursor::is_current(&own, sink);
-        let end = End { chain, head, acked, current, waiting_from: first.unwrap_or(u64::MAX) };
+        let end = End { chain, head, acked, taken, current, waiting_from: first.unwrap_or(u64::MAX) };
         if let Some(missing) = missing(&end, verifier.reached(&end.chain)) {
             verifier.came_to(&place, &end.chain, missing);
         }
@@ -70,11 +99,7 @@ pub fn compare(verifier: &mut AuditVerifier<'_>, folder: &Path, sink: &SinkPlace
 /// # Errors
 /// If the folder cannot be read.
 pub fn is_known(folder: &Path, place: &SinkPlace) -> io::Result<bool> {
-    let known = match chains(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        known => known?,
-    };
-    Ok(known.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
+    Ok(chains_of(folder)?.iter().any(|chain| Cursor::read(&folder.join(chain), place).is_some()))
 }
 
 /// Holds the last record of a chain against the journal, from which it came. A signature may be due only in a moment.
@@ -96,7 +121,7 @@ fn confirm(verifier: &mut AuditVerifier<'_>, journal: &Path, chain: &str, first:
 
 /// The last record that should be there and is not.
 fn missing(end: &End, reached: u64) -> Option<u64> {
-    let taken = end.head.to.min(end.acked);
+    let taken = end.head.to.min(end.acked).max(end.taken);
     if reached < taken {
         return Some(taken);
     }
@@ -114,9 +139,11 @@ mod tests {
         let head = SignedPlace { kind: HEAD, chain: "c".into(), from: 9, to: 9, hash: [0; 32], at: 1, sink: None };
         let of = |acked, waiting_from, current| {
             let (chain, head) = ("c".into(), head.clone());
-            End { chain, head, acked, current, waiting_from }
+            End { chain, head, acked, taken: 0, current, waiting_from }
         };
         let end = |acked, waiting_from| of(acked, waiting_from, true);
+        let behind_the_head = End { taken: 12, ..end(12, 5) };
+        assert_eq!((missing(&behind_the_head, 12), missing(&behind_the_head, 9)), (None, Some(12)));
         assert_eq!(missing(&end(10, 5), 10), None);
         assert_eq!(missing(&end(10, 5), 7), Some(9));
         assert_eq!(missing(&end(7, 5), 7), None);

@@ -79,16 +79,29 @@ impl Journal {
             known.push(fresh.to_owned());
         }
         for chain in known {
-            let own = folder.join(&chain);
-            let Some(lock) = try_lock(&own.join(LOCK_FILE))? else { continue };
-            let (segments, place) = recover(&own, &chain).map_err(io(&own))?;
-            let segment_max = segment_max(spool_max);
-            let last = segments.back().map_or(1, |(first, _)| *first);
-            let file = segment(&own, last).map_err(io(&own))?;
-            let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync };
-            return Ok((journal, place, own));
+            if let Some(opened) = Self::open_chain(folder, &chain, spool_max, fsync)? {
+                return Ok(opened);
+            }
         }
         Err(JournalError::TooMany(folder.to_owned()))
+    }
+
+    /// Opens the journal of this chain; `None` if another process has it.
+    pub fn open_chain(
+        folder: &Path,
+        chain: &str,
+        spool_max: u64,
+        fsync: bool,
+    ) -> Result<Option<(Self, ChainPlace, PathBuf)>, JournalError> {
+        let own = folder.join(chain);
+        let io = |why| JournalError::Io { path: own.clone(), why };
+        let Some(lock) = try_lock(&own.join(LOCK_FILE))? else { return Ok(None) };
+        let (segments, place) = recover(&own, chain).map_err(io)?;
+        let segment_max = segment_max(spool_max);
+        let last = segments.back().map_or(1, |(first, _)| *first);
+        let file = segment(&own, last).map_err(io)?;
+        let journal = Self { folder: own.clone(), _lock: lock, file, segments, segment_max, fsync };
+        Ok(Some((journal, place, own)))
     }
 
     /// Keeps the journal by other settings from now on.
@@ -174,6 +187,55 @@ pub fn chains(folder: &Path) -> io::Result<Vec<String>> {
     Ok(known)
 }
 
+/// The chains of a folder of which a sink lacks records: those of processes that were killed, or ended while the sink
+/// could not be reached.
+pub fn undelivered(folder: &Path) -> io::Result<Vec<String>> {
+    let known = match chains(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        known => known?,
+    };
+    let mut left = Vec::new();
+    for chain in known {
+        if is_undelivered(&folder.join(&chain), &chain)? {
+            left.push(chain);
+        }
+    }
+    Ok(left)
+}
+
+fn is_undelivered(own: &Path, chain: &str) -> io::Result<bool> {
+    let Some(last) = last_record(own, chain)?.filter(|last| *last > 0) else { return Ok(false) };
+    let lacks = |cursor: PathBuf| number_in(&cursor).is_none_or(|taken| taken < last);
+    for entry in std::fs::read_dir(own)? {
+        let name = entry?.file_name();
+        let Some((sink, kind)) = name.to_str().and_then(|name| name.rsplit_once('.')) else { continue };
+        let place = (kind == "place").then(|| place_before(own, sink)).flatten();
+        // A sink that has places has a cursor for each; what it had before it knew them does not count.
+        let lacking = match (kind, place) {
+            ("place", Some(mark)) => lacks(own.join(format!("{sink}-{mark:.16}.cursor"))),
+            ("cursor", _) if !sink.contains('-') && place_before(own, sink).is_none() => lacks(own.join(&name)),
+            _ => false,
+        };
+        if lacking {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The number of the last whole record of a journal.
+fn last_record(own: &Path, chain: &str) -> io::Result<Option<u64>> {
+    let Some(first) = segments(own)?.pop() else { return Ok(None) };
+    let text = std::fs::read(segment_path(own, first))?;
+    let whole = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    let places = whole.filter_map(|line| place_of(std::str::from_utf8(line).ok()?, chain));
+    Ok(places.last().map(|place| place.seq).or_else(|| first.checked_sub(1)))
+}
+
+fn number_in(path: &Path) -> Option<u64> {
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok())
+}
+
 /// The segments of a journal, by their first records.
 pub(crate) fn segments(folder: &Path) -> io::Result<Vec<u64>> {
     let mut firsts = Vec::new();
@@ -252,7 +314,7 @@ pub(crate) struct Resumed {
 impl Cursor {
     /// The last record that a place got; `None` if nothing remembers that.
     pub fn read(folder: &Path, place: &SinkPlace) -> Option<u64> {
-        let number = |path: PathBuf| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+        let number = |path: PathBuf| number_in(&path);
         // Earlier versions had one cursor for all places of a sink.
         let former = || {
             let is_own = place_before(folder, place.sink).is_none_or(|before| before == place.former_mark());

@@ -52,7 +52,7 @@ pub use broken_glass::BrokenGlass;
 pub use chain::ChainPlace;
 pub use event::{AuditEvent, EventType, Note, RiskLevel};
 pub use intake::MAX_WAITING;
-pub use journal::{HEAD_FILE, MAX_CHAINS};
+pub use journal::{HEAD_FILE, MAX_CHAINS, undelivered};
 pub use log::{AuditLog, StartError};
 pub use maker::{Logged, MAX_ARGUMENTS, MAX_OPEN, Maker, Words};
 pub use place::SinkPlace;

@@ -2,6 +2,7 @@
 
 mod writing;
 
+use crate::chain::ChainPlace;
 use crate::event::Note;
 use crate::intake::{Input, Intake};
 use crate::journal::{Cursor, Journal, JournalError, Resumed};
@@ -77,7 +78,7 @@ struct Door {
 struct Parts {
     settings: AuditSettings,
     journal: Journal,
-    place: crate::chain::ChainPlace,
+    place: ChainPlace,
     runners: Vec<Runner>,
 }
 
@@ -88,7 +89,29 @@ impl AuditLog {
     /// # Errors
     /// If the journal cannot be opened.
     pub fn open(settings: AuditSettings, sinks: Vec<Box<dyn Sink>>, fresh: &str) -> Result<Self, StartError> {
-        let (journal, place, folder) = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
+        let opened = Journal::open(&settings.folder, fresh, settings.spool_max, settings.fsync)?;
+        Self::of_journal(settings, sinks, opened)
+    }
+
+    /// Opens the journal of a chain whose process has ended, to deliver what sinks lack of it. `None` if another process
+    /// has it.
+    ///
+    /// # Errors
+    /// If the journal cannot be opened.
+    pub fn open_chain(
+        settings: AuditSettings,
+        sinks: Vec<Box<dyn Sink>>,
+        chain: &str,
+    ) -> Result<Option<Self>, StartError> {
+        let opened = Journal::open_chain(&settings.folder, chain, settings.spool_max, settings.fsync)?;
+        opened.map(|opened| Self::of_journal(settings, sinks, opened)).transpose()
+    }
+
+    fn of_journal(
+        settings: AuditSettings,
+        sinks: Vec<Box<dyn Sink>>,
+        (journal, place, folder): (Journal, ChainPlace, PathBuf),
+    ) -> Result<Self, StartError> {
         let oldest = journal.keeps_from(u64::MAX);
         let chain = place.chain.clone();
         let opened = sinks.into_iter().map(|sink| OpenedSink::open(sink, &folder, &settings, place.seq));

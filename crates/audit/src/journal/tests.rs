@@ -38,6 +38,27 @@ fn a_second_process_takes_another_chain() {
     assert_ne!(first, second);
 }
 
+/// What a sink lacks of a chain is known from its cursor for the place that the log goes to now.
+#[test]
+fn a_chain_of_which_a_sink_lacks_records_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut journal, mut place, own) = open(folder.path());
+    let cursor = |place: &SinkPlace| Cursor::open(&own, "file", Some(place)).unwrap().0;
+    let (former, now) = (SinkPlace::named_file("former"), SinkPlace::named_file("now"));
+    cursor(&former).keep(1).unwrap();
+    let found = || undelivered(folder.path()).unwrap();
+    assert!(found().is_empty(), "there is no record yet");
+    let text = lines(&mut place, 3);
+    journal.append(&text, 1).unwrap();
+    assert_eq!(found(), ["fresh"]);
+    cursor(&now).keep(3).unwrap();
+    assert!(found().is_empty(), "the log goes to another place now, which has everything");
+    std::fs::write(own.join("remote.cursor"), "2\n").unwrap();
+    assert_eq!(found(), ["fresh"]);
+    std::fs::write(own.join("remote.cursor"), "3\n").unwrap();
+    assert!(found().is_empty());
+}
+
 /// Records are read from any place on, over segments, and segments go when nobody waits for them.
 #[test]
 fn records_are_read_over_segments_and_released() {

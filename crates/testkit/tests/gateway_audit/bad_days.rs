@@ -10,7 +10,8 @@ use crate::{audit, config, database_url, greet, log_of, of_phase, records, searc
 use serde_json::{Value, json};
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::scene::{PATIENCE, ask, call, eventually, status};
+use signalbox_testkit::scene::{PATIENCE, ask, call, eventually, signalbox, status};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -357,4 +358,31 @@ async fn issue_18_a_sink_that_is_behind_by_more_than_spool_max_gets_a_signed_gap
     assert!(good, "{said}");
     let (good, said) = audit(folder.path(), &["verify", "--file", copy.to_str().unwrap()]);
     assert!(!good && said.starts_with("with gaps: ") && said.contains("records in signed gaps"), "{said}");
+}
+
+/// A chain that no process takes up again, such as that of a command, waited in its journal for ever, and `audit verify`
+/// said that the log was whole.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_that_ended_processes_left_behind_are_delivered_at_the_next_start() {
+    let (remote, begin) = Receiver::late().await;
+    let text = config("", &format!("remote_sink = true\nremote_endpoint = {:?}", remote.url));
+    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    let client = session(&gateway).await;
+    let file = gateway.config_file().display().to_string();
+    for id in 0..3 {
+        greet(&client, id, "Ada").await;
+    }
+    signalbox(&gateway.data_dir(), &["keys", "new", "later", "-c", &file]).await.unwrap();
+    search(&gateway, &["--type", "tool_invocation"], 6).await;
+    let folder = gateway.terminate().await.unwrap();
+    let left = records(&log_of(folder.path()));
+    let chains: HashSet<&Value> = left.iter().map(|record| &record["chain"]).collect();
+    assert!(chains.len() == 2 && remote.records().is_empty(), "{chains:?}");
+    begin.send(()).unwrap();
+    let _gateway = GatewayProcess::serve_in(folder, &text).await.unwrap();
+    let all = async || {
+        let arrived = remote.records();
+        left.iter().all(|record| arrived.contains(record)).then_some(())
+    };
+    eventually("the remote sink has what both processes left behind", all).await.unwrap();
 }

@@ -17,6 +17,28 @@ pub fn verified(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap())
 }
 
+/// Records behind the last signature were cut off unseen, though the gateway remembers that its log had them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_without_its_last_unsigned_records_is_not_whole() {
+    let gateway = GatewayProcess::serve(&format!("{}[seal]\nhead_every = 5\n", config("", ""))).await.unwrap();
+    let client = session(&gateway).await;
+    for id in 0..20 {
+        greet(&client, id, "Ada").await;
+    }
+    search(&gateway, &["--type", "tool_invocation"], 40).await;
+    let folder = gateway.config_file().parent().unwrap().to_owned();
+    let log = log_of(&folder);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let signed = lines.iter().rposition(|line| line.contains("chain_head")).expect("nothing is signed");
+    assert_eq!(verified(&folder, &[]).0, Some(0));
+    for kept in signed + 1..lines.len() {
+        std::fs::write(&log, lines[..kept].join("\n") + "\n").unwrap();
+        let (code, said) = verified(&folder, &[]);
+        assert_eq!(code, Some(1), "{kept} of {} lines: {said}", lines.len());
+    }
+}
+
 /// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a copy without
 /// signatures is unproved.
 #[tokio::test(flavor = "multi_thread")]

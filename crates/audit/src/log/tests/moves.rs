@@ -109,7 +109,8 @@ impl Mover {
         let place = self.place(name);
         let mut verifier = AuditVerifier::new(&keys).of_place(&place);
         lines.iter().for_each(|line| verifier.line("line", line));
-        ends::compare(&mut verifier, &self.journals(), &place, 0).unwrap();
+        let taken = ends::TakenRecords::read(&self.journals(), &place).unwrap();
+        ends::compare(&mut verifier, &self.journals(), &place, 0, &taken).unwrap();
         verifier.finish()
     }
 }
