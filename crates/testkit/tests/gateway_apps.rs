@@ -7,14 +7,12 @@ use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::ports::free_address;
+use signalbox_testkit::ports::{free_address, refusing_address};
 use signalbox_testkit::process::built;
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::revision_server::{Network, Options, start};
 use signalbox_testkit::scene::{backend_status, child, eventually, lists_saved, pids, text, tool_names};
-use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use tokio::net::TcpSocket;
 
 const UI: &str = "io.modelcontextprotocol/ui";
 /// Real clients, each with the era that it is told to speak.
@@ -143,19 +141,11 @@ async fn a_gateway_whose_servers_are_all_down_declares_what_may_come() {
     assert!(tool_names(&client).await.unwrap().contains(&"echo".to_owned()));
 }
 
-/// Returns a bound socket on which nothing listens: connections are refused, and no other process takes the port.
-fn closed() -> (TcpSocket, SocketAddr) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let address = socket.local_addr().unwrap();
-    (socket, address)
-}
-
 /// Issue 32, point 11: real clients that connect while every server is down list the tools of the one that comes 11 s
 /// later.
 #[tokio::test(flavor = "multi_thread")]
 async fn real_clients_list_the_tools_of_a_server_that_comes_eleven_seconds_late() {
-    let ((held, late), (_held, never)) = (closed(), closed());
+    let ((held, late), (_held, never)) = (refusing_address().unwrap(), refusing_address().unwrap());
     let config =
         format!("[backends.late]\nurl = \"http://{late}/mcp\"\n[backends.never]\nurl = \"http://{never}/mcp\"\n");
     let gateway = GatewayProcess::serve(&config).await.unwrap();

@@ -6,7 +6,7 @@ use signalbox_testkit::events::EventStream;
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::ports::free_address;
+use signalbox_testkit::ports::refusing_address;
 use signalbox_testkit::process::built;
 use signalbox_testkit::protected_server::{Demands, ProtectedServer};
 use signalbox_testkit::revision::Revision;
@@ -38,10 +38,11 @@ async fn a_backend_that_was_never_connected_has_not_lost_its_connection() {
         ProtectedServer::start(Demands::Token, None).await.unwrap(),
         ProtectedServer::start(Demands::Token, None).await.unwrap(),
     );
+    let (_held, never) = refusing_address().unwrap();
     let config = format!(
         "[auth.outbound]\nallow = [\"127.0.0.1\"]\n{}[backends.closed]\nurl = \"{}\"\n\
          [backends.signed]\nurl = \"{}\"\nauth = {{ type = \"oauth\" }}\n{}",
-        remote("never", &free_address().unwrap().to_string(), ""),
+        remote("never", &never.to_string(), ""),
         open.url(),
         shared.url(),
         child("up", ServedEra::Old, "").unwrap(),
