@@ -5,7 +5,6 @@ use super::offers::Offers;
 use super::spool::{Place, Spool};
 use super::{TapeDiffError, TapeDiffSettings};
 use crate::MatchKey;
-use crate::counted::counted;
 use crate::diff::{Digest, Masks};
 use crate::paths::Paths;
 use serde_json::{Value, json};
@@ -171,20 +170,16 @@ impl Reel {
             note(format!("is sampled ({}): calls that are missing may just not be recorded", info.sampling));
         }
         if self.gaps > 0 {
-            let facts = counted(self.gaps, "fact");
-            note(format!("has gaps ({facts}): calls that are missing may just not be recorded"));
+            note(format!("has gaps ({} facts): calls that are missing may just not be recorded", self.gaps));
         }
         if let Some(missing) = source.missing() {
             note(format!("is incomplete: {missing}"));
         }
         if self.partial > 0 {
-            let calls = counted(self.partial, "call");
-            let without = if self.partial == 1 { "its request, which is" } else { "their requests, which are" };
-            note(format!("has {calls} without {without} not compared"));
+            note(format!("has {} calls without their requests, which are not compared", self.partial));
         }
         if self.beyond > 0 {
-            let last = if self.beyond == 1 { "one is".to_owned() } else { format!("{} are", self.beyond) };
-            note(format!("has more than {MAX_CALLS} calls; the last {last} not compared"));
+            note(format!("has more than {MAX_CALLS} calls; the last {} are not compared", self.beyond));
         }
         notes
     }
