@@ -161,7 +161,7 @@ async fn lists_and_resources_change() {
     server.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed""#).await;
     let list = server.ask(4, "tools/list", json!({})).await;
     assert!(list.to_string().contains("extra_tool"));
-    assert!(list.to_string().contains(r#""_meta":{"ui":{"resourceUri":"ui://fixture/panel"}}"#));
+    assert!(list.to_string().contains(r#""_meta":{"ui":{"resourceUri":"ui://fixture/panel"},"#));
 }
 
 #[tokio::test]
