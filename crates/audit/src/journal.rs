@@ -228,8 +228,8 @@ fn last_record(own: &Path, chain: &str) -> io::Result<Option<u64>> {
     let Some(first) = segments(own)?.pop() else { return Ok(None) };
     let text = std::fs::read(segment_path(own, first))?;
     let whole = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
-    let places = whole.filter_map(|line| place_of(std::str::from_utf8(line).ok()?, chain));
-    Ok(places.last().map(|place| place.seq).or_else(|| first.checked_sub(1)))
+    let mut places = whole.filter_map(|line| place_of(std::str::from_utf8(line).ok()?, chain));
+    Ok(places.next_back().map(|place| place.seq).or_else(|| first.checked_sub(1)))
 }
 
 fn number_in(path: &Path) -> Option<u64> {
