@@ -1,5 +1,6 @@
 //! What of a tape cannot be used, in numbers that every command shows.
 
+use crate::counted::counted;
 use crate::recorded_call::RecordedCall;
 use signalbox_engine::record::{Content, Entry};
 use signalbox_tape::TapeSource;
@@ -68,13 +69,70 @@ impl fmt::Display for Holes {
         if let Some(torn) = &self.torn {
             writeln!(f, "{torn}")?;
         }
+        // The number, the thing, and the rest of the line for one and for several of them.
         let counts = [
-            (self.lost, "facts were lost while it was recorded: calls may be missing"),
-            (self.left, "calls cannot be found: their requests were not recorded in full"),
-            (self.redacted_requests, "calls cannot be found: their requests were redacted"),
-            (self.unanswered, "calls cannot be played: they have no answer on the tape"),
-            (self.redacted_answers, "answers were redacted and are played as they were recorded"),
+            (
+                self.lost,
+                "fact",
+                "was lost while it was recorded: calls may be missing",
+                "were lost while it was recorded: calls may be missing",
+            ),
+            (
+                self.left,
+                "call",
+                "cannot be found: its request was not recorded in full",
+                "cannot be found: their requests were not recorded in full",
+            ),
+            (
+                self.redacted_requests,
+                "call",
+                "cannot be found: its request was redacted",
+                "cannot be found: their requests were redacted",
+            ),
+            (
+                self.unanswered,
+                "call",
+                "cannot be played: it has no answer on the tape",
+                "cannot be played: they have no answer on the tape",
+            ),
+            (
+                self.redacted_answers,
+                "answer",
+                "was redacted and is played as it was recorded",
+                "were redacted and are played as they were recorded",
+            ),
         ];
-        counts.iter().filter(|(count, _)| *count > 0).try_for_each(|(count, text)| writeln!(f, "{count} {text}"))
+        counts.iter().filter(|(count, ..)| *count > 0).try_for_each(|(count, what, of_one, of_several)| {
+            writeln!(f, "{} {}", counted(*count, what), if *count == 1 { of_one } else { of_several })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hole_is_counted_in_the_singular() {
+        let one =
+            Holes { lost: 1, left: 1, redacted_requests: 1, unanswered: 1, redacted_answers: 1, ..Holes::default() };
+        let lines = [
+            "1 fact was lost while it was recorded: calls may be missing",
+            "1 call cannot be found: its request was not recorded in full",
+            "1 call cannot be found: its request was redacted",
+            "1 call cannot be played: it has no answer on the tape",
+            "1 answer was redacted and is played as it was recorded",
+        ];
+        assert_eq!(one.to_string().lines().collect::<Vec<_>>(), lines);
+        let two =
+            Holes { lost: 2, left: 2, redacted_requests: 2, unanswered: 2, redacted_answers: 2, ..Holes::default() };
+        let lines = [
+            "2 facts were lost while it was recorded: calls may be missing",
+            "2 calls cannot be found: their requests were not recorded in full",
+            "2 calls cannot be found: their requests were redacted",
+            "2 calls cannot be played: they have no answer on the tape",
+            "2 answers were redacted and are played as they were recorded",
+        ];
+        assert_eq!(two.to_string().lines().collect::<Vec<_>>(), lines);
     }
 }

@@ -6,6 +6,7 @@ pub mod call_gatherer;
 mod call_index;
 pub mod contract;
 mod conversation;
+mod counted;
 pub mod diff;
 pub mod edited_answers;
 pub mod holes;
@@ -27,6 +28,7 @@ pub mod tape_player;
 pub mod value_patterns;
 
 pub use baseline::{Baseline, BaselineError, BaselineSettings, BaselineStats};
+pub use counted::counted;
 pub use edited_answers::EditedAnswers;
 pub use holes::Holes;
 pub use ignore_file::IgnoredPlaces;

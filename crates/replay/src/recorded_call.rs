@@ -2,6 +2,7 @@
 
 use crate::match_key::MatchKey;
 use bytes::Bytes;
+use serde_json::Value;
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
 
@@ -51,6 +52,12 @@ impl RecordedCall {
         let answer = self.answer.as_ref().and_then(|said| said.bytes.clone());
         let envelope = answer.and_then(|bytes| Envelope::parse(bytes).ok());
         envelope.is_some_and(|envelope| envelope.kind() == Kind::Response)
+    }
+
+    /// The result that answered it; none if there is an error or nothing.
+    pub(crate) fn result(&self) -> Option<Value> {
+        let answer = serde_json::from_slice::<Value>(self.answer.as_ref()?.bytes.as_ref()?).ok();
+        answer?.get_mut("result").map(Value::take)
     }
 
     /// About how many bytes it takes up.

@@ -57,6 +57,7 @@ mod controlled;
 mod lineage;
 mod notification;
 mod order;
+mod paged_lists;
 mod pairing;
 mod rebinding;
 mod references;
@@ -65,6 +66,7 @@ mod report_formats;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod text_lines;
 mod transform;
 mod volatile;
 mod withheld_writes;
@@ -253,7 +255,7 @@ impl<'a> Runner<'a> {
         let source = self.report.calls.iter().rev().find(|told| told.number == unsettled.call);
         let was_left_out = source.is_none_or(|told| matches!(told.verdict, Verdict::Filtered | Verdict::Skipped));
         let depends = Verdict::Depends { call: unsettled.call, differences: None };
-        (!only_reads || !was_left_out).then_some(depends)
+        (!only_reads || unsettled.is_id && !was_left_out).then_some(depends)
     }
 
     /// The recorded request with the values that the server made up anew.

@@ -1,11 +1,13 @@
 //! Values of an answer, each with a digest of what stands around it.
 //!
-//! An answer is taken apart into words and numbers. Items of arrays and lines of texts are levels of their own, because
-//! another answer may have them in another order, more of them or fewer. A value's signature is the digest of
+//! An answer is taken apart into words and numbers. Items of arrays and items of lists in texts are levels of their
+//! own, because another answer may have them in another order, more of them or fewer. A value's signature is the digest of
 //! everything on its level but the value itself, and of the words of the levels around it. Two values with the same
 //! signature stand in items that nothing else tells apart, wherever these items are in their lists.
 
-use super::references::{is_moment_name, is_of_word, is_quantity, is_token, moment_length};
+use super::paged_lists::tells_of_further_page;
+use super::references::{is_moment_name, is_of_word, is_quantity, is_serial, is_token, moment_length};
+use super::text_lines::{Role, TextLine, TextLines};
 use crate::diff::{IN_TEXT, json_in};
 use crate::paths::{Paths, escaped};
 use serde_json::Value;
@@ -15,6 +17,12 @@ use std::ops::Range;
 
 /// Deepest level that is taken apart; what is below counts as one word.
 const MAX_DEPTH: usize = 64;
+
+/// The place of the contents of a result.
+const CONTENT: &str = "/content";
+
+/// The part of a place that leads to the lines of a text.
+pub(super) const IN_LINE: &str = "/@line/*";
 
 /// A place of an answer, in which `*` stands for the index of an item or a line.
 pub(super) type Place = String;
@@ -32,6 +40,10 @@ pub(super) struct AnswerValue {
     pub is_number: bool,
     /// True if it is all that its member holds, not a word of a longer text.
     pub is_whole: bool,
+    /// True if it stands in an item of a list or in a text of several lines.
+    pub is_in_list: bool,
+    /// The number of its page, if several pages are judged together.
+    pub page: usize,
     /// The words of which it consists.
     words: Range<usize>,
 }
@@ -47,6 +59,8 @@ struct Word {
     is_count: bool,
     /// False for what stands between words.
     is_content: bool,
+    /// True for what says whether there is a further page, which says nothing about the items of this one.
+    is_of_page: bool,
 }
 
 #[derive(Debug, Default)]
@@ -60,23 +74,46 @@ struct Level {
 }
 
 /// All values of an answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AnswerValues {
     pub values: Vec<AnswerValue>,
+    /// True if the answer names a further page.
+    pub goes_on: bool,
     words: Vec<Word>,
     levels: Vec<Level>,
+    is_joined: bool,
 }
 
 impl AnswerValues {
     /// Takes a result apart, but for what does not count.
     pub(super) fn of(result: &Value, ignored: &Paths) -> Self {
         let mut reader = Reader {
-            found: Self { values: Vec::new(), words: Vec::new(), levels: vec![Level::default()] },
+            found: Self { levels: vec![Level::default()], ..Self::default() },
             ignored,
             path: vec!["result".to_owned()],
+            lists: 0,
         };
         reader.value(result, &mut Place::new(), "", 0);
         reader.found
+    }
+
+    /// Takes several pages of a list apart as one answer. Each page has its number.
+    pub(super) fn of_pages<'a>(pages: impl IntoIterator<Item = (usize, &'a Value)>, ignored: &Paths) -> Self {
+        let mut all = Self { is_joined: true, ..Self::default() };
+        for (number, page) in pages {
+            let page = Self::of(page, ignored);
+            let (words, levels) = (all.words.len(), all.levels.len());
+            all.values.extend(page.values.into_iter().map(|value| AnswerValue {
+                page: number,
+                words: value.words.start + words..value.words.end + words,
+                ..value
+            }));
+            all.words.extend(page.words.into_iter().map(|word| Word { level: word.level + levels, ..word }));
+            let parent = |level: &Level| level.parent.map(|parent| parent + levels);
+            all.levels.extend(page.levels.into_iter().map(|level| Level { parent: parent(&level), ..level }));
+            all.goes_on = page.goes_on;
+        }
+        all
     }
 
     /// The values of each place.
@@ -101,10 +138,15 @@ impl AnswerValues {
         self.words.get(value.words.clone()).into_iter().flatten().map(|word| &*word.place)
     }
 
+    /// Puts what stands for a word now in its place. Short numbers stay: they may name something else here.
+    pub(super) fn translate(&mut self, current: impl Fn(&str) -> String) {
+        self.words.iter_mut().filter(|word| !is_serial(&word.text)).for_each(|word| word.text = current(&word.text));
+    }
+
     /// Sums up each level, but for words at volatile places.
     pub(super) fn sum_up(&mut self, volatile: &HashSet<String>) {
         for word in &mut self.words {
-            word.is_moment |= volatile.contains(&word.place);
+            word.is_moment |= volatile.contains(&word.place) || self.is_joined && word.is_of_page;
             let Some(level) = self.levels.get_mut(word.level) else { continue };
             let digest = word.digest();
             level.sum = level.sum.wrapping_add(digest);
@@ -155,6 +197,8 @@ struct Reader<'a> {
     ignored: &'a Paths,
     /// The place with its indices.
     path: Vec<String>,
+    /// Number of lists that are read now, one within the other.
+    lists: usize,
 }
 
 impl Reader<'_> {
@@ -162,6 +206,13 @@ impl Reader<'_> {
         if self.path.len() > MAX_DEPTH {
             return self.atom(&value.to_string(), place, member, level);
         }
+        self.found.goes_on |= tells_of_further_page(member)
+            && match value {
+                Value::String(text) => !text.is_empty(),
+                Value::Number(_) => true,
+                Value::Bool(is_true) => *is_true,
+                _ => false,
+            };
         match value {
             Value::Object(members) => {
                 for (name, value) in members.iter().filter(|(name, _)| *name != "_meta") {
@@ -169,12 +220,16 @@ impl Reader<'_> {
                 }
             }
             Value::Array(items) => {
+                // Every result has a list of contents.
+                let is_list = usize::from(&**place != CONTENT);
+                self.lists += is_list;
                 for (index, item) in items.iter().enumerate() {
                     let level = self.level(level);
                     self.below(&index.to_string(), "*", place, |reader, place| {
                         reader.value(item, place, member, level)
                     });
                 }
+                self.lists -= is_list;
             }
             Value::String(text) => match json_in(text) {
                 Some(json) => {
@@ -216,21 +271,44 @@ impl Reader<'_> {
             member: member.to_owned(),
             is_number: true,
             is_whole: true,
+            is_in_list: self.lists > 0,
+            page: 0,
             words: start..start + 1,
         });
     }
 
     fn text(&mut self, text: &str, place: &Place, member: &str, level: usize) {
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         // A text with spaces is prose, whose lines may come, go and move; any other text is a name.
-        let is_prose = lines.len() > 1 || text.contains(char::is_whitespace);
-        if !is_prose {
+        if !text.trim().contains(char::is_whitespace) {
             return self.line(text, place, member, level, true);
         }
-        let place = format!("{place}/@line/*");
-        for line in lines {
-            let level = self.level(level);
-            self.line(line, &place, member, level, false);
+        let lines = TextLines::of(text);
+        let mut levels = Vec::with_capacity(lines.parents.len());
+        for parent in &lines.parents {
+            let parent = parent.and_then(|parent| levels.get(parent)).copied().unwrap_or(level);
+            levels.push(self.level(parent));
+        }
+        let is_list = usize::from(lines.is_list());
+        let are_heads_items = usize::from(lines.lines.iter().filter(|line| line.role == Role::Head).count() > 1);
+        for TextLine { text, group, role } in lines.lines {
+            let Some(level) = levels.get(group).copied() else { continue };
+            let start = self.found.words.len();
+            let in_list = if role == Role::Head { are_heads_items } else { is_list };
+            self.lists += in_list;
+            match role {
+                Role::Head => self.line(text, &format!("{place}/@head"), member, level, false),
+                Role::Item => self.line(text, &format!("{place}{IN_LINE}"), member, level, false),
+                Role::Property(name) => {
+                    let place = format!("{place}{IN_LINE}/{}", escaped(name));
+                    self.line(text, &place, member, level, false);
+                }
+            }
+            if role == Role::Head {
+                // A head often has the number of its items.
+                let words = self.found.words.get_mut(start..).unwrap_or_default();
+                words.iter_mut().for_each(|word| word.is_count |= word.text.parse::<f64>().is_ok());
+            }
+            self.lists -= in_list;
         }
     }
 
@@ -257,6 +335,8 @@ impl Reader<'_> {
                 member: member.to_owned(),
                 is_number: false,
                 is_whole,
+                is_in_list: self.lists > 0,
+                page: 0,
                 words: own..own + 1,
             });
             index += 1;
@@ -277,6 +357,8 @@ impl Reader<'_> {
                 member: member.to_owned(),
                 is_number: false,
                 is_whole: true,
+                is_in_list: self.lists > 0,
+                page: 0,
                 words,
             });
         }
@@ -291,6 +373,7 @@ impl Reader<'_> {
             is_moment: is_number && text.len() >= 10 && is_moment_name(member),
             is_count: is_number && is_quantity(member),
             is_content: true,
+            is_of_page: tells_of_further_page(member),
         });
     }
 }

@@ -25,11 +25,11 @@ pub enum Standing {
 pub struct Unsettled {
     /// The value.
     pub value: String,
-    /// The number of the call whose answer had it first.
+    /// The number of the call whose answer had it: the first, or one that has no answer in this run.
     pub call: u64,
-    /// Why; none if that call has no answer in this run.
+    /// The doubt about it; none if that call has no answer in this run.
     pub doubt: Option<Doubt>,
-    /// True if the value names something by its form or by its member.
+    /// True if a read with the value cannot be sent either.
     pub is_id: bool,
 }
 

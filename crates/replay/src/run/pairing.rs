@@ -9,8 +9,12 @@
 //! | other values of the list again, but not this one | | doubt: the object is gone |
 //! | none of the values of the list | yes, exactly one on both sides | the new value takes its place |
 //! | none of the values of the list | otherwise | doubt |
+//!
+//! A list that was read page by page is one answer. While pages of it are missing, a value that is not there may be on
+//! one of them: a new value takes its place only if all that is there is as it was on so many pages.
 
-use super::answer_values::{AnswerValue, AnswerValues};
+use super::answer_values::{AnswerValue, AnswerValues, IN_LINE};
+use super::paged_lists::{PagedList, tells_of_further_page};
 use super::references::{is_id_like, is_serial};
 use crate::paths::Paths;
 use serde_json::Value;
@@ -31,6 +35,8 @@ pub enum Doubt {
     Several,
     /// The new answer has no item like its own.
     Unknown,
+    /// It may be on a page of the list that was not read.
+    Unread,
 }
 
 impl Doubt {
@@ -44,6 +50,7 @@ impl Doubt {
             Self::Twins => "is all that told two recorded items apart",
             Self::Several => "may be any of several items of the new answer",
             Self::Unknown => "came with an item that the new answer does not have",
+            Self::Unread => "may be on a page of its list that was not read",
         }
     }
 
@@ -62,6 +69,23 @@ pub(super) struct Pairing {
     pub outcome: Result<String, Doubt>,
     /// True for a name by form or by member.
     pub is_id_like: bool,
+    /// True if it is found only where an answer names the next page, which is a place and no object.
+    is_of_page: bool,
+}
+
+impl Pairing {
+    /// Adds the evidence of another place.
+    fn add(&mut self, other: &Self) {
+        self.outcome = match (&self.outcome, &other.outcome) {
+            // A short number may name two things in one answer.
+            (Err(doubt), _) | (_, Err(doubt)) if self.is_of_page != other.is_of_page || is_serial(&self.value) => {
+                Err(*doubt)
+            }
+            (one, other) => combined(one, other),
+        };
+        self.is_id_like |= other.is_id_like;
+        self.is_of_page &= other.is_of_page;
+    }
 }
 
 /// A recorded answer beside the new one.
@@ -69,6 +93,8 @@ pub(super) struct AnswerPair {
     then: AnswerValues,
     places: HashMap<String, Sides>,
     all_now: HashSet<String>,
+    /// False if pages of the list are missing.
+    is_complete: bool,
 }
 
 /// The values of one place in both answers.
@@ -82,12 +108,48 @@ struct Sides {
 struct ValueContext {
     value: String,
     signature: u64,
+    /// True if the page that has it was read in this run, too.
+    is_read: bool,
 }
 
 impl AnswerPair {
-    /// Pairs two results. `wanted` says which recorded values are looked for.
-    pub(super) fn new(then: &Value, now: &Value, ignored: &Paths, wanted: impl Fn(&AnswerValue) -> bool) -> Self {
-        let (mut then, mut now) = (AnswerValues::of(then, ignored), AnswerValues::of(now, ignored));
+    /// Pairs two results. `wanted` says which recorded values are looked for, and `current` returns the value that
+    /// stood for one until now.
+    pub(super) fn new(
+        then: &Value,
+        now: &Value,
+        ignored: &Paths,
+        wanted: impl Fn(&AnswerValue) -> bool,
+        current: impl Fn(&str) -> String,
+    ) -> Self {
+        let mut then = AnswerValues::of(then, ignored);
+        then.translate(current);
+        Self::of(then, AnswerValues::of(now, ignored), true, |_| true, wanted)
+    }
+
+    /// Pairs all recorded pages of a list with those that were read in this run.
+    pub(super) fn of_pages(
+        list: &PagedList,
+        ignored: &Paths,
+        wanted: impl Fn(&AnswerValue) -> bool,
+        current: impl Fn(&str) -> String,
+    ) -> Self {
+        let mut then = AnswerValues::of_pages(list.pages.values().map(|page| &page.recorded).enumerate(), ignored);
+        then.translate(current);
+        let read = || list.pages.values().enumerate().filter_map(|(number, page)| Some((number, page.new.as_ref()?)));
+        let now = AnswerValues::of_pages(read(), ignored);
+        let numbers: HashSet<usize> = read().map(|(number, _)| number).collect();
+        let is_complete = numbers.len() == list.pages.len() && !now.goes_on;
+        Self::of(then, now, is_complete, |page| numbers.contains(&page), wanted)
+    }
+
+    fn of(
+        mut then: AnswerValues,
+        mut now: AnswerValues,
+        is_complete: bool,
+        is_read: impl Fn(usize) -> bool,
+        wanted: impl Fn(&AnswerValue) -> bool,
+    ) -> Self {
         let volatile = volatile_places(&then, &now, wanted);
         then.sum_up(&volatile);
         now.sum_up(&volatile);
@@ -95,6 +157,7 @@ impl AnswerPair {
         let seen = |values: &AnswerValues, value: &AnswerValue| ValueContext {
             value: value.value.clone(),
             signature: values.signature(value),
+            is_read: is_read(value.page),
         };
         for value in &then.values {
             places.entry(value.place.clone()).or_default().then.push(seen(&then, value));
@@ -103,7 +166,7 @@ impl AnswerPair {
             places.entry(value.place.clone()).or_default().now.push(seen(&now, value));
         }
         let all_now = now.values.iter().map(|value| value.value.clone()).collect();
-        Self { then, places, all_now }
+        Self { then, places, all_now, is_complete }
     }
 
     /// Pairs each wanted value. `current` returns the value that stood for it until now.
@@ -120,17 +183,18 @@ impl AnswerPair {
             if !looked_at.insert((&*value.place, &*value.value)) {
                 continue;
             }
-            let outcome = self.outcome(value, &current(&value.value), is_kept_place(&value.place));
-            let is_id_like = is_id_like(&value.value, &value.member);
+            let pairing = Pairing {
+                value: value.value.clone(),
+                place: value.place.clone(),
+                outcome: self.outcome(value, &current(&value.value), is_kept_place(&value.place)),
+                is_id_like: is_id_like(&value.value, &value.member),
+                is_of_page: tells_of_further_page(&value.member),
+            };
             match index.get(&*value.value).and_then(|at| found.get_mut(*at)) {
-                Some(pairing) => {
-                    pairing.outcome = combined(&pairing.outcome, &outcome);
-                    pairing.is_id_like |= is_id_like;
-                }
+                Some(one) => one.add(&pairing),
                 None => {
                     index.insert(&value.value, found.len());
-                    let (value, place) = (value.value.clone(), value.place.clone());
-                    found.push(Pairing { value, place, outcome, is_id_like });
+                    found.push(pairing);
                 }
             }
         }
@@ -150,7 +214,22 @@ impl AnswerPair {
         let others = || then.iter().filter(|one| one.value != value.value);
         if kept.peek().is_some() {
             let kept: HashSet<u64> = kept.map(|one| one.signature).collect();
+            // The head of a text and its lines have the same places, so that a number may name a thing in each of them.
+            let has_moved = is_serial(current)
+                && value.place.contains(IN_LINE)
+                && !own.is_subset(&kept)
+                && (!alike.is_empty() || !kept.is_subset(&own));
             return match () {
+                () if has_moved => Err(Doubt::Moved),
+                // A short number that took the place of another may count from one again here.
+                () if current != value.value && is_serial(current) && !kept.is_disjoint(&own) => {
+                    let has_twin = others().any(|one| own.contains(&one.signature));
+                    match (alike.is_empty(), has_twin) {
+                        (true, false) => Ok(current.to_owned()),
+                        (true, true) => Err(Doubt::Twins),
+                        (false, _) => Err(Doubt::Several),
+                    }
+                }
                 () if !kept.is_disjoint(&own) => Ok(current.to_owned()),
                 // A value that several items share names none of them.
                 () if own.len() > 1 && !is_serial(current) => Ok(current.to_owned()),
@@ -165,16 +244,37 @@ impl AnswerPair {
         let is_there_again =
             |one: &ValueContext| is_id_like(&one.value, "") && now.iter().any(|new| new.value == one.value);
         if is_kept_place || others().any(is_there_again) {
-            return Err(Doubt::Gone);
+            return Err(if self.is_complete { Doubt::Gone } else { Doubt::Unread });
         }
         if others().any(|one| own.contains(&one.signature)) {
             return Err(Doubt::Twins);
         }
         let mut alike = alike.into_iter();
         match (alike.next(), alike.next()) {
+            (Some(_), None) if !self.is_complete && !are_alike(then, now) => Err(Doubt::Unread),
             (Some(new), None) if is_id_like(&value.value, &value.member) => Ok(new.to_owned()),
             (Some(_), Some(_)) => Err(Doubt::Several),
             _ => Err(Doubt::Unknown),
+        }
+    }
+}
+
+/// True if the values that were read so far stand beside the same, as often.
+fn are_alike(then: &[ValueContext], now: &[ValueContext]) -> bool {
+    let sorted = |values: &[ValueContext]| {
+        let mut signatures: Vec<u64> = values.iter().filter(|one| one.is_read).map(|one| one.signature).collect();
+        signatures.sort_unstable();
+        signatures
+    };
+    sorted(then) == sorted(now)
+}
+
+/// Adds the evidence of further places.
+pub(super) fn merge(pairings: &mut Vec<Pairing>, others: Vec<Pairing>) {
+    for other in others {
+        match pairings.iter_mut().find(|pairing| pairing.value == other.value) {
+            Some(pairing) => pairing.add(&other),
+            None => pairings.push(other),
         }
     }
 }

@@ -5,17 +5,23 @@
 //! around it ([`super::pairing`]): it is kept, another value takes its place, or there is doubt. Requests with a value
 //! in doubt are not sent. The same replacements are made in recorded answers before they are compared, because an
 //! answer may repeat what was minted before. Whatever else differs is a difference.
+//!
+//! A short number may name different things in different answers, such as an order in a list and a line in the
+//! details of another order. Each answer that has it as the id of an item is therefore evidence: a write with it is
+//! sent only if all of them have come and none contradicts another.
 
 use super::answer_values::{AnswerValue, AnswerValues};
 use super::lineage::{Lineage, Standing, Unsettled};
-use super::pairing::{AnswerPair, Pairing};
-use super::references::{is_id_like, is_numbered, is_of_word, named_in, names_by_number};
+use super::paged_lists::{Evidence, PagedLists, is_page_argument, tells_of_further_page};
+use super::pairing::{AnswerPair, Doubt, Pairing, merge};
+use super::references::{is_id_like, is_numbered, is_of_word, is_serial, named_in, names_by_number};
 use super::transform::MessageTransformer;
 use crate::paths::Paths;
 use crate::recorded_call::RecordedCall;
 use serde_json::Value;
 use signalbox_wire::method;
-use std::collections::{HashMap, HashSet};
+use std::cell::LazyCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// Most values that are followed.
@@ -30,6 +36,12 @@ pub struct Rebinding {
     uses: HashMap<String, Uses>,
     /// The first recorded answer that has each minted value.
     sources: HashMap<String, Source>,
+    /// Calls with further answers that have a short number as the id of an item: their numbers by their places in
+    /// the tape.
+    further: HashMap<String, BTreeMap<u64, u64>>,
+    /// Places in the tape of the calls whose answers have come.
+    answered: HashSet<u64>,
+    lists: PagedLists,
     /// Counterparts of minted values whose answers have come.
     standings: HashMap<String, Standing>,
     /// Places of lists whose ids were as recorded, by the tool that lists them.
@@ -74,16 +86,32 @@ impl Rebinding {
             }
             found.into_iter().for_each(|value| self.note(value, call));
         }
+        self.lists.expect(calls.clone().into_iter().filter(|call| is_source(call)));
         for call in calls.into_iter().filter(|call| is_source(call)) {
-            let answer =
-                call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
-            let Some(result) = answer.as_ref().and_then(|answer| answer.get("result")) else { continue };
-            for value in AnswerValues::of(result, &Paths::default()).values {
-                if self.is_minted(&value, call) && self.sources.len() < MOST {
-                    let source = Source { call: call.number, seq: call.seq, place: value.place };
-                    self.sources.entry(value.value).or_insert(source);
-                }
+            let Some(result) = call.result() else { continue };
+            let own = LazyCell::new(|| own_values(call, |_| true));
+            for value in AnswerValues::of(&result, &Paths::default()).values {
+                self.note_source(value, call, &own);
             }
+        }
+    }
+
+    fn note_source(
+        &mut self,
+        value: AnswerValue,
+        call: &RecordedCall,
+        own: &LazyCell<HashSet<String>, impl FnOnce() -> HashSet<String>>,
+    ) {
+        let is_item = is_item_number(&value) && self.is_wanted_after(&value, call.seq);
+        if let Some(source) = self.sources.get(&value.value) {
+            if is_item && source.seq != call.seq && self.further.len() < MOST {
+                self.further.entry(value.value).or_default().insert(call.seq, call.number);
+            }
+        } else if self.sources.len() < MOST
+            && (self.is_minted(&value, call.seq) || is_item && own.contains(&value.value))
+        {
+            let source = Source { call: call.number, seq: call.seq, place: value.place };
+            self.sources.insert(value.value, source);
         }
     }
 
@@ -99,13 +127,23 @@ impl Rebinding {
         }
     }
 
-    /// True for a value of a call's answer that a later request has, and none until then.
-    fn is_minted(&self, value: &AnswerValue, call: &RecordedCall) -> bool {
-        let names = match value.is_number {
-            true => is_numbered(&value.member, &value.value),
-            false => (value.is_whole && value.value.len() > 1) || is_id_like(&value.value, ""),
-        };
-        names && self.uses.get(&value.value).is_some_and(|uses| uses.first > call.seq)
+    /// True for a value of the answer to the call at this place that a later request has, and none until then.
+    fn is_minted(&self, value: &AnswerValue, seq: u64) -> bool {
+        may_name(value) && self.uses.get(&value.value).is_some_and(|uses| uses.first > seq)
+    }
+
+    fn is_wanted_after(&self, value: &AnswerValue, seq: u64) -> bool {
+        self.uses.get(&value.value).is_some_and(|uses| uses.last > seq)
+    }
+
+    /// True for a value of an answer that is looked for in the new one: it is minted there, or is known and comes
+    /// again. A value that the request itself has is an echo, unless it is the number of an item.
+    fn is_looked_for(&self, value: &AnswerValue, seq: u64, own: &HashSet<String>) -> bool {
+        self.is_minted(value, seq)
+            || self.sources.contains_key(&value.value)
+                && self.is_wanted_after(value, seq)
+                && (self.standings.contains_key(&value.value) || is_item_number(value))
+                && (!own.contains(&value.value) || is_item_number(value))
     }
 
     /// Finds out what stands for the minted values of a recorded answer in the new one.
@@ -114,72 +152,100 @@ impl Rebinding {
         if !is_source(call) {
             return;
         }
-        let own = self.own(call);
-        let pairings = {
-            // A value that comes again in a later list is looked at again; one that the request itself has is an echo.
-            let comes_again = |value: &AnswerValue| {
-                self.standings.contains_key(&value.value)
-                    && !own.contains(&value.value)
-                    && self.uses.get(&value.value).is_some_and(|uses| uses.last > call.seq)
-            };
-            let wanted = |value: &AnswerValue| self.is_minted(value, call) || comes_again(value);
-            let current = |value: &str| match self.standings.get(value) {
-                Some(Standing::Replaced(new)) => new.clone(),
-                _ => value.to_owned(),
-            };
-            let subject = subject(call);
-            let is_kept = |place: &str| self.kept_places.contains(&(Arc::clone(&subject), place.to_owned()));
-            AnswerPair::new(recorded, new, ignored, wanted).pairings(wanted, current, is_kept)
+        self.answered.insert(call.seq);
+        self.lists.read(call, new);
+        self.pairings(recorded, new, call, ignored).into_iter().for_each(|pairing| self.settle(pairing, call));
+    }
+
+    fn pairings(&self, recorded: &Value, new: &Value, call: &RecordedCall, ignored: &Paths) -> Vec<Pairing> {
+        let subject = subject(call);
+        let is_kept = |place: &str| self.kept_places.contains(&(Arc::clone(&subject), place.to_owned()));
+        let current = |value: &str| match self.before(value, call) {
+            Some(Standing::Replaced(new)) => new.clone(),
+            _ => value.to_owned(),
         };
-        pairings.into_iter().for_each(|pairing| self.settle(pairing, call));
+        let own = own_values(call, |_| true);
+        let Some(list) = self.lists.of(call) else {
+            let wanted = |value: &AnswerValue| self.is_looked_for(value, call.seq, &own);
+            return AnswerPair::new(recorded, new, ignored, wanted, current).pairings(wanted, current, is_kept);
+        };
+        // Items are judged by all pages, and the way to the next page by its own page.
+        let pages: Vec<_> = list.pages.iter().map(|(seq, page)| (*seq, page.new.is_some())).collect();
+        let own_items = own_values(call, |argument| !is_page_argument(argument));
+        let wanted = |value: &AnswerValue| {
+            let page = pages.get(value.page).filter(|(_, is_read)| *is_read && !tells_of_further_page(&value.member));
+            page.is_some_and(|(seq, _)| self.is_looked_for(value, *seq, &own_items))
+        };
+        let mut pairings = AnswerPair::of_pages(list, ignored, wanted, current).pairings(wanted, current, is_kept);
+        let wanted =
+            |value: &AnswerValue| tells_of_further_page(&value.member) && self.is_looked_for(value, call.seq, &own);
+        merge(
+            &mut pairings,
+            AnswerPair::new(recorded, new, ignored, wanted, current).pairings(wanted, current, is_kept),
+        );
+        pairings
+    }
+
+    /// Standing of a value but for what is judged anew: the evidence of the list that this call reads a page of, and
+    /// everything if the call is the first that has the value, and is sent again.
+    fn before(&self, value: &str, call: &RecordedCall) -> Option<&Standing> {
+        let standing = self.standings.get(value);
+        if self.sources.get(value).is_some_and(|source| source.seq == call.seq) {
+            return None;
+        }
+        match self.lists.of(call).and_then(|list| list.evidence.get(value)) {
+            Some(evidence) if Some(&evidence.after) == standing => evidence.before.as_ref(),
+            _ => standing,
+        }
     }
 
     /// The values by which a call may be known: those of its request, and those that its recorded answer minted.
     pub(super) fn values_of(&self, call: &RecordedCall) -> HashSet<String> {
         let minted = self.sources.iter().filter(|(_, source)| source.call == call.number);
-        self.own(call).into_iter().chain(minted.map(|(value, _)| value.clone())).collect()
-    }
-
-    /// The values that the request of a call has.
-    fn own(&self, call: &RecordedCall) -> HashSet<String> {
-        let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
-        let mut own = HashSet::new();
-        if let Some(params) = request.as_ref().and_then(|request| request.get("params")) {
-            references(params, &mut |value| _ = own.insert(value.to_owned()));
-        }
-        own
+        own_values(call, |_| true).into_iter().chain(minted.map(|(value, _)| value.clone())).collect()
     }
 
     fn settle(&mut self, pairing: Pairing, call: &RecordedCall) {
-        let standing = match pairing.outcome {
-            Ok(new) if new == pairing.value => Standing::Kept,
-            Ok(new) => Standing::Replaced(new),
-            Err(doubt) => Standing::Doubtful { doubt, is_id: pairing.is_id_like },
-        };
+        let before = self.before(&pairing.value, call).cloned();
+        let standing = standing(&pairing, before.as_ref());
         if standing == Standing::Kept && is_in_list(&pairing.place) {
             self.kept_places.insert((subject(call), pairing.place));
         }
-        let is_settled =
-            matches!(self.standings.get(&pairing.value), Some(Standing::Doubtful { doubt, .. }) if doubt.is_contrary());
-        if !is_settled && (self.standings.len() < MOST || self.standings.contains_key(&pairing.value)) {
-            self.standings.insert(pairing.value, standing);
+        if self.standings.len() >= MOST && !self.standings.contains_key(&pairing.value) {
+            return;
         }
+        self.lists.note(call, &pairing.value, Evidence { before, after: standing.clone() });
+        self.standings.insert(pairing.value, standing);
     }
 
     /// The first value of a call's request that nothing certain stands for.
     #[must_use]
     pub fn unsettled(&self, call: &RecordedCall) -> Option<Unsettled> {
-        self.own(call).into_iter().filter_map(|value| self.unsettled_value(value, call)).min_by_key(|found| found.call)
+        let own = own_values(call, |_| true);
+        let found = own.into_iter().filter_map(|value| self.unsettled_value(value, call));
+        found.min_by_key(|found| (!found.is_id, found.doubt.is_none(), found.call))
     }
 
     fn unsettled_value(&self, value: String, call: &RecordedCall) -> Option<Unsettled> {
         let source = self.sources.get(&value).filter(|source| source.seq < call.seq)?;
-        let (doubt, is_id) = match self.standings.get(&value) {
-            Some(Standing::Doubtful { doubt, is_id }) => (Some(*doubt), *is_id),
-            Some(_) => return None,
-            None => (None, true),
+        let (source, doubt, is_id) = match self.standings.get(&value) {
+            Some(Standing::Doubtful { doubt, is_id }) => (source.call, Some(*doubt), *is_id),
+            Some(standing) => (self.missing_evidence(&value, standing, call)?, None, false),
+            None => (source.call, None, true),
         };
-        Some(Unsettled { value, call: source.call, doubt, is_id })
+        Some(Unsettled { value, call: source, doubt, is_id })
+    }
+
+    /// The number of a call before this one whose answer would be evidence, too, and is missing: it may give a short
+    /// number to another object, or have an object that was looked for on another page.
+    fn missing_evidence(&self, value: &str, standing: &Standing, call: &RecordedCall) -> Option<u64> {
+        let replaced = matches!(standing, Standing::Replaced(_));
+        let page = self.lists.missing(value, call).filter(|_| replaced);
+        let further = || {
+            let mut further = self.further.get(value)?.range(..call.seq);
+            further.find(|(seq, _)| !self.answered.contains(seq)).map(|(_, number)| *number)
+        };
+        page.or_else(further)
     }
 
     /// Lineage of each value that a later request has, in the order of their answers.
@@ -268,7 +334,7 @@ impl MessageTransformer for Rebinding {
 }
 
 /// The tool itself is not minted, whatever it is called.
-fn is_argument(name: &str) -> bool {
+pub(super) fn is_argument(name: &str) -> bool {
     !matches!(name, "name" | "_meta")
 }
 
@@ -276,6 +342,49 @@ fn is_argument(name: &str) -> bool {
 fn references(params: &Value, found: &mut impl FnMut(&str)) {
     let Some(params) = params.as_object() else { return };
     params.iter().filter(|(name, _)| is_argument(name)).for_each(|(name, value)| named_values(value, name, found));
+}
+
+/// Returns the values that the request of a call has in arguments of these names.
+fn own_values(call: &RecordedCall, is_counted: impl Fn(&str) -> bool) -> HashSet<String> {
+    let request = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+    let mut own = HashSet::new();
+    if let Some(mut params) = request.and_then(|mut request| request.get_mut("params").map(Value::take)) {
+        let arguments = if params.get("arguments").is_some() { params.get_mut("arguments") } else { Some(&mut params) };
+        if let Some(arguments) = arguments.and_then(Value::as_object_mut) {
+            arguments.retain(|name, _| is_counted(name));
+        }
+        references(&params, &mut |value| _ = own.insert(value.to_owned()));
+    }
+    own
+}
+
+/// True for a value that names something by its form and its place.
+fn may_name(value: &AnswerValue) -> bool {
+    match value.is_number {
+        true => is_numbered(&value.member, &value.value),
+        false => (value.is_whole && value.value.len() > 1) || is_id_like(&value.value, ""),
+    }
+}
+
+/// True for a short number, or a name that ends in one, that an item of a list has.
+fn is_item_number(value: &AnswerValue) -> bool {
+    value.is_in_list && is_serial(&value.value) && may_name(value)
+}
+
+/// The standing of a value by the evidence of an answer and by its standing before.
+fn standing(pairing: &Pairing, before: Option<&Standing>) -> Standing {
+    let doubtful = |doubt| Standing::Doubtful { doubt, is_id: pairing.is_id_like };
+    match (before, &pairing.outcome) {
+        // Another answer that has the same number may be about another object.
+        (Some(Standing::Doubtful { doubt, is_id }), _) if doubt.is_contrary() || is_serial(&pairing.value) => {
+            Standing::Doubtful { doubt: *doubt, is_id: *is_id }
+        }
+        (Some(Standing::Kept), Ok(new)) if *new != pairing.value => doubtful(Doubt::Moved),
+        (Some(Standing::Replaced(before)), Ok(new)) if new != before => doubtful(Doubt::Moved),
+        (_, Ok(new)) if *new == pairing.value => Standing::Kept,
+        (_, Ok(new)) => Standing::Replaced(new.clone()),
+        (_, Err(doubt)) => doubtful(*doubt),
+    }
 }
 
 fn named_values(value: &Value, member: &str, found: &mut impl FnMut(&str)) {
@@ -321,7 +430,7 @@ mod tests {
         rebinding
     }
 
-    fn doubt(recorded_result: &Value, new: &Value, later: &Value) -> Option<super::super::Doubt> {
+    fn doubt(recorded_result: &Value, new: &Value, later: &Value) -> Option<Doubt> {
         let call = recorded(2, "second", later, &json!({}), 2);
         learned(recorded_result, new, later).unsettled(&call)?.doubt
     }
@@ -371,8 +480,41 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_is_sent_again_binds_anew() {
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        let (recorded_result, later) = (text("Created note-4d2-1."), json!({"note": "note-4d2-1"}));
+        let mut rebinding = learned(&recorded_result, &text("Created note-5f0-1."), &later);
+        let first = recorded(1, "first", &json!({"text": "milk"}), &recorded_result, 1);
+        let (then, now) = (json!({"result": recorded_result}), json!({"result": text("Created note-5f0-2.")}));
+        rebinding.learn(&then, &now, &first, &Paths::default());
+        let mut arguments = later.clone();
+        rebinding.apply(&mut arguments);
+        assert_eq!(arguments, json!({"note": "note-5f0-2"}));
+    }
+
+    /// A short number of the request is an echo in the answer, unless an item has it.
+    #[test]
+    fn numbers_of_items_are_no_echo() {
+        let details = |lines: &[(u64, &str)]| -> Value {
+            let lines: Vec<Value> = lines.iter().map(|(id, product)| json!({"id": id, "product": product})).collect();
+            json!({"structuredContent": {"order": 1, "lines": lines}})
+        };
+        let doubt = |now: &[(u64, &str)]| {
+            let get = recorded(1, "get", &json!({"order": 1}), &details(&[(1, "ink"), (2, "glue")]), 1);
+            let write = recorded(2, "cancel", &json!({"order": 1, "line": 1}), &json!({}), 2);
+            let mut rebinding = Rebinding::default();
+            rebinding.expect([&*get, &*write]);
+            let (then, now) = (json!({"result": get.result()}), json!({"result": details(now)}));
+            rebinding.learn(&then, &now, &get, &Paths::default());
+            rebinding.unsettled(&write).and_then(|unsettled| unsettled.doubt)
+        };
+        assert_eq!(doubt(&[(2, "glue"), (1, "ink")]), None);
+        assert_eq!(doubt(&[(1, "glue"), (2, "ink")]), Some(Doubt::Moved));
+        assert_eq!(doubt(&[(2, "glue")]), Some(Doubt::Gone));
+    }
+
+    #[test]
     fn doubts_are_told_apart() {
-        use super::super::Doubt;
         let list = |items: &[(u64, &str)]| -> Value {
             let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
             json!({"structuredContent": {"items": items}})

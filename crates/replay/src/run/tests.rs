@@ -59,6 +59,16 @@ async fn run(calls: &[Arc<RecordedCall>], settings: &RunSettings, server: Server
 async fn run_slowly(
     calls: &[Arc<RecordedCall>],
     settings: &RunSettings,
+    server: Server<'static>,
+    wait: fn(usize) -> u64,
+) -> (RunReport, Vec<String>) {
+    run_with(calls, Runner::new(settings), server, wait).await
+}
+
+/// The same with a given runner.
+async fn run_with(
+    calls: &[Arc<RecordedCall>],
+    mut runner: Runner<'_>,
     mut server: Server<'static>,
     wait: fn(usize) -> u64,
 ) -> (RunReport, Vec<String>) {
@@ -70,7 +80,7 @@ async fn run_slowly(
         let mut count = 0;
         while let Some(bytes) = from_client.recv().await {
             let request: Value = serde_json::from_slice(&bytes).unwrap();
-            let said = match request["method"].as_str().unwrap() {
+            let said = match request["method"].as_str().unwrap_or_default() {
                 method::INITIALIZE => vec![answer(&request, &json!({}))],
                 name if name.starts_with("notifications/") => Vec::new(),
                 name => {
@@ -88,7 +98,6 @@ async fn run_slowly(
         }
     });
     let mut connection = Connection::new(to_server, from_server);
-    let mut runner = Runner::new(settings);
     runner.session(calls, &mut connection).await.unwrap();
     let seen = seen.lock().unwrap().clone();
     (runner.finish().0, seen)
@@ -202,6 +211,110 @@ async fn the_handshake_behind_the_first_call_does_not_count() {
     let (report, sent) = run_slowly(&calls, &settings, quick(), first).await;
     assert_eq!(sent, ["a", "a", "b"]);
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
+}
+
+/// S-39: `--update-timestamps` moves both ends of a span, and an answer that repeats them is the same.
+#[tokio::test]
+async fn moved_moments_keep_their_order_in_a_run() {
+    let began = 1_794_744_000_000_000_000;
+    let span = json!({"from": "2026-11-16T08:00:00Z", "to": "2026-11-16T18:00:00Z"});
+    let calls = [
+        recorded(1, "add_event", &span, &span, began),
+        recorded(2, "list_events", &json!({}), &json!({"events": [span]}), began + MILLISECOND),
+    ];
+    let kept = Arc::new(Mutex::new(Value::Null));
+    let seen = Arc::clone(&kept);
+    let server: Server<'static> = Box::new(move |request| {
+        let mut event = seen.lock().unwrap();
+        let result = match request["params"]["name"].as_str().unwrap() {
+            "add_event" => {
+                *event = request["params"]["arguments"].clone();
+                event.clone()
+            }
+            _ => json!({"events": [event.clone()]}),
+        };
+        vec![answer(request, &result)]
+    });
+    let now = std::time::UNIX_EPOCH + Duration::from_nanos(began) + Duration::from_secs(3 * 86_400);
+    let (settings, shift) = (writing(), TimeShift::new(began, now));
+    let (report, _) = run_with(&calls, Runner::new(&settings).with(&shift), server, |_| 0).await;
+    assert_eq!(*kept.lock().unwrap(), json!({"from": "2026-11-19T08:00:00Z", "to": "2026-11-19T18:00:00Z"}));
+    assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
+}
+
+/// Issue 32 A.3: a write that may mean another object is withheld, and the reports say why.
+#[tokio::test]
+async fn reports_say_why_a_write_is_withheld() {
+    let list = |items: &[(u64, &str)]| -> Value {
+        let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+        json!({"structuredContent": {"items": items}})
+    };
+    let then = [(1001, "book"), (1002, "pen")];
+    let twins = [(1001, "book"), (1002, "book")];
+    let cases: [(&[_], &[_], &str); 6] = [
+        (&then, &[(1002, "pen"), (1003, "book")], "is gone from a list whose other ids are as recorded"),
+        (&then, &[(1001, "pen"), (1002, "book")], "stands beside other values now, so that it may name another object"),
+        (
+            &then,
+            &[(1001, "lamp"), (1002, "pen")],
+            "stands beside other values now, and such a number may be given to another object",
+        ),
+        (&then, &[(7, "book"), (8, "book")], "may be any of several items of the new answer"),
+        (&then, &[(7, "pen")], "came with an item that the new answer does not have"),
+        (&twins, &[(7, "book")], "is all that told two recorded items apart"),
+    ];
+    for (then, now, why) in cases {
+        let calls = [
+            recorded(1, "list", &json!({}), &list(then), 1),
+            recorded(2, "cancel", &json!({"item": 1001}), &json!({}), 2),
+        ];
+        let shown = list(now);
+        let server: Server<'static> = Box::new(move |request| vec![answer(request, &shown)]);
+        let settings = RunSettings { read_only: read_only(), ..writing() };
+        let (report, sent) = run(&calls, &settings, server).await;
+        assert_eq!(sent, ["list"], "{why}");
+        let why = format!("`1001` of call 1 {why}");
+        let text = report.to_text();
+        assert!(text.contains(&format!("✗ call 2: tools/call cancel\n    not sent: {why}\n")), "{text}");
+        assert!(text.contains("1 not sent, since it is not clear which object is meant"), "{text}");
+        let told = &report.to_json()["calls"][1];
+        assert_eq!((&told["verdict"], &told["why"]), (&json!("unclear"), &json!(why)));
+        assert_eq!(report.to_json()["passed"], false);
+        let lineage = &report.to_json()["lineage"][0];
+        assert_eq!(lineage["standing"], "doubtful");
+        assert_eq!(format!("`1001` of call 1 {}", lineage["why"].as_str().unwrap()), why);
+    }
+}
+
+/// A page that the recorded client read and that cannot be read now may have what is meant.
+#[tokio::test]
+async fn a_write_is_withheld_if_a_page_of_its_list_is_missing() {
+    let page = |items: &[(u64, &str)], next: Option<&str>| -> Value {
+        let items: Vec<Value> = items.iter().map(|(id, title)| json!({"id": id, "title": title})).collect();
+        json!({"structuredContent": {"items": items, "next": next}})
+    };
+    let calls = [
+        recorded(1, "list", &json!({}), &page(&[(1001, "book"), (1002, "pen")], Some("page-b")), 1),
+        recorded(2, "list", &json!({"cursor": "page-b"}), &page(&[(1003, "lamp")], None), 2),
+        recorded(3, "cancel", &json!({"item": 1001}), &json!({}), 3),
+    ];
+    let server = |first: Value, second: Value| -> Server<'static> {
+        Box::new(move |request| {
+            let is_second = request["params"]["arguments"]["cursor"] == "page-b";
+            vec![answer(request, if is_second { &second } else { &first })]
+        })
+    };
+    let settings = RunSettings { read_only: read_only(), ..writing() };
+    let first = page(&[(1005, "pen"), (1002, "pen")], Some("page-b"));
+    let goes_on = server(first.clone(), page(&[(1003, "lamp")], Some("page-c")));
+    let (report, sent) = run(&calls, &settings, goes_on).await;
+    assert_eq!(sent, ["list", "list"], "{}", report.to_text());
+    let why = "`1001` of call 1 may be on a page of its list that was not read";
+    assert!(report.to_text().contains(&format!("not sent: {why}\n")), "{}", report.to_text());
+    assert_eq!(report.to_json()["calls"][2]["why"], why);
+    let moved = server(first, page(&[(1001, "book"), (1003, "lamp")], None));
+    let (report, sent) = run(&calls, &settings, moved).await;
+    assert_eq!(sent, ["list", "list", "cancel"], "{}", report.to_text());
 }
 
 fn note_calls() -> Vec<Arc<RecordedCall>> {

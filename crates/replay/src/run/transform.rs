@@ -3,7 +3,11 @@
 use crate::recorded_call::RecordedCall;
 use crate::value_patterns::moment_length;
 use serde_json::Value;
+use signalbox_engine::lock::LockResultExt as _;
 use signalbox_wire::timestamp;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 /// Changes requests before they are sent, and answers before they are compared.
@@ -15,74 +19,136 @@ pub trait MessageTransformer {
     fn transform_response(&self, _response: &mut Value, _call: &RecordedCall) {}
 }
 
-/// How far from its call a moment may lie to be taken for one of it, in seconds.
-const NEAR: i64 = 24 * 3600;
+/// Seconds within which a moment of a request is one of its call, so that all moments of that request move.
+const NEAR: u64 = 24 * 3600;
+/// Seconds within which a number is a moment if another moment of the message moves; beyond, it may be an id.
+const FAR: u64 = 366 * 24 * 3600;
+/// The years 2 to 9998: servers and clients write moments outside of them for "not set" and "never".
+const MOVABLE: Range<i64> = -62_104_060_800..253_370_764_800;
+/// Most moments that are remembered.
+const MOST: usize = 100_000;
 const NANOS: u64 = 1_000_000_000;
 
 /// Moves moments in arguments by the time that has passed since the recording, and moments in answers back by as
-/// much (S-39, `update_timestamps`): texts as RFC 3339 has them, and numbers of seconds or milliseconds, within a
-/// day of their call.
+/// much (S-39, `update_timestamps`): texts as RFC 3339 has them, and numbers of seconds or milliseconds.
 ///
-/// All moments move by the same whole number of seconds, so that their order and the times between them stay.
-#[derive(Copy, Clone, Debug)]
+/// If a moment of a request is within a day of its call, or moved in an earlier request, all moments of the request
+/// move: each text, and each number within a year. All move by the same whole number of seconds, so that their order
+/// and the times between them stay. In an answer, a moment within a day moves back, and so does each one that the
+/// recorded answer has as it was.
+#[derive(Debug)]
 pub struct TimeShift {
     by: i64,
+    /// Recorded moments that have moved in a request.
+    moved: Mutex<HashSet<i64>>,
+}
+
+/// A moment of a message, in seconds since 1970.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+struct Found {
+    at: i64,
+    form: Form,
+}
+
+/// The form in which a moment is written.
+#[derive(Copy, Clone, PartialEq, Eq, Hash)]
+enum Form {
+    Text,
+    Seconds,
+    Milliseconds,
+}
+
+impl Found {
+    fn is_within(self, seconds: u64, around: i64) -> bool {
+        self.at.abs_diff(around) <= seconds
+    }
+
+    /// True if it may move with a moment that does.
+    fn may_follow(self, around: i64) -> bool {
+        match self.form {
+            Form::Text => MOVABLE.contains(&self.at),
+            Form::Seconds | Form::Milliseconds => self.is_within(FAR, around),
+        }
+    }
 }
 
 impl TimeShift {
     /// Moves a recording that began at `recorded`, in nanoseconds since 1970, to `now`.
     #[must_use]
     pub fn new(recorded: u64, now: SystemTime) -> Self {
-        Self { by: timestamp::seconds_of(now) - seconds(recorded) }
-    }
-
-    /// Moves each moment near `around` by so many seconds.
-    fn shift(value: &mut Value, around: i64, by: i64) {
-        let near = |moment: i64| moment.abs_diff(around) <= NEAR.unsigned_abs();
-        match value {
-            Value::Object(members) => members.values_mut().for_each(|value| Self::shift(value, around, by)),
-            Value::Array(items) => items.iter_mut().for_each(|value| Self::shift(value, around, by)),
-            Value::String(text) => {
-                if let Some(moved) = moved(text, near, by) {
-                    *text = moved;
-                }
-            }
-            Value::Number(number) => {
-                let Some(whole) = number.as_i64() else { return };
-                if near(whole) {
-                    *value = (whole + by).into();
-                } else if near(whole / 1000) {
-                    *value = (whole + by * 1000).into();
-                }
-            }
-            _ => {}
-        }
+        Self { by: timestamp::seconds_of(now) - seconds(recorded), moved: Mutex::default() }
     }
 }
 
 impl MessageTransformer for TimeShift {
     fn transform_request(&self, request: &mut Value, call: &RecordedCall) {
-        if let Some(arguments) = request.pointer_mut("/params/arguments") {
-            Self::shift(arguments, seconds(call.began), self.by);
+        let Some(arguments) = request.pointer_mut("/params/arguments") else { return };
+        let around = seconds(call.began);
+        let mut moved = self.moved.lock().unpoisoned();
+        let mut moves = false;
+        shift(arguments, 0, &mut |found| {
+            moves |= found.is_within(NEAR, around) || moved.contains(&found.at);
+            false
+        });
+        if moves {
+            shift(arguments, self.by, &mut |found| {
+                let follows = found.may_follow(around);
+                if follows && moved.len() < MOST {
+                    moved.insert(found.at);
+                }
+                follows
+            });
         }
     }
 
     fn transform_response(&self, response: &mut Value, call: &RecordedCall) {
-        if let Some(result) = response.get_mut("result") {
-            Self::shift(result, seconds(call.began).saturating_add(self.by), -self.by);
-        }
+        let Some(result) = response.get_mut("result") else { return };
+        let mut recorded = HashSet::new();
+        shift(&mut call.result().unwrap_or_default(), 0, &mut |found| {
+            recorded.insert(found);
+            false
+        });
+        let around = seconds(call.began).saturating_add(self.by);
+        shift(result, -self.by, &mut |found| {
+            let before = Found { at: found.at.saturating_sub(self.by), ..found };
+            let was_moved = recorded.contains(&before) && !recorded.contains(&found) && found.may_follow(around);
+            found.is_within(NEAR, around) || was_moved
+        });
     }
 }
 
-/// A text with all its moments that are near moved; none if there are none.
-fn moved(text: &str, near: impl Fn(i64) -> bool, by: i64) -> Option<String> {
+/// Moves each moment for which `moves` returns true by so many seconds.
+fn shift(value: &mut Value, by: i64, moves: &mut impl FnMut(Found) -> bool) {
+    match value {
+        Value::Object(members) => members.values_mut().for_each(|value| shift(value, by, moves)),
+        Value::Array(items) => items.iter_mut().for_each(|value| shift(value, by, moves)),
+        Value::String(text) => {
+            if let Some(moved) = moved(text, by, moves) {
+                *text = moved;
+            }
+        }
+        Value::Number(number) => {
+            let Some(whole) = number.as_i64() else { return };
+            if moves(Found { at: whole, form: Form::Seconds }) {
+                *value = whole.saturating_add(by).into();
+            } else if moves(Found { at: whole / 1000, form: Form::Milliseconds }) {
+                *value = whole.saturating_add(by.saturating_mul(1000)).into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A text in which moments have moved; none if none has.
+fn moved(text: &str, by: i64, moves: &mut impl FnMut(Found) -> bool) -> Option<String> {
     let (mut new, mut rest, mut found) = (String::with_capacity(text.len()), text, false);
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
         let (before, from) = rest.split_at(start);
         new.push_str(before);
         let digits = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
         let (whole, after) = from.split_at(moment_length(from).unwrap_or(digits));
-        match Moment::read(whole).filter(|moment| near(moment.local - moment.offset)) {
+        let moment = Moment::read(whole);
+        match moment.filter(|moment| moves(Found { at: moment.local - moment.offset, form: Form::Text })) {
             Some(moment) => {
                 found = true;
                 new.push_str(&moment.moved(by));
@@ -210,5 +276,68 @@ mod tests {
         shift(3).transform_response(&mut answer, &call);
         let text = "event 17 from 2026-11-15T14:00:00+02:00 to 2026-11-15T12:30:00Z.";
         assert_eq!(answer, json!({"result": {"text": text, "s": THEN}}));
+    }
+
+    /// S-39: where one moment of a request moves, all of them do, so that none overtakes another.
+    #[test]
+    fn moments_on_both_sides_of_a_day_keep_their_order() {
+        let (from, to) = ("2026-11-16T08:00:00Z", "2026-11-16T18:00:00Z");
+        let moved = sent(&shift(3), THEN, &json!({"from": from, "to": to}));
+        assert_eq!(
+            moved,
+            json!({"from": "2026-11-19T08:00:00Z", "to": "2026-11-19T18:00:00Z"}),
+            "20 and 30 hours away"
+        );
+        let arguments = json!({
+            "at": "2026-11-15T12:00:00Z",
+            "since": "2025-01-31T23:30:00.5-05:30",
+            "text": "every week until 2027-02-27T00:00:00+02:00",
+            "unset": "0001-01-01T00:00:00Z",
+            "never": "9999-12-31T23:59:59Z",
+        });
+        let wanted = json!({
+            "at": "2026-11-18T12:00:00Z",
+            "since": "2025-02-03T23:30:00.5-05:30",
+            "text": "every week until 2027-03-02T00:00:00+02:00",
+            "unset": "0001-01-01T00:00:00Z",
+            "never": "9999-12-31T23:59:59Z",
+        });
+        assert_eq!(sent(&shift(3), THEN, &arguments), wanted);
+    }
+
+    /// S-39: numbers keep their order too, but a number far from its call is an id more often than a moment.
+    #[test]
+    fn numbers_on_both_sides_of_a_day_keep_their_order() {
+        let (from, to, by) = (THEN + 20 * 3600, THEN + 30 * 3600, 259_200);
+        let moved =
+            sent(&shift(3), THEN, &json!({"from": from, "to": to, "to_ms": to * 1000 + 7, "id": 1_234_567_890}));
+        let wanted = json!({"from": from + by, "to": to + by, "to_ms": (to + by) * 1000 + 7, "id": 1_234_567_890});
+        assert_eq!(moved, wanted);
+        let far = json!({"to": to, "id": 17});
+        assert_eq!(sent(&shift(3), THEN, &far), far, "no moment of the request is near");
+    }
+
+    /// S-39: a moment that moved once moves in each later request, however far from its call it is there.
+    #[test]
+    fn a_moment_that_moved_once_always_moves() {
+        let shift = shift(3);
+        let to = json!({"to": "2026-11-16T18:00:00Z"});
+        assert_eq!(sent(&shift, THEN, &to), to, "more than a day away, and alone");
+        sent(&shift, THEN, &json!({"from": "2026-11-16T08:00:00Z", "to": "2026-11-16T18:00:00Z"}));
+        assert_eq!(sent(&shift, THEN, &to), json!({"to": "2026-11-19T18:00:00Z"}));
+        let elsewhere = json!({"to": "2026-11-16T20:00:00+02:00"});
+        assert_eq!(sent(&shift, THEN, &elsewhere), json!({"to": "2026-11-19T20:00:00+02:00"}), "the same moment");
+    }
+
+    /// S-40: an answer has a moved moment where the recorded one has it as it was, near or far.
+    #[test]
+    fn far_moments_in_answers_move_back_where_the_recorded_answer_has_them() {
+        let recorded_result = json!({"from": "2026-11-16T08:00:00Z", "to": "2026-11-16T18:00:00Z", "s": THEN + 108_000,
+            "created": "2020-02-02T20:20:20Z"});
+        let call = recorded(1, "add_event", &json!({}), &recorded_result, THEN * NANOS);
+        let mut answer = json!({"result": {"from": "2026-11-19T08:00:00Z", "to": "2026-11-19T18:00:00Z",
+            "s": THEN + 367_200, "created": "2020-02-02T20:20:20Z"}});
+        shift(3).transform_response(&mut answer, &call);
+        assert_eq!(answer["result"], recorded_result);
     }
 }

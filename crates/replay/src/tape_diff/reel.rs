@@ -5,6 +5,7 @@ use super::offers::Offers;
 use super::spool::{Place, Spool};
 use super::{TapeDiffError, TapeDiffSettings};
 use crate::MatchKey;
+use crate::counted::counted;
 use crate::diff::{Digest, Masks};
 use crate::paths::Paths;
 use serde_json::{Value, json};
@@ -170,16 +171,20 @@ impl Reel {
             note(format!("is sampled ({}): calls that are missing may just not be recorded", info.sampling));
         }
         if self.gaps > 0 {
-            note(format!("has gaps ({} facts): calls that are missing may just not be recorded", self.gaps));
+            let facts = counted(self.gaps, "fact");
+            note(format!("has gaps ({facts}): calls that are missing may just not be recorded"));
         }
         if let Some(missing) = source.missing() {
             note(format!("is incomplete: {missing}"));
         }
         if self.partial > 0 {
-            note(format!("has {} calls without their requests, which are not compared", self.partial));
+            let calls = counted(self.partial, "call");
+            let without = if self.partial == 1 { "its request, which is" } else { "their requests, which are" };
+            note(format!("has {calls} without {without} not compared"));
         }
         if self.beyond > 0 {
-            note(format!("has more than {MAX_CALLS} calls; the last {} are not compared", self.beyond));
+            let last = if self.beyond == 1 { "one is".to_owned() } else { format!("{} are", self.beyond) };
+            note(format!("has more than {MAX_CALLS} calls; the last {last} not compared"));
         }
         notes
     }

@@ -248,6 +248,18 @@ fn what_is_not_on_a_tape_is_said_and_not_a_difference() {
 }
 
 #[test]
+fn one_fact_and_one_call_are_counted_in_the_singular() {
+    let new = Script::new().call("a", json!({}), text("y"));
+    let mut old = Script::new().call("a", json!({}), text("y"));
+    old.entries.remove(0);
+    old.push(None, Content::Gap(Gap { facts: 1, reason: "queue_full".to_owned() }));
+    let notes = compared(&old, &new, &settings()).notes;
+    assert!(notes[0].starts_with("the old tape has gaps (1 fact)"), "{notes:?}");
+    let partial = "the old tape has 1 call without its request, which is not compared";
+    assert!(notes.iter().any(|note| note == partial), "{notes:?}");
+}
+
+#[test]
 fn redacted_members_are_counted_wherever_they_stand() {
     let mut old = Script::new();
     old.info.redaction = vec!["key password: remove".to_owned(), "credentials of 100 kinds: hash".to_owned()];

@@ -21,8 +21,10 @@ pub enum ReplayCommand {
     /// Send a tape's calls to a live server again, and compare the answers
     ///
     /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and
-    /// other values that the server makes up anew take the place of the recorded ones in later calls. Exits with 1
-    /// if an answer differs.
+    /// other values that the server makes up anew take the place of the recorded ones in later calls.
+    ///
+    /// Exits with 1 if an answer differs, is late or does not come, or a call is not sent because it may mean another
+    /// object; with 2 if the server does not start or answer, and for a command line that makes no sense.
     #[command(after_help = RUN_HELP)]
     Run(Box<ReplayRunArgs>),
     /// Go another way from some call of a tape on
@@ -169,6 +171,9 @@ pub struct TrialArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
     pub tolerance: f64,
     /// Report calls that take longer than recorded by more than this
+    ///
+    /// A request that changes nothing opens the connection of each session before its first call, so that the handshake
+    /// with the server does not count.
     #[arg(long, value_name = "TIME", value_parser = super::seconds)]
     pub timing: Option<Duration>,
     /// How long an answer may take
@@ -187,6 +192,8 @@ pub struct TrialArgs {
     #[arg(long, value_enum, default_value_t)]
     pub on_error: OnErrorMode,
     /// Move moments in arguments by the time since the recording
+    ///
+    /// If one moment of a request is within a day of its call, all of them move, so that their order stays.
     #[arg(long)]
     pub update_timestamps: bool,
     /// Leave out what the client told the server without asking, such as changed roots
@@ -450,3 +457,24 @@ Examples:
   signalbox replay control modify --params '{\"name\":\"read\",\"arguments\":{\"path\":\"b.txt\"}}'
   signalbox replay control step
   signalbox replay control seek 3";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Command;
+
+    /// Issue 32 A.3: the help names each exit code with its cause.
+    #[test]
+    fn the_help_of_run_names_its_exit_codes() {
+        let mut replay = ReplayCommand::augment_subcommands(Command::new("replay"));
+        let help = replay.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        for code in [
+            "Exits with 1 if an answer differs, is late or does not come, or a call is not sent because it may mean another \
+             object;",
+            "with 2 if the server does not start or answer, and for a command line that makes no sense.",
+        ] {
+            assert!(help.contains(code), "{code}\n{help}");
+        }
+    }
+}

@@ -5,6 +5,7 @@ use super::detail;
 use super::held::Held;
 use super::text::{clock, fit, took};
 use super::view::{Mode, View};
+use crate::output::counted;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -41,7 +42,7 @@ pub fn draw(view: &View, frame: &mut Frame<'_>) {
 }
 
 fn title(view: &View, width: usize) -> Line<'static> {
-    let mut text = format!(" {}  {} calls", view.title, view.calls.seen());
+    let mut text = format!(" {}  {}", view.title, counted(view.calls.seen(), "call"));
     if !view.held.is_empty() {
         text = format!("{text}  {} held", view.held.len());
     }
@@ -190,3 +191,21 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod title_tests {
+    use super::*;
+    use crate::watch::Event;
+    use serde_json::json;
+
+    #[test]
+    fn one_call_is_counted_in_the_singular() {
+        let mut view = View::new("signalbox watch", false);
+        for (exchange, wanted) in [(1, "  1 call"), (2, "  2 calls")] {
+            let message = json!({"type": "message", "at_ms": 1, "exchange": exchange, "session": 1, "principal": "ann",
+                "point": "client to gateway", "kind": "request", "method": "tools/call", "subject": "echo"});
+            view.apply(Event::Fact(message));
+            assert_eq!(title(&view, 80).to_string().trim_end(), format!(" signalbox watch{wanted}"));
+        }
+    }
+}
