@@ -29,6 +29,7 @@ use signalbox_govern::{
     CertificateAuthenticator, CertificateRule, IssuerRules, KeyAuthenticator, ProtectedResource, SharedKeys,
     TokenAuthenticator, TokenIssuer,
 };
+use signalbox_oauth::OauthDesk;
 use signalbox_oauth::outbound::Outbound;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::clock::unix_millis;
@@ -79,6 +80,7 @@ pub struct Authentication {
     certificates: Arc<CertificateAuthenticator>,
     resource: Option<Arc<ProtectedResource>>,
     server: Option<Arc<Authorization>>,
+    desk: Arc<OauthDesk>,
     outbound: Outbound,
     required: bool,
 }
@@ -145,6 +147,7 @@ impl Authentication {
             certificates,
             resource: protected_resource::protected(auth, server.as_deref(), resource).map(Arc::new),
             server,
+            desk: Arc::clone(&app.desk),
             outbound: config.outbound.clone(),
             required: auth.required,
         })
@@ -244,7 +247,10 @@ impl Authentication {
         }
         let ended = gateway.end_lapsed(unix_millis());
         // Afterwards, so that calls end with the reason and not with the connection that they run on.
-        gone.iter().for_each(|account| gateway.forget_account(account));
+        for account in &gone {
+            self.desk.forget_sign_ins(account);
+            gateway.forget_account(account);
+        }
         if ended > 0 {
             tracing::info!(sessions = ended, "ended the streams of callers whose credentials have ended");
         }

@@ -57,6 +57,7 @@ pub use view_bounds::{MAX_PRIVATE_VIEWS, MAX_VIEWS, VIEW_BYTES, VIEW_SHARE};
 pub use visibility::{Audience, EntryRef, OpenToAll, Sight, Visibility};
 
 use crate::backend_user::BackendUser;
+use crate::caller::Principal;
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::profile::ServerProfile;
@@ -343,6 +344,18 @@ impl Catalog {
         self.claim_all();
         self.generation += 1;
         changed
+    }
+
+    /// Drops the lists of this principal at a backend that shows each its own.
+    pub fn forget_views_of(&mut self, backend: &str, principal: &Principal) -> Changed {
+        let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
+            return Changed::default();
+        };
+        let is_own = |key: &ViewKey| key.whose.as_ref().is_some_and(|whose| whose.principal() == principal);
+        let dropped: Vec<Arc<View>> = entry.views.extract_if(.., |key, _| is_own(key)).map(|(_, view)| view).collect();
+        entry.ages.retain(|key| !is_own(key));
+        self.generation += u64::from(!dropped.is_empty());
+        dropped.iter().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
     }
 
     /// Sets the fingerprint of the program that gave a backend's lists.

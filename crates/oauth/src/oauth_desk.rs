@@ -15,6 +15,7 @@ use crate::spec::ClientSpec;
 use crate::token_exchange::token_endpoint;
 use crate::token_request::{TokenContext, TokenSet};
 use crate::vault::{Kept, Vault};
+use signalbox_engine::Principal;
 use signalbox_engine::caller_tokens::CallerTokens;
 use signalbox_engine::lock::LockResultExt as _;
 use std::collections::HashMap;
@@ -190,6 +191,13 @@ impl OauthDesk {
             tokens.is_some_and(|tokens| tokens.remove(&holder.subject).is_some())
         };
         Ok(self.vault.change(forget).await?)
+    }
+
+    /// Forgets the sign-ins of a principal that is gone: the next one of its name must not be sent into them, or get
+    /// the account that somebody chose there.
+    pub fn forget_sign_ins(&self, principal: &Principal) {
+        self.sign_ins.lock().unpoisoned().forget(principal.as_str());
+        self.moves.send_modify(|count| *count += 1);
     }
 
     /// Remembers the scopes that a server asked for, for whoever signs in next, in this process or another.
@@ -421,6 +429,10 @@ impl OauthDesk {
         let turn = self.turn(&sign_in.holder);
         let _turn = turn.lock().await;
         let token = context.ask(&self.outbound, &grant).await?;
+        // Its principal may have been removed meanwhile.
+        if !self.sign_ins.lock().unpoisoned().has(sign_in) {
+            return Err(OauthError::NotOurs);
+        }
         self.keep(&sign_in.holder, token).await
     }
 }

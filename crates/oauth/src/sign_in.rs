@@ -269,6 +269,17 @@ impl SignIns {
         Ok(one.clone())
     }
 
+    /// True if this sign-in is still under way, and was not forgotten.
+    #[must_use]
+    pub fn has(&self, sign_in: &SignIn) -> bool {
+        self.0.contains_key(&sign_in.state)
+    }
+
+    /// Forgets all sign-ins of a principal.
+    pub fn forget(&mut self, subject: &str) {
+        self.0.retain(|_, one| one.holder.subject != subject);
+    }
+
     /// Forgets a sign-in whose browser has come back. After a success also the holder's sign-ins that were not opened:
     /// they would ask for what it has, and a call would wait for them.
     pub fn end(&mut self, state: &str, is_success: bool) {

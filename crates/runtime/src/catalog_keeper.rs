@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
+use signalbox_engine::Principal;
 use signalbox_engine::catalog::{Catalog, Changed, Snapshot, VIEW_SHARE, View, ViewKey, read_saved, write_saved};
 use signalbox_engine::lock::LockResultExt;
 use std::collections::{HashMap, HashSet};
@@ -92,6 +93,11 @@ impl CatalogKeeper {
                 false => model.catalog.set_view(&backend.name, key, view),
             }
         })
+    }
+
+    /// Drops the lists of this principal at a backend that shows each its own.
+    pub fn forget_views_of(&self, backend: &Backend, principal: &Principal) -> Changed {
+        self.change(|model| model.catalog.forget_views_of(&backend.name, principal))
     }
 
     /// Drops the tools that a backend may not offer any more.

@@ -154,7 +154,7 @@ impl Gateway {
         self.reads.forget_principal(principal);
         self.parks.end(|of| of == principal);
         for backend in self.backends().iter() {
-            backend.close_connections_of(principal);
+            backend.forget_principal(principal);
         }
     }
 

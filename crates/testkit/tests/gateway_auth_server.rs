@@ -465,6 +465,81 @@ async fn only_the_caller_completes(address: SocketAddr, public_url: &str) {
     }
 }
 
+/// Lets ada sign in at the backend whose address for that this is, in her browser.
+async fn connect(visitor: &Visitor, address: SocketAddr, url: &str) {
+    let base = format!("http://{address}");
+    let open = async |path: &str, cookie: &str| visitor.http.clone().with("cookie", cookie).get(path).await.unwrap();
+    let path = url.strip_prefix(&base).unwrap();
+    let (_, _, ada) = visitor.sign_in(&open(path, "").await, "ada").await;
+    let sent = open(path, &ada).await;
+    let bound = header(&sent, "set-cookie").split(';').next().unwrap().to_owned();
+    let there: http::Uri = header(&sent, "location").parse().unwrap();
+    let there_client = HttpClient::new(there.authority().unwrap().as_str().parse().unwrap());
+    let granted = there_client.get(there.path_and_query().unwrap().as_str()).await.unwrap();
+    let back = header(&granted, "location").strip_prefix(&base).unwrap().to_owned();
+    assert_eq!(open(&back, &format!("{ada}; {bound}")).await.status, 200);
+}
+
+/// The lists of a backend account end with the user, and with the token: neither the next user of the name nor a user who has
+/// signed out is shown them, and a sign-in that the removed user was offered is for nobody.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_and_sign_ins_of_a_removed_user_are_not_for_the_next_one_of_that_name() {
+    let server = ProtectedServer::start(Demands::TokenOwnTools, None).await.unwrap();
+    let address = free_address().unwrap();
+    let [safe, other] = ["safe", "other"].map(|name| {
+        format!(
+            "[backends.{name}]\nurl = '{}'\n[backends.{name}.auth]\ntype = 'oauth'\nper_user = true\n",
+            server.url()
+        )
+    });
+    let more = format!("[auth.outbound]\nallow = ['127.0.0.1']\n{safe}{other}");
+    let gateway = gateway_at(address, &more).await;
+    let data_dir = gateway.data_dir();
+    let visitor = Visitor::new(&gateway).await;
+    let client = async || {
+        let (access, _) = visitor.tokens().await;
+        visitor.http.clone().with("authorization", &format!("Bearer {access}"))
+    };
+    let tools = async |client: &HttpClient| {
+        let listed = client.modern(1, "tools/list", json!({})).await.unwrap().message().unwrap();
+        listed["result"]["tools"].to_string()
+    };
+    let address_of = async |client: &HttpClient, backend: &str| {
+        let name = format!("{backend}__common");
+        let asked = async || {
+            let session = client.initialize("2025-06-18", json!({})).await.ok()?;
+            let call = json!({"name": name, "arguments": {}});
+            let answer = session.request(2, "tools/call", call).await.ok()?;
+            answer["error"]["data"]["url"].as_str().map(str::to_owned)
+        };
+        eventually("the call asks for a sign-in", asked).await.unwrap()
+    };
+    let first = client().await;
+    connect(&visitor, address, &address_of(&first, "safe").await).await;
+    let listed = async || tools(&first).await.contains("of_").then_some(());
+    eventually("the user's own tool is listed", listed).await.unwrap();
+    let offered = address_of(&first, "other").await;
+
+    signalbox(&data_dir, &["users", "remove", "ada"]).await.unwrap();
+    add_user(&data_dir, "ada").await;
+    let next = client().await;
+    let shown = tools(&next).await;
+    assert!(!shown.contains("of_"), "{shown}");
+    let anew = address_of(&next, "other").await;
+    assert_ne!(anew, offered, "the next user is not sent into the sign-in of the removed one");
+    let opened = visitor.http.get(offered.strip_prefix(&format!("http://{address}")).unwrap()).await.unwrap();
+    assert!(!matches!(opened.status, 200 | 303), "{opened:?}");
+
+    connect(&visitor, address, &address_of(&next, "safe").await).await;
+    let listed = async || tools(&next).await.contains("of_").then_some(());
+    eventually("the next user's own tool is listed", listed).await.unwrap();
+    let config = gateway.config_file();
+    let config = config.to_str().unwrap();
+    signalbox(&data_dir, &["logout", "safe", "--user", "user:ada", "--config", config]).await.unwrap();
+    let shown = tools(&next).await;
+    assert!(!shown.contains("of_"), "after logout: {shown}");
+}
+
 /// Issue 31, point 2: a caller cannot have all callers use its own account.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_p5_only_an_administrator_signs_in_for_a_token_that_all_callers_share() {

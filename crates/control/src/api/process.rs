@@ -11,6 +11,7 @@ use signalbox_assembly::authentication::Authentication;
 use signalbox_assembly::live::{Live, Watching};
 use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::{ReloadError, Trigger};
+use signalbox_engine::Principal;
 use signalbox_govern::resource::WELL_KNOWN;
 use signalbox_govern::{Permissions, ProtectedResource};
 use signalbox_runtime::Gateway;
@@ -87,6 +88,16 @@ pub(super) async fn refresh_credentials(credentials: Arc<Credentials>, _: Routed
     Ok(ok(
         &json!({"command": credentials.served.overview.command(), "pid": std::process::id(), "sessions_ended": ended}),
     ))
+}
+
+/// Closes the connections of the user `user` to the backend `backend`, whose token for it is gone, and drops the lists that the
+/// user was shown there. The token itself is read from the store at each request.
+pub(super) async fn signed_out(served: Arc<Served>, request: RoutedRequest) -> Answered {
+    let [name, user] = ["backend", "user"].map(|name| request.query.get(name).unwrap_or_default());
+    let backends = served.app().gateway.backends();
+    let backend = backends.get(name).ok_or(Problem::NothingHere)?;
+    backend.signed_out(&Principal::named(user));
+    Ok(ok(&json!({"backend": name, "user": user})))
 }
 
 pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {

@@ -27,6 +27,8 @@ pub const VERSION: &str = "/api/v1/version";
 pub const RELOAD: &str = "/api/v1/reload";
 /// Has keys and users read again whose files have changed.
 pub const CREDENTIALS: &str = "/api/v1/credentials/refresh";
+/// Forgets what a user whose token for a backend is gone was shown there.
+pub const SIGNED_OUT: &str = "/api/v1/credentials/signed-out";
 /// Facts, as they happen.
 pub const LIVE: &str = "/api/v1/live";
 /// Messages that wait for a person.
@@ -179,6 +181,7 @@ fn api_list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, STATUS, Both, process::status),
         to.route(Method::GET, VERSION, Both, process::version),
         to.route(Method::POST, RELOAD, Both, process::reload).audited("config.reload"),
+        to.route(Method::POST, SIGNED_OUT, Control, process::signed_out),
         to.route(Method::GET, LIVE, Both, process::live).audited("live.read"),
 
         to.route(Method::GET, SWITCHES, Both, switches::list),

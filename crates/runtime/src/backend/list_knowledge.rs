@@ -8,7 +8,7 @@
 //! - The views that are remembered are bounded: if there are too many, all are forgotten and read again.
 
 use signalbox_engine::catalog::{Changed, ListKind, MAX_PRIVATE_VIEWS, MAX_VIEWS, ViewKey};
-use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId};
+use signalbox_engine::{BackendUser, CapSet, Fault, FaultKind, PeerId, Principal};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -87,6 +87,15 @@ impl ListKnowledge {
         let waiting: Vec<BackendUser> = self.sign_ins.drain().map(|(whose, _)| whose).collect();
         self.failed.retain(|(_, whose), _| whose.as_ref().is_none_or(|whose| !waiting.contains(whose)));
         waiting
+    }
+
+    /// Forgets what is known about the lists of this principal alone.
+    pub fn forget(&mut self, principal: &Principal) {
+        let is_others = |whose: Option<&BackendUser>| whose.is_none_or(|whose| whose.principal() != principal);
+        self.failed.retain(|(_, whose), _| is_others(whose.as_ref()));
+        self.sign_ins.retain(|whose, _| is_others(Some(whose)));
+        self.read.retain(|view| is_others(view.whose.as_ref()));
+        self.good_until.retain(|view, _| is_others(view.whose.as_ref()));
     }
 
     /// True if these lists are older than the backend says they may be.
@@ -190,7 +199,6 @@ fn most(view: &ViewKey) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::Principal;
     use signalbox_wire::Era;
 
     fn fault() -> Fault {
@@ -226,6 +234,21 @@ mod tests {
         assert!(lists.sign_in(&ada, now + SIGN_IN_TIME).is_none(), "the address is not good any more");
         lists.store(ViewKey { whose: Some(ada.clone()), ..view() }, None);
         assert!(lists.sign_in(&ada, now).is_none());
+    }
+
+    #[test]
+    fn what_is_known_of_a_principal_is_forgotten_and_of_others_is_not() {
+        let (mut lists, now) = (ListKnowledge::default(), Instant::now());
+        let users = ["corp:ada", "corp:eve"].map(|name| BackendUser::from(Principal::named(name)));
+        let [ada, eve] = users.clone().map(|whose| ViewKey { whose: Some(whose), ..view() });
+        for own in [&ada, &eve] {
+            lists.store(own.clone(), Some(now + Duration::from_secs(9)));
+            lists.failed(CapSet::read(br#"{"roots":{}}"#), own.whose.clone(), &fault(), now);
+        }
+        lists.forget(users[0].principal());
+        assert!(!lists.was_read(&ada) && lists.was_read(&eve));
+        assert!(lists.sign_in(&users[0], now).is_none() && lists.sign_in(&users[1], now).is_some());
+        assert!(lists.good_until.keys().chain(&lists.read).all(|view| *view == eve) && lists.failed.len() == 1);
     }
 
     #[test]

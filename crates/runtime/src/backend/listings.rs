@@ -251,6 +251,11 @@ impl Backend {
     /// Puts lists into the catalog. True if they differ from what was known.
     async fn store(&self, peer: &Peer, view: View, good: Option<Duration>) -> bool {
         let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
+        // A principal may have been forgotten meanwhile, which closes its connections first.
+        let owner = key.whose.as_ref().map(BackendUser::principal);
+        if owner.is_some() && peer.was_closed() {
+            return false;
+        }
         tracing::debug!(
             backend = %self.name,
             tools = view.tools.len(),
@@ -264,6 +269,10 @@ impl Backend {
         let good = good.or_else(|| key.whose.as_ref().map(|_| lists::OLD_TTL));
         self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
+        if let Some(owner) = owner.filter(|_| peer.was_closed()) {
+            self.drop_lists_of(owner);
+            return false;
+        }
         // Lists that had to make room are read again by the next connection of their kind.
         self.lock().lists.keep_only(&gateway.catalog.views(self));
         if changed.any() {
@@ -294,6 +303,10 @@ impl Backend {
             tracing::debug!(backend = %self.name, why = %fault, "stopped reading the backend's lists, since the gateway closed the connection");
         } else {
             tracing::warn!(backend = %self.name, why = %fault, "could not read the backend's lists");
+        }
+        // Whoever has signed out at the backend is shown its lists no longer.
+        if let Some(whose) = self.lists_of(&peer.user).filter(|_| fault.kind == FaultKind::SignInNeeded) {
+            self.drop_lists_of(whose.principal());
         }
         let known = self
             .gateway()

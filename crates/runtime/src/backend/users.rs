@@ -4,6 +4,7 @@ use super::Backend;
 use super::state::BackendState;
 use super::subscriptions::Follow;
 use crate::session::Session;
+use signalbox_engine::catalog::Changed;
 use signalbox_engine::{BackendUser, Event, ExchangeId, Fault, FaultKind, Principal};
 use std::sync::Arc;
 
@@ -72,12 +73,32 @@ impl Backend {
         }
     }
 
-    /// Closes the connections of a principal, so that no later one of the same name meets what a
-    /// server remembers of it.
-    pub(crate) fn close_connections_of(&self, principal: &Principal) {
+    /// Closes the connections of a principal and drops its lists, so that no later one of the same name meets what a
+    /// server remembers of it or is shown what was for it alone.
+    pub(crate) fn forget_principal(&self, principal: &Principal) -> Changed {
         let own = self.lock().connections.of_users(|user| user.principal() == principal);
         for peer in own {
             peer.close();
+        }
+        self.drop_lists_of(principal)
+    }
+
+    /// Drops the lists that this principal alone was shown.
+    pub(crate) fn drop_lists_of(&self, principal: &Principal) -> Changed {
+        if !self.is_per_user() {
+            return Changed::default();
+        }
+        self.lock().lists.forget(principal);
+        self.gateway().map(|gateway| gateway.catalog.forget_views_of(self, principal)).unwrap_or_default()
+    }
+
+    /// Forgets a principal whose token for this backend is gone, and has its clients ask for their lists again.
+    pub fn signed_out(&self, principal: &Principal) {
+        let changed = self.forget_principal(principal);
+        let Some(gateway) = self.gateway().filter(|_| changed.any()) else { return };
+        gateway.reads.forget_principal(principal);
+        for session in gateway.sessions.all().into_iter().filter(|session| session.principal == *principal) {
+            session.handle(Event::ListsChanged { changed });
         }
     }
 

@@ -9,6 +9,7 @@ use signalbox_config::{BackendConfig, BackendTarget, Config, Overrides};
 use signalbox_control::api::routes;
 use signalbox_control::control_socket::tell;
 use signalbox_engine::Principal;
+use signalbox_oauth::form;
 use signalbox_oauth::page_host::PageHost;
 use signalbox_oauth::sign_in::SIGN_IN_TIME;
 use signalbox_oauth::{AuthSpec, Grant, OauthCredentials, OauthSpec, probe};
@@ -56,7 +57,7 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     // The page that says so is still on its way to the browser.
     tokio::time::sleep(std::time::Duration::from_millis(200)).await;
     output::say(format_args!("signed in at `{}`", backend.name));
-    wake_gateways(global).await;
+    tell_gateways(global, routes::RELOAD).await;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -67,7 +68,11 @@ async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failur
     let failed = |error| Failure::SignIn { backend: backend.name.clone(), error };
     let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
     let holder = credentials.holder(&principal(args)).map_err(failed)?;
-    match desk.forget(&holder).await.map_err(failed)? {
+    let is_forgotten = desk.forget(&holder).await.map_err(failed)?;
+    let user = principal(args);
+    let query = [("backend", backend.name.as_str()), ("user", user.as_str())];
+    tell_gateways(global, &form::extend(routes::SIGNED_OUT, &query)).await;
+    match is_forgotten {
         true => output::say(format_args!("forgot the token of `{}`", backend.name)),
         false => output::say(format_args!("there is no token of `{}`", backend.name)),
     }
@@ -99,11 +104,12 @@ fn protected<'a>(
     }
 }
 
-/// Running gateways try backends again that were down for lack of a token.
-async fn wake_gateways(global: &Global) {
+/// Sends this to every process of the data folder. After a sign-in, `RELOAD` has them try backends that were down for
+/// lack of a token.
+async fn tell_gateways(global: &Global, route: &str) {
     let Ok((_, sockets)) = super::running(global) else { return };
     for socket in sockets {
-        if let Err(error) = tell(&socket, routes::RELOAD).await {
+        if let Err(error) = tell(&socket, route).await {
             tracing::debug!(%error, "a running process was not told");
         }
     }
