@@ -47,6 +47,11 @@ pub const REGISTER: &str = "tools/register";
 /// The version of the dialect, which its clients are known by toward backends.
 pub const VERSION: &str = "1.0.0";
 
+/// True for a method that the dialect has and MCP has not.
+pub(crate) fn is_own(name: &str) -> bool {
+    matches!(name, INVOKE | VALIDATE | REGISTER)
+}
+
 /// What a client of the dialect asked, as far as its answer needs it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Asked {

@@ -2,6 +2,7 @@
 
 use crate::caller::Caller;
 use crate::catalog::Style;
+use crate::dialect;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
@@ -10,7 +11,7 @@ use crate::subject_names::{SubjectNames, style_of};
 use crate::trace::{Trace, TraceSent};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -119,11 +120,23 @@ impl Exchange {
         Some(SubjectNames::new(self.style(), own.into(), self.backend.as_deref()))
     }
 
+    /// True if neither MCP nor the governed dialect has its method, so that its backend alone knows what it does.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        is_foreign(&self.method)
+    }
+
     /// How its subject is named.
     #[must_use]
     pub fn style(&self) -> Style {
         if self.completes_resource { Style::Uri } else { style_of(&self.method) }
     }
+}
+
+/// True if neither MCP nor the governed dialect has this method. A message of such a method is judged like a call of a tool of
+/// that name.
+pub(crate) fn is_foreign(name: &str) -> bool {
+    method::direction(name).is_none() && !dialect::is_own(name)
 }
 
 /// A request on its way to a backend: the client's bytes and the edits gathered so far, applied once at the very end.

@@ -139,6 +139,13 @@ impl Fault {
         }
     }
 
+    /// The answer for a method that nothing has; whoever may not use a method of a backend gets the same.
+    #[must_use]
+    pub fn no_method(name: &str) -> Self {
+        let short: String = name.chars().take(200).collect();
+        Self::new(FaultKind::MethodNotFound, format!("Method not found: {short}"))
+    }
+
     /// Adds a string member to `error.data`.
     #[must_use]
     pub fn with_str(mut self, name: &'static str, value: &str) -> Self {

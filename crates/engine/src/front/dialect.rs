@@ -59,7 +59,7 @@ impl FrontMachine {
         let exchange = self.open(stream, id, Era::Modern, name, message, ctx, out);
         let (asked, inner) = match ctx.dialect {
             Some(ports) => self.read_dialect(exchange, message, ports),
-            None => (Asked::Other, Err(super::requests::no_method(name))),
+            None => (Asked::Other, Err(Fault::no_method(name))),
         };
         self.exchanges.set_dialect(exchange, asked);
         if let Some(fault) = ctx.refusal {
@@ -134,7 +134,7 @@ impl FrontMachine {
     }
 
     fn validation(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>) -> Result<Vec<u8>, Fault> {
-        let ports = ctx.dialect.ok_or_else(|| super::requests::no_method(crate::dialect::VALIDATE))?;
+        let ports = ctx.dialect.ok_or_else(|| Fault::no_method(crate::dialect::VALIDATE))?;
         let call = request::described_call(message)?;
         let unknown = || Fault::unknown(ListKind::Tools, &call.tool_id);
         let route = Search::Listed.route(ListKind::Tools, &call.tool_id, ctx).ok_or_else(unknown)?;

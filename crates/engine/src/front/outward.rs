@@ -4,11 +4,21 @@ use super::inward::in_params;
 use super::questions::PendingQuestion;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
+use crate::catalog::{EntryRef, ListKind};
 use crate::chain::Phase;
 use crate::command::Command;
+use crate::exchange::is_foreign;
 use crate::fault::Fault;
 use crate::keys::StreamId;
 use signalbox_wire::{Edits, Envelope, Era, RawId, method};
+
+/// Whether the caller may send the backends a notification that MCP does not have. It goes to all that its session uses, so that
+/// a caller with limits may send it to a sole backend alone, if it would be shown a tool of its name there.
+fn may_tell(name: &str, ctx: &Context<'_>) -> bool {
+    let Some(sight) = ctx.sight else { return true };
+    let keeps = |backend: &str| sight.keeps(&EntryRef { kind: ListKind::Tools, backend, name, definition: None });
+    ctx.catalog.only().is_some_and(|only| keeps(only))
+}
 
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -34,6 +44,7 @@ impl FrontMachine {
             }
             method::CANCELLED => self.client_cancelled(message, ctx, out),
             method::PROGRESS => self.question_progressed(message, out),
+            name if is_foreign(name) && !may_tell(name, ctx) => out.push(Command::Dropped("foreign_notification")),
             _ if self.state == Lifecycle::Operational => {
                 out.push(Command::Tell(Draft::word("", message.bytes().clone())));
             }

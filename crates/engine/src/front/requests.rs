@@ -98,7 +98,7 @@ impl FrontMachine {
             dialect::VALIDATE => self.validate_call(id, message, ctx, out),
             dialect::REGISTER => self.fail(id, &registration::not_served(), ctx, out),
             name => {
-                let fault = no_method(name);
+                let fault = Fault::no_method(name);
                 self.fail(id, &fault, ctx, out);
             }
         }
@@ -201,7 +201,7 @@ impl FrontMachine {
 
     fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !ctx.catalog.offer(&self.selector(id), ctx.sight).logging {
-            return self.fail(id, &no_method(method::LOGGING_SET_LEVEL), ctx, out);
+            return self.fail(id, &Fault::no_method(method::LOGGING_SET_LEVEL), ctx, out);
         }
         let token = Params::read(message).level.map(|span| span.of(message.bytes()));
         let level = token.and_then(json::string).and_then(|name| LogLevel::parse(&name));
@@ -281,8 +281,11 @@ impl FrontMachine {
     ) -> bool {
         let Some(exchange) = self.exchanges.get(&id) else { return false };
         let (route, token) = found;
-        let own_name = token.is_some().then_some(&route.name);
-        let stays = exchange.backend.as_ref() == Some(&route.backend) && exchange.own_name.as_ref() == own_name;
+        let own_name = match token {
+            Some(_) => Some(&*route.name),
+            None => exchange.is_foreign().then_some(&*exchange.method),
+        };
+        let stays = exchange.backend.as_ref() == Some(&route.backend) && exchange.own_name.as_deref() == own_name;
         if !stays {
             if let Some(exchange) = self.exchanges.get_mut(&id).filter(|exchange| exchange.asked_name.is_none()) {
                 exchange.asked_name = exchange.subject.take();
@@ -297,7 +300,10 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.subject = subject.map(|text| text.into_owned().into());
-        exchange.own_name = token.is_some().then(|| route.name.clone());
+        exchange.own_name = match token {
+            Some(_) => Some(route.name.clone()),
+            None => exchange.is_foreign().then(|| Box::from(&*exchange.method)),
+        };
         exchange.completes_resource = subjects::completes_resource(message, params);
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.progress_token =
@@ -423,8 +429,11 @@ impl FrontMachine {
             | method::TASKS_RESULT
             | method::TASKS_LIST
             | method::TASKS_UPDATE => self.find_task(id, message, params, ctx),
+            // A method of another revision means nothing to this client's, and nothing else would judge it.
+            _ if method::direction(name).is_some() => Err(Fault::no_method(name)),
             _ => {
-                let only = ctx.catalog.only().filter(|only| ctx.sees_backend(only)).ok_or_else(|| no_method(name))?;
+                let only =
+                    ctx.catalog.only().filter(|only| ctx.sees_backend(only)).ok_or_else(|| Fault::no_method(name))?;
                 Ok((Route { backend: Arc::clone(only), name: "".into(), renamed: false }, None))
             }
         }
@@ -455,10 +464,6 @@ fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
 /// The beginning of a client's text, for error messages.
 pub(super) fn short(text: &str) -> String {
     text.chars().take(200).collect()
-}
-
-pub(super) fn no_method(name: &str) -> Fault {
-    Fault::new(FaultKind::MethodNotFound, format!("Method not found: {}", short(name)))
 }
 
 /// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of

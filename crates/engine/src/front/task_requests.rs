@@ -3,7 +3,6 @@
 use super::judging::{Authorized, Cleared};
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
-use super::requests::no_method;
 use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, written};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
@@ -234,7 +233,7 @@ impl FrontMachine {
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
         match hosts.next() {
             Some(_) => Err(unknown_task(task)),
-            None => Err(no_method(message.method().unwrap_or_default())),
+            None => Err(Fault::no_method(message.method().unwrap_or_default())),
         }
     }
 

@@ -10,7 +10,7 @@ use signalbox_engine::chain::{
     Verdict,
 };
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Exchange, Fault, FaultKind};
 use signalbox_wire::completion_ref::{self, Referenced};
 use signalbox_wire::{method, printable};
 use std::sync::Arc;
@@ -51,10 +51,10 @@ impl CallCheck {
             Access::AfterAsking(asking) => self.ask(case, &set, entry, arguments, asking, answer),
             Access::Denied(denial) => denied(&denial, denial_fault(&denial)),
             Access::Hidden(denial) if set.reveal => denied(&denial, denial_fault(&denial)),
-            Access::Hidden(denial) => denied(&denial, Fault::unknown(entry.kind, asked(case, entry))),
+            Access::Hidden(denial) => denied(&denial, unknown(case, entry)),
             Access::Closed => {
                 let grounds = Grounds { policy: None, reason: "the backend is closed to the caller".to_owned() };
-                denied(&grounds.into(), Fault::unknown(entry.kind, asked(case, entry)))
+                denied(&grounds.into(), unknown(case, entry))
             }
         }
     }
@@ -192,15 +192,21 @@ pub fn entry_of<'a>(case: &Case<'a>) -> Option<EntryRef<'a>> {
                 Referenced::Resource => ListKind::Resources,
             }
         }
+        // What it does is known to its backend alone, so that it needs what a tool of its name would.
+        _ if exchange.is_foreign() => ListKind::Tools,
         _ => return None,
     };
     let name = exchange.own_name.as_deref()?;
     Some(EntryRef { kind, backend: case.backend?, name, definition: case.definition.map(|bytes| &**bytes) })
 }
 
-/// The name that the client used.
-fn asked<'a>(case: &Case<'a>, entry: &EntryRef<'a>) -> &'a str {
-    case.exchange.and_then(|exchange| exchange.subject.as_deref()).unwrap_or(entry.name)
+/// The answer for an entry that is not there, by the name that the client used.
+fn unknown(case: &Case<'_>, entry: &EntryRef<'_>) -> Fault {
+    if case.exchange.is_some_and(Exchange::is_foreign) {
+        return Fault::no_method(entry.name);
+    }
+    let asked = case.exchange.and_then(|exchange| exchange.subject.as_deref());
+    Fault::unknown(entry.kind, asked.unwrap_or(entry.name))
 }
 
 /// A call that this role, policy or grant allows. One behind broken glass is told in the log.

@@ -7,6 +7,7 @@
 //! - `ways`: requests of both eras and of the governed dialect, resource templates and `subscriptions/listen`;
 //! - `withdrawn`: what a caller began before it lost a permission: subscriptions, listen requests, tasks, rounds of input, sign-ins
 //!   and held calls; and tasks of other callers;
+//! - `foreign_methods`: requests and notifications that MCP does not have, at a sole backend;
 //! - `labels`: tools that are labelled with permissions;
 //! - `uris`: URIs that servers read in several ways;
 //! - `behind_permissions`: rules that copy, mock, rename and change calls, in the crate that has them.
@@ -16,6 +17,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
 
 mod behind_permissions;
+mod foreign_methods;
 mod labels;
 mod policies;
 mod spellings;

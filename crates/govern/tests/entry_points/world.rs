@@ -79,8 +79,19 @@ pub struct World {
 impl World {
     /// `behind` come after the permissions, as rules do.
     pub fn new(entries: &[Entry], set: PermissionSet, revision: Revision, behind: Vec<Arc<dyn Interceptor>>) -> Self {
-        let mut catalog = Catalog::new(BACKENDS.map(Arc::from));
-        for backend in BACKENDS {
+        Self::of_backends(&BACKENDS, entries, set, revision, behind)
+    }
+
+    /// One with these backends instead of the usual ones.
+    pub fn of_backends(
+        backends: &[&'static str],
+        entries: &[Entry],
+        set: PermissionSet,
+        revision: Revision,
+        behind: Vec<Arc<dyn Interceptor>>,
+    ) -> Self {
+        let mut catalog = Catalog::new(backends.iter().map(|&name| Arc::from(name)));
+        for &backend in backends {
             let profile = ServerProfile {
                 revision,
                 capabilities: Bytes::from_static(OFFERED.as_bytes()),

@@ -1,0 +1,123 @@
+//! What MCP does not have goes to a sole backend alone, and to that as a tool of its name would.
+
+use super::world::{End, World};
+use serde_json::json;
+use signalbox_engine::chain::{Interceptor, SubjectPattern};
+use signalbox_engine::standing::Standing;
+use signalbox_engine::{Caller, Command, Identity, Principal, Proof};
+use signalbox_govern::ScopeCheck;
+use signalbox_govern::permissions::{PermissionSet, Role, RoleBook};
+use signalbox_govern::policy::Policies;
+use signalbox_wire::{Era, Revision};
+use std::sync::Arc;
+
+const METHOD: &str = "admin/wipe";
+
+fn caller(scopes: Option<&[&str]>) -> Caller {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| Box::from(text)).collect::<Vec<Box<str>>>();
+    let standing = Standing { scopes: scopes.map(texts), roles: texts(&["worker"]), ..Standing::default() };
+    Caller::new(Identity {
+        principal: Principal::named("ada"),
+        proof: Proof::ApiKey,
+        claims: Vec::new(),
+        address: None,
+        transport: "http",
+        standing: Some(Arc::new(standing)),
+    })
+}
+
+fn by_role(permissions: &[&str], allow: &[&str], deny: &[&str]) -> PermissionSet {
+    let patterns = |texts: &[&str]| texts.iter().map(|text| SubjectPattern::new(text)).collect();
+    let permissions = permissions.iter().map(|&one| one.into()).collect();
+    let role = Role { permissions, allow: patterns(allow), deny: patterns(deny), ask: Vec::new() };
+    PermissionSet { roles: RoleBook::new([("worker".to_owned(), role)], None), ..PermissionSet::default() }
+}
+
+fn by_policy(text: &str) -> PermissionSet {
+    let policies = Policies::load(&[("p.cedar".to_owned(), text.to_owned())]).unwrap();
+    PermissionSet { policies: Some(Arc::new(policies)), ..PermissionSet::default() }
+}
+
+fn world(set: PermissionSet, behind: Vec<Arc<dyn Interceptor>>) -> World {
+    World::of_backends(&["files"], &[], set, Revision::LATEST_LEGACY, behind)
+}
+
+/// Whether requests and notifications of the method reach the backend, which has to be the same for both.
+fn passes(set: impl Fn() -> PermissionSet) -> bool {
+    let ada = caller(None);
+    let all = [Era::Legacy, Era::Modern].map(|era| {
+        let end = world(set(), Vec::new()).ask(&ada, era, METHOD, &json!({}));
+        if let End::Answered(answer) = &end {
+            let code = answer["error"]["code"].as_i64();
+            assert!(matches!(code, Some(-32601 | -32003 | 4030)), "{era:?} {answer}");
+        }
+        end.leaves()
+    });
+    assert_eq!(all[0], all[1], "the eras differ");
+    all[0]
+}
+
+#[test]
+fn a_method_that_mcp_does_not_have_needs_what_a_tool_of_its_name_needs() {
+    let use_all = &["tools.execute"][..];
+    assert!(passes(PermissionSet::default));
+    assert!(passes(|| by_role(use_all, &["*"], &[])));
+    assert!(passes(|| by_role(use_all, &["files"], &[])));
+    assert!(passes(|| by_role(use_all, &["files/admin/*"], &[])));
+    assert!(!passes(|| by_role(use_all, &["files/get_*"], &[])));
+    assert!(!passes(|| by_role(use_all, &["*"], &["files/admin/*"])));
+    assert!(!passes(|| by_role(&["tools.read"], &["*"], &[])));
+    assert!(passes(|| by_policy("permit (principal, action, resource);")));
+    assert!(!passes(|| by_policy(r#"permit (principal, action == Action::"read", resource);"#)));
+    assert!(!passes(|| by_policy(
+        r#"permit (principal, action, resource);
+           forbid (principal, action, resource == Tool::"files/admin/wipe");"#
+    )));
+}
+
+#[test]
+fn what_a_role_does_not_show_is_answered_like_a_method_that_nothing_has() {
+    let ada = caller(None);
+    for era in [Era::Legacy, Era::Modern] {
+        let hidden = world(by_role(&["tools.execute"], &["files/get_*"], &[]), Vec::new());
+        let none = World::of_backends(&["files", "mail"], &[], PermissionSet::default(), Revision::LATEST, Vec::new());
+        assert_eq!(hidden.ask(&ada, era, METHOD, &json!({})), none.ask(&ada, era, METHOD, &json!({})), "{era:?}");
+    }
+}
+
+#[test]
+fn scopes_bind_methods_that_mcp_does_not_have() {
+    let scopes = [("wipe".to_owned(), vec!["files/admin/*".to_owned()])];
+    let check: Arc<dyn Interceptor> = Arc::new(ScopeCheck::new(&[], &scopes));
+    let world = world(PermissionSet::default(), vec![check]);
+    for (held, leaves) in [(&[][..], false), (&["other"], false), (&["wipe"], true)] {
+        let end = world.ask(&caller(Some(held)), Era::Legacy, METHOD, &json!({}));
+        assert_eq!(end.leaves(), leaves, "{held:?}: {end:?}");
+    }
+}
+
+#[test]
+fn methods_of_another_revision_go_to_no_backend() {
+    let world = world(PermissionSet::default(), Vec::new());
+    for method in ["server/discover", "subscriptions/listen", "sampling/createMessage", "roots/list"] {
+        let end = world.ask(&caller(None), Era::Legacy, method, &json!({}));
+        let End::Answered(answer) = &end else { panic!("{method}: {end:?}") };
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer}");
+    }
+}
+
+#[test]
+fn a_notification_that_mcp_does_not_have_is_told_where_a_tool_of_its_name_is_shown() {
+    let told = |set: PermissionSet, backends: &[&'static str], method: &str| {
+        let world = World::of_backends(backends, &[], set, Revision::LATEST_LEGACY, Vec::new());
+        let mut client = world.client(&caller(None), Era::Legacy);
+        let said = world.says(&mut client, &json!({"jsonrpc": "2.0", "method": method}));
+        said.iter().any(|command| matches!(command, Command::Tell(_)))
+    };
+    let role = |allow: &[&str]| by_role(&["tools.execute"], allow, &[]);
+    let (sole, own) = (&["files"][..], "notifications/admin/wipe");
+    assert!(told(PermissionSet::default(), sole, own) && told(role(&["*"]), sole, own));
+    assert!(told(role(&["files/notifications/*"]), sole, own));
+    assert!(!told(role(&["files/get_*"]), sole, own) && !told(role(&["files"]), &["files", "mail"], own));
+    assert!(told(role(&["files/get_*"]), sole, "notifications/roots/list_changed"));
+}
