@@ -462,7 +462,7 @@ async fn g_13_a_client_learns_whether_a_call_is_granted_and_under_which_constrai
         assert_eq!((&audit["user_id"], &audit["permissions"]), (&json!("user123"), &json!(["read:filesystem"])));
         assert!(audit["audit_id"].as_str().unwrap().starts_with("audit-"), "{granted}");
         let outside = client.ask(&validation("directory_list", "/etc")).await;
-        assert_eq!(refused(&outside), pair("security_error", "denied"));
+        assert_eq!(refused(&outside), pair("security_error", "policy_violation"));
         let lacking = client.ask(&validation("echo", "src")).await;
         assert_eq!(refused(&lacking), pair("security_error", "permission_denied"));
         let data = &lacking["error"]["data"];

@@ -163,14 +163,16 @@ impl Fault {
     #[must_use]
     pub fn dialect_word(&self) -> &'static str {
         use FaultKind as K;
+        let names = |member: &str| self.data.iter().any(|(name, _)| *name == member);
         match self.kind {
             K::Parse | K::InvalidRequest | K::DuplicateId => "invalid_message",
             K::MethodNotFound => "invalid_method",
             K::InvalidParams => "invalid_parameters",
             K::UnknownTool => "tool_not_found",
             K::Unauthenticated | K::SignInNeeded | K::UrlElicitationRequired => "authentication_failed",
-            K::InsufficientScope => "permission_denied",
-            K::Denied if self.data.iter().any(|(name, _)| *name == "permission") => "permission_denied",
+            // A policy or constraint decided against a caller that lacks no permission.
+            K::Denied if names("policy") && !names("permission") => "policy_violation",
+            K::InsufficientScope | K::Denied => "permission_denied",
             K::RateLimited => "rate_limit_exceeded",
             K::Refused => "policy_violation",
             K::TimedOut => "execution_timeout",
@@ -192,6 +194,16 @@ impl Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// G-14, G-22: a permission that is lacking is named so; what a policy or constraint denies violates a policy.
+    #[test]
+    fn g_22_denials_are_of_a_permission_or_of_a_policy() {
+        let denied = || Fault::new(FaultKind::Denied, "");
+        assert_eq!(denied().dialect_word(), "permission_denied");
+        assert_eq!(denied().with_str("policy", "constraint:files/*").dialect_word(), "policy_violation");
+        let lacking = denied().with_str("policy", "role:reader").with_str("permission", "tools.execute");
+        assert_eq!(lacking.dialect_word(), "permission_denied");
+    }
 
     /// G-20 to G-22: every error that the document names is in its family, under its name.
     #[test]
