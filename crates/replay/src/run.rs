@@ -301,7 +301,9 @@ impl<'a> Runner<'a> {
                     pending.insert(id, Pending { tries: waiting.tries + 1, sent: Instant::now(), asked, ..waiting });
                     return Ok(());
                 }
-                self.compare(call, message, waiting.sent.elapsed());
+                // A write is not sent twice to be measured, and the first one may have waited for a handshake.
+                let is_timed = !waiting.is_first || self.settings.only_reads(call);
+                self.compare(call, message, (waiting.sent.elapsed(), is_timed));
                 schedule.done(waiting.index);
                 Ok(())
             }
@@ -346,7 +348,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    fn compare(&mut self, call: &RecordedCall, mut answer: Value, took: Duration) {
+    fn compare(&mut self, call: &RecordedCall, mut answer: Value, (took, is_timed): (Duration, bool)) {
         self.transformers.iter().for_each(|one| one.transform_response(&mut answer, call));
         let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
         let Some(mut recorded) = recorded else {
@@ -355,7 +357,7 @@ impl<'a> Runner<'a> {
         self.rebinding.learn(&recorded, &answer, call, &self.settings.comparison.ignored);
         self.rebinding.apply(&mut recorded);
         let differences = self.differences(call, &recorded, &answer);
-        let verdict = self.verdict(call, differences, took);
+        let verdict = self.verdict(call, differences, Some(took).filter(|_| is_timed));
         if self.settings.keep_answers {
             self.answers.insert(call.number, answer);
         }
@@ -368,14 +370,15 @@ impl<'a> Runner<'a> {
         self.settings.comparison.compare_messages(side, answer.into())
     }
 
-    fn verdict(&self, call: &RecordedCall, differences: Differences, took: Duration) -> Verdict {
+    fn verdict(&self, call: &RecordedCall, differences: Differences, took: Option<Duration>) -> Verdict {
         if !differences.is_same() {
             return match self.withheld.behind(call, &differences, &self.rebinding) {
                 Some(write) => Verdict::Depends { call: write, differences: Some(differences) },
                 None => Verdict::Different(differences),
             };
         }
-        self.is_late(call, took).map_or(Verdict::Same, |recorded| Verdict::Slow { recorded, took })
+        let late = took.and_then(|took| Some((self.is_late(call, took)?, took)));
+        late.map_or(Verdict::Same, |(recorded, took)| Verdict::Slow { recorded, took })
     }
 
     /// Time that a call took in the recording, if it took longer now than it may.

@@ -122,7 +122,7 @@ impl Runner<'_> {
             }
             Outcome::Answered(answer, took) => {
                 self.forget(&call);
-                self.compare(&call, answer.clone(), took);
+                self.compare(&call, answer.clone(), (took, true));
                 Some(answer)
             }
         };

@@ -213,6 +213,20 @@ async fn the_handshake_behind_the_first_call_does_not_count() {
     assert_eq!(words(&report), ["same", "same"], "{}", report.to_text());
 }
 
+/// A write is not repeated to be measured, so that the time of a first one does not count.
+#[tokio::test]
+async fn the_handshake_behind_a_first_write_does_not_count() {
+    let calls = &four_and_a_list()[..2];
+    let settings = RunSettings { timing: Some(Duration::from_millis(1200)), ..writing() };
+    let words = async |wait: fn(usize) -> u64| {
+        let (report, sent) = run_slowly(calls, &settings, quick(), wait).await;
+        assert_eq!(sent, ["a", "b"]);
+        words(&report)
+    };
+    assert_eq!(words(|count| if count == 1 { 1500 } else { 0 }).await, ["same", "same"]);
+    assert_eq!(words(|count| if count == 2 { 1500 } else { 0 }).await, ["same", "slow"]);
+}
+
 /// S-39: `--update-timestamps` moves both ends of a span, and an answer that repeats them is the same.
 #[tokio::test]
 async fn moved_moments_keep_their_order_in_a_run() {

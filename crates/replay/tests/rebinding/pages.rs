@@ -233,7 +233,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 700, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// S-45, SO-12: writes to objects of a list over several pages reach those that the tape means, or are not sent.
     #[test]
