@@ -62,8 +62,8 @@ use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    BackendUser, Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FrontMachine, Principal,
-    SessionKey, StreamId,
+    BackendUser, Caller, CapSet, Carrier, ClientProfile, Event, ExchangeId, Fault, FrontMachine, Principal, SessionKey,
+    StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -104,7 +104,6 @@ struct SessionState {
     general: Option<StreamId>,
     next_stream: u64,
     rounds: RoundTimers,
-    buffer: Vec<Command>,
 }
 
 impl SessionState {
@@ -191,7 +190,6 @@ impl Session {
                 general: None,
                 next_stream: 1,
                 rounds: RoundTimers::default(),
-                buffer: Vec::new(),
             }),
         })
     }

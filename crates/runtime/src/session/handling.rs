@@ -11,12 +11,20 @@ use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{BackendUser, Carrier, Command, Context, Event, Fact, StreamId};
 use signalbox_wire::Envelope;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
 /// The facts of an event, in order. Most events have few.
 pub(super) type Facts = SmallVec<[Fact; 4]>;
+
+thread_local! {
+    /// The empty list that the next event on this thread fills. Sessions have none of their own, since thousands may be idle.
+    static COMMANDS: Cell<Vec<Command>> = const { Cell::new(Vec::new()) };
+}
+/// Most commands that a list which is kept has room for.
+const MAX_COMMANDS_KEPT: usize = 64;
 
 impl Session {
     /// Feeds the machine one event that happened at `now`, and carries out its commands.
@@ -100,7 +108,7 @@ impl Session {
         let (mut after, mut facts) = (SmallVec::<[Command; 2]>::new(), Facts::new());
         let (mut late, mut effects) = (Vec::new(), Vec::new());
         let mut inner = self.lock();
-        let mut commands = std::mem::take(&mut inner.buffer);
+        let mut commands = COMMANDS.take();
         let before = inner.machine.in_flight();
         inner.machine.handle(event, ctx, &mut commands);
         inner.forget_timers();
@@ -123,7 +131,9 @@ impl Session {
                 other => after.push(other),
             }
         }
-        inner.buffer = commands;
+        if commands.capacity() <= MAX_COMMANDS_KEPT {
+            COMMANDS.set(commands);
+        }
         let intended = self.intended(&facts, &after, ctx);
         if !late.is_empty() {
             Owed::note(self, &mut inner, late.len());
