@@ -141,7 +141,7 @@ impl Auth {
 
     /// Warnings about what clients are told of this authentication: a 401 without metadata, or a resource that
     /// no token is for.
-    fn warn(&self, table: &Table<'_>, warnings: &mut Vec<Warning>) {
+    fn warn(&self, table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) {
         let place = || table.document.place(&table.path, table.at);
         let told = self.server.is_some() || !self.authorization_servers.is_empty();
         if !self.issuers.is_empty() && !told {
@@ -149,6 +149,11 @@ impl Auth {
         }
         if told && self.known_resource().is_none() && self.issuers.iter().any(|issuer| !issuer.audience.is_empty()) {
             warnings.push(Warning { place: place(), note: Note::UnknownResource });
+        }
+        let by_trust = security.entry("tool_error_detail").filter(|_| self.tool_error_detail == ErrorDetail::ByTrust);
+        if let Some(entry) = by_trust.filter(|_| !self.required) {
+            let place = security.document.place(&security.path.child(&entry.key), entry.key_at);
+            warnings.push(Warning { place, note: Note::ErrorsByTrust });
         }
     }
 }
@@ -165,7 +170,7 @@ impl Issuer {
 /// Check the table, beside the document's table `mcp.protocol.security`.
 pub(super) fn check(table: &Table<'_>, security: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Auth, ConfigError> {
     let auth = read(table, security)?;
-    auth.warn(table, warnings);
+    auth.warn(table, security, warnings);
     Ok(auth)
 }
 

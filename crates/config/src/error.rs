@@ -340,6 +340,9 @@ pub enum Note {
         "clients are told the address that is listened on, which is in no `audience`, so that their tokens may be refused: set `auth.resource`"
     )]
     UnknownResource,
+    /// Errors told by trust, where nobody is told apart.
+    #[error("has no effect while nobody has to prove who calls: set `require_authentication`")]
+    ErrorsByTrust,
     /// A secret written out.
     #[error("looks like a secret in plain text; put it into the environment and write `${{{0}}}`")]
     PlainSecret(String),

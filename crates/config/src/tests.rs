@@ -298,6 +298,17 @@ fn a_websocket_backend() {
     assert_eq!((url.scheme_str(), headers.len(), backends[1].disabled), (Some("ws"), 1, true));
 }
 
+/// G-24: errors cannot be told by trust while callers are not told apart.
+#[test]
+fn errors_by_trust_without_authentication_are_warned_of() {
+    let security = |required: bool| {
+        format!("[mcp.protocol.security]\nrequire_authentication = {required}\ntool_error_detail = 'by_trust'\n")
+    };
+    let warned = warnings("signalbox.toml", &security(false));
+    assert!(warned.iter().any(|one| one.contains("tool_error_detail") && one.contains("has no effect")), "{warned:?}");
+    assert_eq!(warnings("signalbox.toml", &security(true)), Vec::<String>::new());
+}
+
 #[test]
 fn a_command_line_in_command_is_warned_of() {
     assert_eq!(
