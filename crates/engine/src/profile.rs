@@ -44,6 +44,16 @@ impl ClientProfile {
         Self { revision, capabilities, info, caps: OnceLock::new(), modern: Default::default() }
     }
 
+    /// Its name and version, as far as it gave them.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let text = |member: &str| {
+            let info = self.info.as_deref()?;
+            json::string(json::member(info, member)?.of(info))
+        };
+        [text("name"), text("version")].into_iter().flatten().collect::<Vec<_>>().join(" ")
+    }
+
     /// The capabilities as a key for lists and connections, in the words of the old era. Computed on first use,
     /// because a request between two ends of the new era never needs them.
     #[must_use]

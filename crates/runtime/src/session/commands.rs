@@ -11,10 +11,13 @@ use signalbox_engine::front::Awaited;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::read_cache::Terms;
 use signalbox_engine::{Authorized, Carrier, ClientProfile, Command, Event, ExchangeId};
-use signalbox_wire::{Edits, Envelope, Era};
+use signalbox_wire::{Edits, Envelope, Era, printable};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
+
+/// Maximum number of characters of a client's name in the log.
+const MAX_SHOWN: usize = 100;
 
 /// The timers of questions that the client has yet to answer, one per call in flight at most.
 #[derive(Default)]
@@ -215,11 +218,11 @@ impl Session {
 
     fn operational(self: &Arc<Self>) {
         let client = self.client();
-        let info = client.as_ref().and_then(|client| client.info.as_deref()).unwrap_or(b"{}");
+        let title = client.as_ref().map(|client| printable::beginning(&client.title(), MAX_SHOWN)).unwrap_or_default();
         tracing::info!(
             session = %self.key,
             principal = %self.principal,
-            client = %String::from_utf8_lossy(info).escape_debug(),
+            client = %title,
             revision = client.as_ref().map(|client| client.revision.as_str()),
             "session open"
         );

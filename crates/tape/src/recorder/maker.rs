@@ -16,8 +16,8 @@ use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use signalbox_engine::fact::{Carried, Decision, Finished, Lost, MessageFact, Point, RefusedFact};
 use signalbox_engine::record::{
-    BackendSeen, Body, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, RefusedEntry,
-    RulesEntry,
+    BackendSeen, Body, ClientEntry, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind,
+    RefusedEntry, RulesEntry, SessionInfo,
 };
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact};
 use std::sync::Arc;
@@ -101,7 +101,8 @@ impl Maker {
             Fact::Session(fact) => {
                 let at = self.clock.at(fact.at);
                 let number = self.sessions.enter(fact.session);
-                let content = Content::Session(sessions::of_fact(&fact, self.session_hash.as_ref()));
+                let info = sessions::of_fact(&fact, self.session_hash.as_ref());
+                let content = Content::Session(self.redact_introduction(info));
                 self.put(at, Some(number), None, fact.caller.principal().shared(), content, out);
             }
             Fact::SessionEnded { at, session, caller } => {
@@ -385,11 +386,18 @@ impl Maker {
     /// The number of a caller without a session; a new caller gets an entry.
     fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>) -> u64 {
         let (number, told) = self.clients.number(caller, said, at);
-        if let Some(told) = told {
-            let entry = Entry::new(0, at, caller.principal().shared(), Content::Client(told));
+        if let Some(ClientEntry { number, info }) = told {
+            let content = Content::Client(ClientEntry { number, info: self.redact_introduction(info) });
+            let entry = Entry::new(0, at, caller.principal().shared(), content);
             self.sampling_buffer.introduce(number, entry);
         }
         number
+    }
+
+    /// Redacts what clients say of themselves, which many take from their configuration.
+    fn redact_introduction(&self, info: SessionInfo) -> SessionInfo {
+        let redact = |text: Option<String>| text.map(|text| self.redactor.text(text));
+        SessionInfo { client: redact(info.client), client_version: redact(info.client_version), ..info }
     }
 
     fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {

@@ -331,6 +331,7 @@ fn secrets_are_taken_out_before_the_store_sees_them() {
     let recorder = memory.record(RecorderSettings::default(), redactor);
     let facts = Facts::new(&recorder);
     let secret = "AKIAABCDEFGHIJKLMNOP";
+    facts.session(1, Some(secret));
     facts.message(1, Some(1), Point::ClientIn, &facts::request(1, secret));
     facts.message(1, Some(1), Point::BackendOut, &facts::request(2, secret));
     facts.message(
