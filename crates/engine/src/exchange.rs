@@ -3,6 +3,7 @@
 use crate::caller::Caller;
 use crate::catalog::Style;
 use crate::dialect;
+use crate::front::CompletedTemplate;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
@@ -60,6 +61,8 @@ pub struct Exchange {
     pub own_name: Option<Box<str>>,
     /// True for a completion about a resource, whose subject is a URI.
     pub completes_resource: bool,
+    /// The template that it completes a variable of, if the caller may not use every URI.
+    pub completed_template: Option<Box<CompletedTemplate>>,
     /// The backend it was routed to.
     pub backend: Option<Arc<str>>,
     /// The client's progress token, raw.

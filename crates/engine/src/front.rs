@@ -38,6 +38,7 @@
 //! the [`Context`], and a call leaves as [`Command::Forward`].
 
 mod answers;
+mod completed_template;
 mod consent;
 mod context;
 mod dialect;
@@ -69,6 +70,7 @@ mod task_requests;
 mod task_results;
 mod unreached;
 
+pub use completed_template::CompletedTemplate;
 pub use context::Context;
 pub use face::Face;
 pub use initialize::Lifecycle;
@@ -388,6 +390,7 @@ impl FrontMachine {
             asked_name: None,
             own_name: None,
             completes_resource: false,
+            completed_template: None,
             backend: None,
             progress_token: None,
             renamed_uri: None,

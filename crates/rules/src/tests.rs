@@ -185,6 +185,7 @@ impl Dialogue {
             asked_name: None,
             own_name: None,
             completes_resource: false,
+            completed_template: None,
             backend: self.backend.as_deref().map(Arc::from),
             progress_token: None,
             held_progress: 0,

@@ -3,7 +3,7 @@
 use super::exchanges::Stage;
 use super::holding::Continuation;
 use super::task_registry::{TaskEntry, TaskHost};
-use super::{Context, FrontMachine, resource_uris};
+use super::{Context, FrontMachine, completed_template, resource_uris};
 use crate::bridge::tasks::TaskState;
 use crate::chain::Ruling;
 use crate::command::Command;
@@ -47,6 +47,7 @@ impl FrontMachine {
             return self.fail(id, &fault, ctx, out);
         }
         resource_uris::rename_uris(exchange, message, &mut edits, ctx);
+        completed_template::hide_values(exchange, message, &mut edits, ctx.sight);
         out.extend(keep_read(exchange, message));
         // Who asks about a task must have made it, and interceptors and permissions need to know by which call. An old backend names
         // no kind of result.

@@ -6,7 +6,7 @@ use super::judging::{Cleared, JudgedContext, NobodyToAsk};
 use super::params::Params;
 use super::sign_in;
 use super::subjects::{self, find_reference, text, uri_text};
-use super::{Context, FrontMachine, resource_uris};
+use super::{CompletedTemplate, Context, FrontMachine, resource_uris};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, Style, list_result};
@@ -305,6 +305,9 @@ impl FrontMachine {
             None => exchange.is_foreign().then(|| Box::from(&*exchange.method)),
         };
         exchange.completes_resource = subjects::completes_resource(message, params);
+        let completion = message.params().filter(|_| exchange.completes_resource);
+        exchange.completed_template =
+            completion.and_then(|params| CompletedTemplate::read(params, &route.name)).map(Box::new);
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.progress_token =
             params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));

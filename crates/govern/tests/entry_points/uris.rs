@@ -4,7 +4,7 @@
 use super::policies::{BACKENDS, Entry};
 use super::spellings::{self, PRIVATE, PUBLIC};
 use super::ways::Way;
-use super::world::{End, World};
+use super::world::{End, World, end_of};
 use serde_json::{Value, json};
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::chain::{Interceptor, SubjectPattern};
@@ -237,4 +237,30 @@ fn issue_31_3_what_servers_really_open_is_what_is_judged() {
         }
     }
     assert!(opened > 1000, "the spellings reach what is private: {opened}");
+}
+
+/// Values that a server proposes for a template are names of resources.
+#[test]
+fn completions_of_a_template_name_no_resource_that_the_caller_may_not_read() {
+    let guards = Guard::ALL.into_iter().filter(|guard| guard.behind().is_empty());
+    let params = json!({"ref": {"type": "ref/resource", "uri": "file:///{+path}"},
+        "argument": {"name": "path", "value": "p"}});
+    for (guard, era) in guards.flat_map(|guard| [Era::Legacy, Era::Modern].map(|era| (guard, era))) {
+        let (world, caller) = (guard.world(), guard.caller());
+        let mut client = world.client(&caller, era);
+        let sent = world.request(&mut client, "completion/complete", &params);
+        let proposed = |values: Value| json!({"completion": {"values": values, "total": 3, "hasMore": true}});
+        let all = proposed(json!(["public/a", "private/x", "public/../private/x"]));
+        if !end_of(&sent).is_some_and(|end| end.leaves()) {
+            assert!(guard.is_allow_list(), "{guard:?} {era:?}");
+            continue;
+        }
+        let answer = world.answered(&mut client, &sent, &all);
+        assert_eq!(answer["result"]["completion"], json!({"values": ["public/a"]}), "{guard:?} {era:?}");
+        let mut client = world.client(&caller, era);
+        let sent = world.request(&mut client, "completion/complete", &params);
+        let fine = proposed(json!(["public/a"]));
+        let answer = world.answered(&mut client, &sent, &fine);
+        assert_eq!(answer["result"]["completion"], fine["completion"], "{guard:?} {era:?}");
+    }
 }

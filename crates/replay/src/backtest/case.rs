@@ -174,6 +174,7 @@ fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>
         asked_name: None,
         own_name: own_name(open, backend.as_deref()),
         completes_resource: completes_resource(open),
+        completed_template: None,
         backend,
         progress_token: None,
         renamed_uri: None,

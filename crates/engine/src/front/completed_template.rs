@@ -1,0 +1,121 @@
+//! Completions of URI templates. Each value that a server proposes makes a URI, which the caller may have no right to know.
+
+use crate::catalog::{EntryRef, ListKind, Sight};
+use crate::exchange::Exchange;
+use signalbox_wire::{Edits, Envelope, completion_ref, json};
+
+/// Maximum number of proposed values looked at. MCP allows a server 100.
+const MAX_VALUES: usize = 1024;
+
+/// The template that a completion is about, and the variable that it completes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompletedTemplate {
+    uri: Box<str>,
+    variable: Box<str>,
+    /// Values that the client has chosen for other variables.
+    chosen: Vec<(Box<str>, Box<str>)>,
+}
+
+impl CompletedTemplate {
+    /// Reads the `params` of a completion. None if it is about a prompt or names no variable.
+    pub(super) fn read(params: &[u8], own_uri: &str) -> Option<Self> {
+        let reference = json::member(params, "ref")?.of(params);
+        if completion_ref::read(reference).ok()?.0 != completion_ref::Referenced::Resource {
+            return None;
+        }
+        let variable = json::string(json::path(params, &["argument", "name"])?.of(params))?.into_owned().into();
+        let context = json::path(params, &["context", "arguments"]).map(|span| span.of(params)).unwrap_or_default();
+        let chosen = json::members(context).filter_map(|member| {
+            let text = |span: signalbox_wire::Span| Some(Box::from(&*json::string(span.of(context))?));
+            Some((text(member.key)?, text(member.value)?))
+        });
+        Some(Self { uri: own_uri.into(), variable, chosen: chosen.collect() })
+    }
+
+    /// The URI with this value of the variable. Variables without a value are left out, as RFC 6570 has it.
+    fn expand(&self, value: &str) -> String {
+        let mut uri = String::with_capacity(self.uri.len() + value.len());
+        let mut rest = &*self.uri;
+        while let Some((before, (expression, after))) =
+            rest.split_once('{').and_then(|(before, tail)| Some((before, tail.split_once('}')?)))
+        {
+            uri.push_str(before);
+            rest = after;
+            self.expand_expression(expression, value, &mut uri);
+        }
+        uri + rest
+    }
+
+    fn expand_expression(&self, expression: &str, value: &str, uri: &mut String) {
+        let names = expression.trim_start_matches(['+', '#', '.', '/', ';', '?', '&']);
+        let operator = &expression[..expression.len() - names.len()];
+        let mut is_first = true;
+        for name in names.split(',').map(|name| name.split([':', '*']).next().unwrap_or(name)) {
+            let chosen = || self.chosen.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value);
+            let Some(text) = (name == &*self.variable).then_some(value).or_else(chosen) else { continue };
+            match operator {
+                "?" | "&" | ";" => {
+                    uri.push_str(if operator == "?" && !is_first { "&" } else { operator });
+                    uri.push_str(name);
+                    uri.push('=');
+                }
+                "/" | "." => uri.push_str(operator),
+                "#" if is_first => uri.push('#'),
+                _ if !is_first => uri.push(','),
+                _ => {}
+            }
+            uri.push_str(text);
+            is_first = false;
+        }
+    }
+}
+
+/// Leaves out values of a completion that make URIs which the caller may not use.
+pub(super) fn hide_values(exchange: &Exchange, message: &Envelope, edits: &mut Edits, sight: Option<&Sight<'_>>) {
+    let (Some(template), Some(backend), Some(sight)) = (&exchange.completed_template, &exchange.backend, sight) else {
+        return;
+    };
+    let Some(span) = message.result_member("completion") else { return };
+    let completion = span.of(message.bytes());
+    let Some(values) = json::member(completion, "values").map(|span| span.of(completion)) else { return };
+    let is_seen = |token: &&[u8]| {
+        json::string(token).is_some_and(|value| {
+            let uri = template.expand(&value);
+            sight.keeps(&EntryRef { kind: ListKind::Resources, backend, name: &uri, definition: None })
+        })
+    };
+    let all: Vec<&[u8]> = json::elements(values).map(|span| span.of(values)).take(MAX_VALUES + 1).collect();
+    let seen: Vec<&[u8]> = all.iter().take(MAX_VALUES).copied().filter(is_seen).collect();
+    if seen.len() == all.len() {
+        return;
+    }
+    // Without `total` and `hasMore`, which would count what is left out.
+    edits.replace(span, [&br#"{"values":["#[..], &seen.join(&b','), b"]}"].concat());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand(uri: &str, value: &str) -> String {
+        let params = r#"{"ref":{"type":"ref/resource","uri":"ours"},"argument":{"name":"path","value":"p"},
+            "context":{"arguments":{"owner":"ada","n":1}}}"#;
+        CompletedTemplate::read(params.as_bytes(), uri).unwrap().expand(value)
+    }
+
+    #[test]
+    fn a_template_is_expanded_with_the_value_and_what_was_chosen_before() {
+        assert_eq!(expand("repo://{owner}/{path}", "x/y"), "repo://ada/x/y");
+        assert_eq!(expand("repo://{owner}{/path}{?page}", "x"), "repo://ada/x");
+        assert_eq!(expand("repo://{#path}{?owner,path}{&path}", "x"), "repo://#x?owner=ada&path=x&path=x");
+        assert_eq!(expand("repo://{+path*}/{path:3}", "x"), "repo://x/x");
+        assert_eq!(expand("repo://{a,path}", "x"), "repo://x");
+        assert_eq!(expand("repo://{path", "x"), "repo://{path");
+    }
+
+    #[test]
+    fn completions_of_prompts_have_no_template() {
+        let params = br#"{"ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"path","value":"p"}}"#;
+        assert_eq!(CompletedTemplate::read(params, "p"), None);
+    }
+}
