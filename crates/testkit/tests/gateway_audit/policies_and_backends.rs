@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::frail_server::{FrailServer, Mood, Speaks};
 use signalbox_testkit::gateway::GatewayProcess;
-use signalbox_testkit::scene::{child, remote, signalbox};
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{child, eventually, remote, signalbox};
 
 const POLICIES: &str = r#"
 [mcp.protocol.security]
@@ -133,36 +134,72 @@ async fn issue_31_15_a_caller_that_is_off_is_recorded_as_killed_without_a_role_t
     assert!(own.iter().all(|record| record["details"]["reason"] != "hidden"), "{own:#?}");
 }
 
-/// The relay: a tool that a role hides, by its MCP endpoint and by its legacy route.
+/// The relay's MCP endpoint and its legacy route, for each reason.
 #[tokio::test(flavor = "multi_thread")]
 async fn issue_31_15_refusals_of_the_relay_leave_their_records() {
-    let text = format!(
+    let user = "[auth.users.'key:ada']\nroles = ['user']\n[roles.user]\nallow = ['relay/*']\n";
+    let forbid = "permit(principal, action, resource);\n\
+        forbid(principal, action == Action::\"call\", resource == Tool::\"relay/get_items\");";
+    let reasons = [
+        ("[auth.users.'key:ada']\nroles = ['user']\n[roles.user]\nallow = ['one/greet']\n", "", "permission_denied"),
+        (user, forbid, "permission_denied"),
+        ("[kill_switch]\ntools = ['relay/get_items']\n", "", "policy_violation"),
+        ("[kill_switch]\nprincipals = ['key:ada']\n", "", "policy_violation"),
+        (
+            "[[rules]]\nid = 'no'\nwhen = { tool = 'get_items' }\nthen = [{ block = 'nobody gets' }]\n",
+            "",
+            "policy_violation",
+        ),
+        ("[limits.'relay/get_items']\ncalls_per_day = 1\n", "", "rate_limit_exceeded"),
+    ];
+    for (settings, policy, violation) in reasons {
+        let records = refused_by_relay(settings, policy).await;
+        for one in records {
+            assert_eq!(
+                (&one["details"]["violation"], &one["user_context"]["principal"]),
+                (&json!(violation), &json!("key:ada")),
+                "{settings} {policy}: {one:#}"
+            );
+        }
+    }
+}
+
+/// The violations that two refused calls of a page's tool leave, one of each kind of route.
+async fn refused_by_relay(settings: &str, policy: &str) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = format!(
         "[mcp.protocol.security]\nrequire_authentication = true\n[mcp.protocol.audit]\nenabled = true\n\
-         [relay]\nenabled = true\n[roles.user]\nallow = ['one/greet']\n[auth.users.'key:ada']\nroles = ['user']\n{}",
+         [relay]\nenabled = true\n{settings}{}",
         child("one", ServedEra::Old, "").unwrap()
     );
-    let gateway = GatewayProcess::serve(&text).await.unwrap();
+    if !policy.is_empty() {
+        std::fs::create_dir(folder.path().join("policies")).unwrap();
+        std::fs::write(folder.path().join("policies/a.cedar"), policy).unwrap();
+        text.push_str("[permissions]\npolicies = \"policies\"\n");
+    }
+    let gateway = GatewayProcess::serve_in(folder, &text).await.unwrap();
     gateway.ready().await.unwrap();
-    let ada = Person::new(&gateway, "ada", &[]).await;
-    let http = ada.http.clone().with("content-type", "application/json");
-    let made = http.send(Method::POST, "/api/sessions", "{}".into()).await.unwrap();
+    let key = signalbox(&gateway.data_dir(), &["keys", "new", "ada"]).await.unwrap();
+    let http = HttpClient::new(gateway.address())
+        .with("authorization", &format!("Bearer {}", key.trim()))
+        .with("content-type", "application/json");
+    let made = async || http.send(Method::POST, "/api/sessions", "{}".into()).await.ok().filter(|it| it.status == 201);
+    let made = eventually("the key is known", made).await.unwrap();
     let code = made.message().unwrap()["sessionCode"].as_str().unwrap_or("AAAAAAAA").to_owned();
+    let ask = json!({"sessionCode": code, "tool": "get_items", "arguments": {}}).to_string();
+    if settings.contains("calls_per_day") {
+        // The one call that is allowed waits for a page.
+        let first = http.send(Method::POST, "/api/request", ask.clone().into()).await.unwrap();
+        assert_eq!(first.status, 202, "{first:?}");
+    }
     let params = json!({"name": "get_items", "arguments": {"sessionCode": code},
         "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}});
     let message = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).to_string();
     let client = http.clone().with("mcp-protocol-version", "2026-07-28").with("mcp-method", "tools/call");
     let by_mcp = client.with("mcp-name", "get_items").send(Method::POST, "/api/mcp", message.into()).await.unwrap();
-    assert!(by_mcp.message().unwrap()["error"].is_object(), "{by_mcp:?}");
-    let ask = json!({"sessionCode": code, "tool": "get_items", "arguments": {}}).to_string();
+    assert!(by_mcp.message().unwrap()["error"].is_object(), "{settings}: {by_mcp:?}");
     let by_rest = http.send(Method::POST, "/api/request", ask.into()).await.unwrap();
     // It is queued, and judged then.
-    assert_eq!(by_rest.status, 202, "{by_rest:?}");
-    let violations = search(&gateway, &["--type", "security_violation", "--tool", "*get_items"], 2).await;
-    for one in violations {
-        assert_eq!(
-            (&one["details"]["violation"], &one["details"]["reason"], &one["user_context"]["principal"]),
-            (&json!("permission_denied"), &json!("hidden"), &json!("key:ada")),
-            "{one:#}"
-        );
-    }
+    assert_eq!(by_rest.status, 202, "{settings}: {by_rest:?}");
+    search(&gateway, &["--type", "security_violation", "--tool", "*get_items"], 2).await
 }
