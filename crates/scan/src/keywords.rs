@@ -1,16 +1,21 @@
 //! All keywords of all rules, looked for in one pass.
 
+use crate::pair_filter::PairFilter;
 use crate::rule::{BadRules, Rule};
 use aho_corasick::automaton::{Automaton as _, StateID};
 use aho_corasick::dfa::DFA;
-use aho_corasick::{Anchored, MatchKind};
+use aho_corasick::{Anchored, MatchKind, StartKind};
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 /// How many bytes behind the first letters of a credential must belong to it for the rule to be tried.
 const TAIL: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Keywords {
+    filter: PairFilter,
+    beginnings: Beginnings,
+    /// Tells which keywords begin at a place.
     search: DFA,
     /// Where every search begins.
     start: StateID,
@@ -59,25 +64,55 @@ impl Keywords {
         let bad = |error: &dyn std::fmt::Display| BadRules::Keywords(error.to_string());
         let search = DFA::builder()
             .match_kind(MatchKind::Standard)
+            .start_kind(StartKind::Anchored)
             .ascii_case_insensitive(true)
             .prefilter(false)
             .build(words.keys())
             .map_err(|error| bad(&error))?;
-        let start = search.start_state(Anchored::No).map_err(|error| bad(&error))?;
-        Ok(Self { search, start, entries: words.into_values().collect() })
+        let start = search.start_state(Anchored::Yes).map_err(|error| bad(&error))?;
+        let spelled: Vec<Vec<Vec<u8>>> = words.iter().map(|(word, entries)| spellings(word, entries)).collect();
+        let (filter, beginnings) = (PairFilter::new(&spelled), Beginnings::new(words.keys().map(String::as_str)));
+        Ok(Self { filter, beginnings, search, start, entries: words.into_values().collect() })
     }
 
-    /// Every keyword of a text for which its rule should be tried.
+    /// Calls `found` with every keyword of a text for which its rule should be tried, in the order in which they begin, until
+    /// it breaks.
     #[inline]
-    pub(crate) fn hits<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Hit> + 'a {
-        let mut ends = Ends { keywords: self, text, at: 0, state: self.start };
-        std::iter::from_fn(move || ends.next()).flat_map(move |(state, end)| {
-            let ending = (0..self.search.match_len(state)).map(move |index| self.search.match_pattern(state, index));
-            ending.flat_map(move |word| {
-                let start = end - self.search.pattern_len(word);
-                self.entries_of(text, word.as_usize(), start, end)
-            })
+    pub(crate) fn each(&self, text: &[u8], mut found: impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        self.filter.each(text, |from| {
+            let [first, second, third, ..] = *text.get(from..).unwrap_or_default() else {
+                return ControlFlow::Continue(());
+            };
+            match self.beginnings.holds([first, second, third]) {
+                true => self.each_at(text, from, &mut found),
+                false => ControlFlow::Continue(()),
+            }
         })
+    }
+
+    /// True if a keyword is there for which its rule should be tried.
+    pub(crate) fn has_any(&self, text: &[u8]) -> bool {
+        self.each(text, |_| ControlFlow::Break(())).is_break()
+    }
+
+    fn each_at(&self, text: &[u8], from: usize, found: &mut impl FnMut(Hit) -> ControlFlow<()>) -> ControlFlow<()> {
+        let mut state = self.start;
+        for (length, byte) in (1..).zip(text.get(from..).unwrap_or_default()) {
+            state = self.search.next_state(Anchored::Yes, state, *byte);
+            if !self.search.is_special(state) {
+                continue;
+            }
+            if self.search.is_dead(state) {
+                break;
+            }
+            for word in (0..self.search.match_len(state)).map(|index| self.search.match_pattern(state, index)) {
+                // Among the keywords that end here are some that begin later.
+                if self.search.pattern_len(word) == length {
+                    self.entries_of(text, word.as_usize(), from, from + length).try_for_each(&mut *found)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
@@ -90,52 +125,47 @@ impl Keywords {
     }
 }
 
-/// The places of a text at which keywords end.
-struct Ends<'a> {
-    keywords: &'a Keywords,
-    text: &'a [u8],
-    at: usize,
-    state: StateID,
-}
+/// The first three bytes of keywords, of which five bits each are compared: case does not matter.
+#[derive(Debug)]
+struct Beginnings(Vec<u64>);
 
-impl Ends<'_> {
-    /// The next such place, with the state that knows which keywords end there. Hardly any text has none: words like
-    /// `key` are common, and case is looked at later. So the loop is kept as short as it can be.
+impl Beginnings {
+    fn new<'a>(words: impl Iterator<Item = &'a str>) -> Self {
+        let mut bits = vec![0; (1 << 15) / 64];
+        for word in words {
+            if let [first, second, third, ..] = *word.as_bytes() {
+                let place = Self::place([first, second, third]);
+                bits.iter_mut().skip(place / 64).take(1).for_each(|bits| *bits |= 1 << (place % 64));
+            }
+        }
+        Self(bits)
+    }
+
     #[inline]
-    fn next(&mut self) -> Option<(StateID, usize)> {
-        let search = &self.keywords.search;
-        loop {
-            let (state, end) = walk(search, self.state, self.text.get(self.at..)?)?;
-            self.state = state;
-            self.at += end;
-            if search.is_match(state) {
-                return Some((state, self.at));
-            }
-        }
+    fn holds(&self, bytes: [u8; 3]) -> bool {
+        let place = Self::place(bytes);
+        self.0.get(place / 64).is_some_and(|bits| bits >> (place % 64) & 1 == 1)
+    }
+
+    #[inline]
+    fn place([first, second, third]: [u8; 3]) -> usize {
+        usize::from(first & 31) | usize::from(second & 31) << 5 | usize::from(third & 31) << 10
     }
 }
 
-/// The next state that is not an ordinary one, and the place behind the byte that leads to it. Goes by pieces of a
-/// fixed length, whose loop the compiler unrolls.
-#[inline]
-fn walk(search: &DFA, mut state: StateID, text: &[u8]) -> Option<(StateID, usize)> {
-    const PIECE: usize = 8;
-    let (pieces, rest) = text.as_chunks::<PIECE>();
-    for (piece, bytes) in pieces.iter().enumerate() {
-        for (place, byte) in bytes.iter().enumerate() {
-            state = search.next_state(Anchored::No, state, *byte);
-            if search.is_special(state) {
-                return Some((state, piece * PIECE + place + 1));
-            }
-        }
-    }
-    for (place, byte) in rest.iter().enumerate() {
-        state = search.next_state(Anchored::No, state, *byte);
-        if search.is_special(state) {
-            return Some((state, pieces.len() * PIECE + place + 1));
-        }
-    }
-    None
+/// The bytes that may stand at each place of a keyword: both cases, unless every entry has it written exactly.
+fn spellings(word: &str, entries: &[Entry]) -> Vec<Vec<u8>> {
+    let exact: Option<Vec<&[u8]>> = entries.iter().map(|entry| entry.exactly.as_deref()).collect();
+    let of_place = |(place, byte): (usize, &u8)| {
+        let mut bytes: Vec<u8> = match &exact {
+            Some(written) => written.iter().filter_map(|word| word.get(place).copied()).collect(),
+            None => vec![byte.to_ascii_lowercase(), byte.to_ascii_uppercase()],
+        };
+        bytes.sort_unstable();
+        bytes.dedup();
+        bytes
+    };
+    word.as_bytes().iter().enumerate().map(of_place).collect()
 }
 
 impl Entry {
@@ -158,4 +188,60 @@ fn begins_word(text: &[u8], at: usize) -> bool {
 fn has_tail(text: &[u8], at: usize) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%:|~$\\".contains(byte);
     text.get(at..at + TAIL).is_some_and(|tail| tail.iter().all(is_part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Scanner;
+
+    /// Every hit, looked for at each place by comparing.
+    fn compared(keywords: &Keywords, words: &[String], text: &[u8]) -> Vec<(u16, usize, usize)> {
+        let places = 0..text.len();
+        let mut all = Vec::new();
+        for (from, (index, word)) in places.flat_map(|from| words.iter().enumerate().map(move |word| (from, word))) {
+            let to = from + word.len();
+            if text.get(from..to).is_some_and(|part| part.eq_ignore_ascii_case(word.as_bytes())) {
+                all.extend(keywords.entries_of(text, index, from, to).map(|hit| (hit.rule, hit.from, hit.to)));
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn every_keyword_is_found_wherever_it_stands() {
+        let rules = Scanner::built_in().rules();
+        let keywords = Keywords::new(rules).unwrap();
+        let mut words: Vec<String> =
+            rules.iter().flat_map(|rule| &rule.keywords).map(|word| word.to_ascii_lowercase()).collect();
+        words.sort();
+        words.dedup();
+        let spelled: Vec<&String> = rules.iter().flat_map(|rule| &rule.keywords).collect();
+        let mut random = 0x9e37_79b9_u64;
+        let mut next = |most: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) as usize % most
+        };
+        for _ in 0..40 {
+            let mut text = String::new();
+            for _ in 0..30 {
+                let word = spelled[next(spelled.len())];
+                text.push_str(&["", " ", "=", "a9", "the key of ", "é"][next(6)].repeat(next(3)));
+                match next(4) {
+                    0 => text.push_str(&word.to_ascii_uppercase()),
+                    1 => text.extend(word.chars().skip(1)),
+                    _ => text.push_str(word),
+                }
+                text.push_str(["", "abcdefgh12", "_"][next(3)]);
+            }
+            let mut found = Vec::new();
+            let _ = keywords.each(text.as_bytes(), |hit| {
+                found.push((hit.rule, hit.from, hit.to));
+                ControlFlow::Continue(())
+            });
+            found.sort_unstable();
+            assert_eq!(found, compared(&keywords, &words, text.as_bytes()), "{text}");
+        }
+    }
 }

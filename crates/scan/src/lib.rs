@@ -14,6 +14,7 @@ pub mod fuzzing;
 mod keywords;
 #[cfg(any(test, feature = "examples"))]
 pub mod made_up;
+mod pair_filter;
 mod percent;
 mod rule;
 mod scanner;

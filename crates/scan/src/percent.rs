@@ -2,11 +2,14 @@
 
 use memchr::memchr_iter;
 
-/// What a text means once its `%XX` are decoded, and where each byte of that is written.
+/// Length of a `%XX`.
+const ESCAPE: usize = 3;
+
+/// A text with its `%XX` decoded.
 pub(crate) struct Decoded {
     pub(crate) bytes: Vec<u8>,
-    /// One more than there are bytes: the last is the end of the text.
-    places: Vec<u32>,
+    /// Positions of the bytes that were escapes. Each shifts what follows by two.
+    escapes: Vec<usize>,
 }
 
 /// What the `%XX` of a text are.
@@ -35,29 +38,32 @@ pub(crate) fn escapes(text: &[u8]) -> Escapes {
 
 /// Decodes every `%XX`.
 pub(crate) fn decode(text: &[u8]) -> Decoded {
-    let mut decoded = Decoded { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len() + 1) };
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        decoded.places.push(at as u32);
-        match (byte, escape(text, at)) {
-            (b'%', Some(byte)) => {
-                decoded.bytes.push(byte);
-                at += 3;
-            }
-            _ => {
-                decoded.bytes.push(*byte);
-                at += 1;
-            }
-        }
+    let mut decoded = Decoded { bytes: Vec::with_capacity(text.len()), escapes: Vec::new() };
+    let mut from = 0;
+    for at in memchr_iter(b'%', text) {
+        let Some(byte) = escape(text, at) else { continue };
+        decoded.bytes.extend_from_slice(text.get(from..at).unwrap_or_default());
+        decoded.escapes.push(decoded.bytes.len());
+        decoded.bytes.push(byte);
+        from = at + ESCAPE;
     }
-    decoded.places.push(text.len() as u32);
+    decoded.bytes.extend_from_slice(text.get(from..).unwrap_or_default());
     decoded
 }
 
 impl Decoded {
-    /// Where in the text this position of the decoded bytes is written.
+    /// Returns the position in the text at which this position of the decoded bytes is written.
     pub(crate) fn place(&self, at: usize) -> usize {
-        self.places.get(at).or(self.places.last()).map_or(0, |place| *place as usize)
+        at + (ESCAPE - 1) * self.escapes_before(at)
+    }
+
+    /// True if a byte of this range was an escape. Any other range stands in the text as it is.
+    pub(crate) fn differs(&self, from: usize, to: usize) -> bool {
+        self.escapes.get(self.escapes_before(from)).is_some_and(|escape| *escape < to)
+    }
+
+    fn escapes_before(&self, at: usize) -> usize {
+        self.escapes.partition_point(|escape| *escape < at)
     }
 }
 
@@ -66,4 +72,20 @@ fn escape(text: &[u8], at: usize) -> Option<u8> {
     let [b'%', high, low] = text.get(at..at + 3)? else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_decoded_byte_has_its_place_in_the_text() {
+        let decoded = decode(b"a%62c%zz%20%2");
+        assert_eq!(decoded.bytes, b"abc%zz %2");
+        let places: Vec<usize> = (0..=decoded.bytes.len()).map(|at| decoded.place(at)).collect();
+        assert_eq!(places, [0, 1, 4, 5, 6, 7, 8, 11, 12, 13]);
+        let differing = |from, to| decoded.differs(from, to);
+        assert!(differing(0, 2) && differing(1, 2) && differing(2, 7) && differing(6, 9));
+        assert!(!differing(0, 1) && !differing(2, 6) && !differing(7, 9) && !differing(9, 9));
+    }
 }

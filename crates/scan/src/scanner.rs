@@ -5,6 +5,7 @@ use crate::percent::{self, Escapes};
 use crate::rule::{BUILT_IN, BadRules, Rule};
 use crate::{base64_text, checks};
 use regex_automata::Input;
+use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 /// Longest text that is looked at, in bytes.
@@ -94,18 +95,22 @@ impl Scanner {
     #[must_use]
     pub fn may_hold(&self, text: &[u8]) -> bool {
         let mut keyword = false;
-        for hit in self.keywords.hits(text) {
+        let possible = self.keywords.each(text, |hit| {
             keyword = true;
-            if self.rules.get(usize::from(hit.rule)).is_some_and(|rule| rule.is_possible(text, hit.from, hit.to)) {
-                return true;
+            match self.rules.get(usize::from(hit.rule)).is_some_and(|rule| rule.is_possible(text, hit.from, hit.to)) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
             }
+        });
+        if possible.is_break() {
+            return true;
         }
         match percent::escapes(text) {
             Escapes::Hiding => return true,
             Escapes::Usual if keyword => return true,
             _ => {}
         }
-        let holds = |bytes: &[u8]| self.keywords.hits(bytes).next().is_some();
+        let holds = |bytes: &[u8]| self.keywords.has_any(bytes);
         base64_text::runs(text)
             .any(|run| holds(&run.bytes) || base64_text::runs(&run.bytes).any(|inner| holds(&inner.bytes)))
     }
@@ -118,36 +123,40 @@ impl Scanner {
         }
         let mut search =
             Search { found: vec![], work: text.len().saturating_mul(WORK_PER_BYTE).max(WORK), more: false };
-        let hit = self.plain(text, &mut search, |from, to| (from, to));
+        let hit = self.plain(text, &mut search, |_, _| true, |from, to| (from, to));
         let escapes = percent::escapes(text);
         if escapes == Escapes::Hiding || hit && escapes == Escapes::Usual {
             let decoded = percent::decode(text);
-            self.plain(&decoded.bytes, &mut search, |from, to| (decoded.place(from), decoded.place(to)));
+            // Windows without an escape were looked at in the text itself.
+            let differs = |from: usize, to| decoded.differs(from.saturating_sub(1), to + 1);
+            self.plain(&decoded.bytes, &mut search, differs, |from, to| (decoded.place(from), decoded.place(to)));
         }
         for run in base64_text::runs(text) {
-            self.plain(&run.bytes, &mut search, |from, to| run.place(from, to));
+            self.plain(&run.bytes, &mut search, |_, _| true, |from, to| run.place(from, to));
             for inner in base64_text::runs(&run.bytes) {
-                self.plain(&inner.bytes, &mut search, |from, to| {
+                let place = |from, to| {
                     let (from, to) = inner.place(from, to);
                     run.place(from, to)
-                });
+                };
+                self.plain(&inner.bytes, &mut search, |_, _| true, place);
             }
         }
         search.done()
     }
 
-    /// Searches one form of the text; `place` tells where in the text itself a part of this form stands. Tells whether there
-    /// was a keyword at all.
+    /// Searches the windows of one form of the text that `is_new`; `place` returns where in the text itself a part of this form
+    /// stands. True if there was a keyword at all.
     fn plain<'a>(
         &'a self,
         text: &[u8],
         search: &mut Search<'a>,
+        is_new: impl Fn(usize, usize) -> bool,
         place: impl Fn(usize, usize) -> (usize, usize),
     ) -> bool {
         // Windows of one rule that touch become one, so that no rule looks at a byte twice.
         let mut windows: Vec<(u16, usize, usize)> = Vec::new();
         let mut last: Vec<Option<usize>> = Vec::new();
-        for hit in self.keywords.hits(text) {
+        let _ = self.keywords.each(text, |hit| {
             if last.is_empty() {
                 last.resize(self.rules.len(), None);
             }
@@ -155,7 +164,9 @@ impl Scanner {
                 search.tail(self.rules.get(usize::from(hit.rule)), text, hit.from, hit.to, &place);
             }
             let index = usize::from(hit.rule);
-            let (Some(rule), Some(last)) = (self.rules.get(index), last.get_mut(index)) else { continue };
+            let (Some(rule), Some(last)) = (self.rules.get(index), last.get_mut(index)) else {
+                return ControlFlow::Continue(());
+            };
             let (start, end) = rule.window(hit.from, hit.to, text.len());
             match last.and_then(|at| windows.get_mut(at)) {
                 Some(window) if window.2 >= start => window.2 = window.2.max(end),
@@ -164,8 +175,9 @@ impl Scanner {
                     windows.push((hit.rule, start, end));
                 }
             }
-        }
-        for (index, start, end) in &windows {
+            ControlFlow::Continue(())
+        });
+        for (index, start, end) in windows.iter().filter(|(_, start, end)| is_new(*start, *end)) {
             if let Some(rule) = self.rules.get(usize::from(*index)) {
                 search.window(rule, text, *start, *end, &place);
             }
