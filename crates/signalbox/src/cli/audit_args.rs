@@ -29,6 +29,9 @@ pub enum AuditCommand {
     /// Exits with 1 if something is wrong, and with 4 if nothing is wrong and not everything is proved: a copy without
     /// signatures, or with records behind the last one. Exits with 6 if the log itself says that others are not there:
     /// they could not be written, its sink was too far behind, or they were written to another place.
+    ///
+    /// Its last line says what no verification notices: a person who can write to the log and to the data folder can
+    /// remove the end of a chain, back to any signed head, and whole chains.
     Verify(AuditVerifyArgs),
     /// Write records for other programs
     Export(AuditExportArgs),

@@ -153,17 +153,14 @@ fn verify(global: &Global, config: &Config, args: &AuditVerifyArgs) -> Result<Ex
             "elsewhere": report.elsewhere,
             "pruned": report.pruned,
             "unsigned": report.unsigned,
+            "not_noticed": unnoticed_json(&report, config, is_copy),
             "faults": told(&report.faults),
             "doubts": told(&report.doubts),
         });
         output::json(&told)?;
     } else {
-        output::result(&words(&report, verdict))?;
-        if is_copy && verdict == Verdict::Whole {
-            output::say(
-                "this holds up to the last signature of the copy: whether the log went on after it does not show",
-            );
-        }
+        let text = words(&report, verdict);
+        output::result(&format!("{text}not noticed: {}\n", unnoticed(&report, config, is_copy)))?;
     }
     Ok(match verdict {
         Verdict::Whole => ExitCode::SUCCESS,
@@ -233,6 +230,34 @@ fn words(report: &AuditReport, verdict: Verdict) -> String {
     }
     text.push('\n');
     text
+}
+
+/// The removals that no verification notices, whatever the verdict.
+fn unnoticed(report: &AuditReport, config: &Config, is_copy: bool) -> String {
+    if is_copy {
+        return "records behind the last signature of a chain, and chains of which the copy has nothing. The data folder \
+            of the gateway tells more: run this there without `--file`"
+            .to_owned();
+    }
+    let seal = &config.seal;
+    format!(
+        "a person who can write to the log and to the data folder can remove a whole chain, and the end of a chain back to \
+         any signed head. Heads are signed after {} records or {} s; records behind the last ones now: {}. Only records \
+         in a place that this person cannot reach tell of it (see docs/audit.md)",
+        seal.head_every,
+        seal.head_interval.as_secs_f64(),
+        report.unsigned
+    )
+}
+
+fn unnoticed_json(report: &AuditReport, config: &Config, is_copy: bool) -> Value {
+    let mut told = json!({"text": unnoticed(report, config, is_copy), "behind_last_head": report.unsigned});
+    // The gateway of a copy may have other settings.
+    if let Some(members) = told.as_object_mut().filter(|_| !is_copy) {
+        members.insert("head_every".to_owned(), config.seal.head_every.into());
+        members.insert("head_interval_ms".to_owned(), json!(config.seal.head_interval.as_millis()));
+    }
+    told
 }
 
 fn export(config: &Config, args: &AuditExportArgs) -> Result<ExitCode, Failure> {

@@ -39,6 +39,62 @@ async fn a_log_without_its_last_unsigned_records_is_not_whole() {
     }
 }
 
+/// A person who can write to the log and the data folder cuts both at an earlier head. The verdict cannot tell, so the
+/// command says what it does not notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn verification_says_which_removals_it_does_not_notice() {
+    let gateway = GatewayProcess::serve(&format!("{}[seal]\nhead_every = 5\n", config("", ""))).await.unwrap();
+    let client = session(&gateway).await;
+    for id in 0..20 {
+        greet(&client, id, "Ada").await;
+    }
+    search(&gateway, &["--type", "tool_invocation"], 40).await;
+    let folder = gateway.terminate().await.unwrap();
+    let log = log_of(folder.path());
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let cut = 1 + lines.iter().position(|one| one["event_type"] == "chain_head").expect("nothing is signed");
+    assert!(cut < lines.len(), "there is a later head");
+    let kept: String = text.lines().take(cut).map(|line| format!("{line}\n")).collect();
+    std::fs::write(&log, &kept).unwrap();
+    assert_eq!(verified(folder.path(), &[]).0, Some(1), "the data folder tells of a cut in the log alone");
+    let chain = folder.path().join("data/audit/journal").join(lines[0]["chain"].as_str().unwrap());
+    for entry in std::fs::read_dir(&chain).unwrap() {
+        let path = entry.unwrap().path();
+        match path.extension().and_then(|kind| kind.to_str()) {
+            Some("jsonl") => std::fs::write(&path, &kept).unwrap(),
+            Some("cursor") => std::fs::write(&path, cut.to_string()).unwrap(),
+            _ => {}
+        }
+    }
+    std::fs::write(chain.join("head.json"), lines[cut - 1]["details"].to_string()).unwrap();
+    let tells = |said: &str| {
+        assert!(said.contains("not noticed: ") && said.contains("back to any signed head"), "{said}");
+        assert!(said.contains("after 5 records or 10 s") && said.contains("whole chain"), "{said}");
+    };
+    let (code, said) = verified(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    tells(&said);
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&verified(folder.path(), args).1).unwrap() };
+    let told = json(&["--json"]);
+    assert_eq!(
+        (&told["not_noticed"]["head_every"], &told["not_noticed"]["head_interval_ms"]),
+        (&5.into(), &10_000.into())
+    );
+    assert_eq!(told["not_noticed"]["behind_last_head"], told["unsigned"], "{told}");
+    let copy = log.to_str().unwrap();
+    let (_, said) = verified(folder.path(), &["--file", copy]);
+    assert!(said.contains("not noticed: records behind the last signature of a chain"), "{said}");
+    let told = json(&["--file", copy, "--json"]);
+    assert!(told["not_noticed"]["text"].as_str().unwrap().contains("of which the copy has nothing"), "{told}");
+    // A chain that is gone with its journal leaves nothing to compare with.
+    std::fs::remove_dir_all(&chain).unwrap();
+    std::fs::write(&log, "").unwrap();
+    let (code, said) = verified(folder.path(), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    tells(&said);
+}
+
 /// Issue 31, point 17: a log that was cut at its start or its end, or to which something was added, is not whole; a copy without
 /// signatures is unproved.
 #[tokio::test(flavor = "multi_thread")]
