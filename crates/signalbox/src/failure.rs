@@ -174,6 +174,9 @@ pub enum Failure {
         /// Why.
         error: AskError,
     },
+    /// No message waits for a person.
+    #[error("nothing is held")]
+    NothingHeld,
     /// No process was found.
     #[error("no signalbox is running with the data folder {}", .0.display())]
     NothingRuns(PathBuf),

@@ -29,8 +29,9 @@ impl RouteObserver for Administration {
             action if action.ends_with(".read") => None,
             _ => used.body.and_then(|body| serde_json::from_slice::<Value>(body).ok()),
         };
-        // A route that was used may tell of an act that failed.
+        // A route that was used may tell of an act that failed, or that changed nothing.
         let failed = after.as_ref().filter(|after| after["ok"] == false).map(|after| after["error"].as_str());
+        let failed = failed.or_else(|| after.as_ref().and_then(nothing_done).map(Some));
         let why = used.problem.or(failed.flatten()).unwrap_or(used.status.as_str());
         let outcome = match used.status {
             StatusCode::FORBIDDEN => AdminOutcome::Denied(why),
@@ -50,6 +51,15 @@ impl RouteObserver for Administration {
             let fault = Fault::new(FaultKind::InvalidRequest, format!("{target}: {problem}"));
             self.0.app().gateway.refused(caller, Some(problem.status().as_u16()), &fault, None);
         }
+    }
+}
+
+/// Why an act changed nothing, if its answer says so.
+fn nothing_done(answer: &Value) -> Option<&'static str> {
+    match answer {
+        _ if answer["lifted"] == false => Some("nothing of this name is switched off"),
+        _ if answer["revoked"] == false => Some("there is no such grant"),
+        _ => None,
     }
 }
 

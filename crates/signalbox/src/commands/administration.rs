@@ -32,6 +32,19 @@ pub(super) fn tried<T>(global: &Global, action: (&str, &str), done: Result<T, Fa
     done
 }
 
+/// Writes down what failed before a running process was asked. One that was asked writes it down itself.
+pub(super) fn tried_alone<T>(global: &Global, action: (&str, &str), done: Result<T, Failure>) -> Result<T, Failure> {
+    match &done {
+        Err(Failure::NothingRuns(_) | Failure::NothingHeld | Failure::Usage(_)) => tried(global, action, done),
+        _ => done,
+    }
+}
+
+/// Writes down that a command found nothing to act on.
+pub(super) fn note_nothing_done(global: &Global, action: (&str, &str), why: &str) {
+    write(global, action, (None, None), AdminOutcome::Failed(why));
+}
+
 /// Writes down what a command did. A configuration that cannot be read names no audit log; one that cannot be written
 /// is told, and does not undo what was done.
 pub(super) fn note(global: &Global, action: (&str, &str), before: Option<Value>, after: Option<Value>) {

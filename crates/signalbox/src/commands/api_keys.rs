@@ -80,6 +80,9 @@ fn revoke(global: &Global, file: &KeyFile, key: &str) -> Result<ExitCode, Failur
     if !known {
         return Err(Failure::Usage(format!("there is no key `{key}`; `signalbox keys list` shows all")));
     }
+    if revoked.is_empty() {
+        return Err(Failure::Usage(format!("`{key}` was revoked before; nothing changed")));
+    }
     quietly(global, async {
         credentials::announce(global).await;
         Ok(ExitCode::SUCCESS)
@@ -89,8 +92,6 @@ fn revoke(global: &Global, file: &KeyFile, key: &str) -> Result<ExitCode, Failur
     }
     if global.json {
         output::json(&json!({ "revoked": revoked }))?;
-    } else if revoked.is_empty() {
-        output::say(format!("`{key}` was revoked before"));
     } else {
         output::say(format!("revoked {}", revoked.join(", ")));
     }

@@ -20,8 +20,15 @@ use std::process::ExitCode;
 pub(super) async fn run(global: &Global, command: GrantCommand) -> Result<ExitCode, Failure> {
     match command {
         GrantCommand::List => list(global).await,
-        GrantCommand::Add(args) => add(global, args.tools, args.terms, false).await,
-        GrantCommand::BreakGlass(args) => add(global, Vec::new(), args, true).await,
+        GrantCommand::Add(args) => {
+            let to = args.terms.to.clone();
+            let added = add(global, args.tools, args.terms, false).await;
+            administration::tried_alone(global, ("grant.add", &to), added)
+        }
+        GrantCommand::BreakGlass(args) => {
+            let to = args.to.clone();
+            administration::tried_alone(global, ("grant.add", &to), add(global, Vec::new(), args, true).await)
+        }
         GrantCommand::Revoke { id } => revoke(global, &id).await,
     }
 }
@@ -78,7 +85,7 @@ async fn add(
         granted = Some(process.send(Method::POST, GRANTS, Some(wanted.to_string())).await?);
     }
     let Some(granted) = granted else {
-        return Err(Failure::Refused("no signalbox runs with this data folder; start one first".to_owned()));
+        return Err(Failure::NothingRuns(data_dir(global)?));
     };
     if global.json {
         output::json(&granted)?;
@@ -98,10 +105,13 @@ fn tools_of(granted: &Value) -> String {
 async fn revoke(global: &Global, id: &str) -> Result<ExitCode, Failure> {
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !is_id {
-        return Err(Failure::Usage("a grant is named by its id; `signalbox grant list` shows it".to_owned()));
+        let why = "a grant is named by its id; `signalbox grant list` shows it";
+        administration::note_nothing_done(global, ("grant.revoke", id), why);
+        return Err(Failure::Usage(why.to_owned()));
     }
     let processes = governing(global).await?;
     let mut found = false;
+    let why = format!("there is no grant `{id}`; `signalbox grant list` shows all");
     if processes.is_empty() {
         let mut revoked = None;
         GrantFile::of(&data_dir(global)?).change(|all| {
@@ -109,13 +119,16 @@ async fn revoke(global: &Global, id: &str) -> Result<ExitCode, Failure> {
             Ok(())
         })?;
         found = revoked.is_some();
-        administration::note(global, ("grant.revoke", id), revoked.map(|grant| json!(grant)), None);
+        match revoked {
+            Some(grant) => administration::note(global, ("grant.revoke", id), Some(json!(grant)), None),
+            None => administration::note_nothing_done(global, ("grant.revoke", id), &why),
+        }
     }
     for process in &processes {
         found |= process.send(Method::DELETE, &format!("{GRANTS}/{id}"), None).await?["revoked"] == true;
     }
     if !found {
-        return Err(Failure::Usage(format!("there is no grant `{id}`; `signalbox grant list` shows all")));
+        return Err(Failure::Usage(why));
     }
     output::say(format!("the grant `{id}` is over"));
     Ok(ExitCode::SUCCESS)

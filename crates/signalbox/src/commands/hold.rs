@@ -1,7 +1,7 @@
 //! `signalbox hold`: messages that wait for a person.
 
-use super::editor;
-use super::processes::{self, Process};
+use super::processes::{self, Act, Process};
+use super::{administration, editor};
 use crate::cli::{EditArgs, Global, HoldCommand, How, Which};
 use crate::failure::Failure;
 use crate::output;
@@ -44,7 +44,11 @@ pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCod
         }
         HoldCommand::Tool { pattern, how } => set(global, &how, json!({"tool": pattern})).await,
         HoldCommand::Method { pattern, how } => set(global, &how, json!({"method": pattern})).await,
-        HoldCommand::Clear { id, which } => clear(global, &which, id).await,
+        HoldCommand::Clear { id, which } => {
+            let target = id.map(|id| id.to_string()).unwrap_or_default();
+            let cleared = clear(global, &which, id).await;
+            administration::tried_alone(global, ("breakpoint.clear", &target), cleared)
+        }
     }
 }
 
@@ -109,11 +113,31 @@ async fn settle(
     global: &Global,
     which: &Which,
     id: Option<u64>,
-    what: &str,
+    what: &'static str,
     with: Member,
 ) -> Result<ExitCode, Failure> {
-    let (process, held) = held(global, which, id).await?;
+    let (process, held) = held_for(global, which, id, what).await?;
     send(global, &process, number(&held), what, with).await
+}
+
+/// The message of this number, or the only one that is held, for somebody who decides about it. If it is not there,
+/// the audit log has the attempt.
+async fn held_for(
+    global: &Global,
+    which: &Which,
+    id: Option<u64>,
+    what: &'static str,
+) -> Result<(Process, Value), Failure> {
+    let found = match id {
+        Some(id) => {
+            let (path, body) = (format!("{HOLDS}/{id}/{what}"), Some("{}".to_owned()));
+            let act = Act { method: Method::POST, path, body };
+            processes::having_for(global, which, &format!("{HOLDS}/{id}"), act).await
+        }
+        None => held(global, which, None).await,
+    };
+    let target = id.map(|id| id.to_string()).unwrap_or_default();
+    administration::tried_alone(global, (&format!("hold.{what}"), &target), found)
 }
 
 /// The message of this number, or the only one that is held.
@@ -127,7 +151,7 @@ async fn held(global: &Global, which: &Which, id: Option<u64>) -> Result<(Proces
         all.extend(held.as_array().into_iter().flatten().map(|one| (process.clone(), number(one))));
     }
     match &all[..] {
-        [] => Err(Failure::Refused("nothing is held".to_owned())),
+        [] => Err(Failure::NothingHeld),
         [(process, id)] => {
             let whole = process.send(Method::GET, &format!("{HOLDS}/{id}"), None).await?;
             Ok((process.clone(), whole))
@@ -194,7 +218,7 @@ async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Mem
 }
 
 async fn edit(global: &Global, args: EditArgs) -> Result<ExitCode, Failure> {
-    let (process, held) = held(global, &args.which, args.id).await?;
+    let (process, held) = held_for(global, &args.which, args.id, "edit").await?;
     let id = number(&held);
     let parts = [("message", &args.message), ("params", &args.params), ("result", &args.result)];
     if let Some((name, text)) = parts.into_iter().find_map(|(name, text)| Some((name, text.as_deref()?))) {

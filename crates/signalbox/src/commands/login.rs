@@ -72,10 +72,10 @@ async fn sign_out(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failur
     let user = principal(args);
     let query = [("backend", backend.name.as_str()), ("user", user.as_str())];
     tell_gateways(global, &form::extend(routes::SIGNED_OUT, &query)).await;
-    match is_forgotten {
-        true => output::say(format_args!("forgot the token of `{}`", backend.name)),
-        false => output::say(format_args!("there is no token of `{}`", backend.name)),
+    if !is_forgotten {
+        return Err(Failure::Refused(format!("there is no token of `{}`; nothing was forgotten", backend.name)));
     }
+    output::say(format_args!("forgot the token of `{}`", backend.name));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -106,23 +106,64 @@ pub(super) fn several(all: &[Process]) -> Failure {
     Failure::Usage(format!("several processes match; choose one with --pid: {}", pids.join(", ")))
 }
 
-/// The one that has something at this path, where a number may mean something in each of them.
-pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result<(Process, Value), Failure> {
-    let mut found = Vec::new();
+/// What a process is asked to do.
+pub(super) struct Act {
+    pub method: Method,
+    pub path: String,
+    pub body: Option<String>,
+}
+
+/// The one that has something at this path, as [`having`] finds it. Where none has, the first one that can change
+/// what passes is asked to do this all the same: its audit log then has the attempt.
+pub(super) async fn having_for(
+    global: &Global,
+    which: &Which,
+    path: &str,
+    act: Act,
+) -> Result<(Process, Value), Failure> {
     let processes = all(global, which)?;
-    for process in &processes {
+    let found = having_all(&processes, path).await?;
+    if !found.is_empty() {
+        return only(found);
+    }
+    for process in processes {
+        if !process.is_transparent().await? {
+            process.send(act.method, &act.path, act.body).await?;
+            return Err(Failure::Refused("it came only while this command looked for it; look again".to_owned()));
+        }
+    }
+    having(global, which, path).await
+}
+
+/// Those that have something at this path.
+async fn having_all(processes: &[Process], path: &str) -> Result<Vec<(Process, Value)>, Failure> {
+    let mut found = Vec::new();
+    for process in processes {
         if let Some(there) = process.find(path).await? {
             found.push((process.clone(), there));
         }
     }
+    Ok(found)
+}
+
+fn only(mut found: Vec<(Process, Value)>) -> Result<(Process, Value), Failure> {
     match found.len() {
         1 => Ok(found.remove(0)),
+        _ => Err(several(&found.into_iter().map(|(process, _)| process).collect::<Vec<_>>())),
+    }
+}
+
+/// The one that has something at this path, where a number may mean something in each of them.
+pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result<(Process, Value), Failure> {
+    let processes = all(global, which)?;
+    let found = having_all(&processes, path).await?;
+    match found.len() {
         0 => match processes.first() {
             // It says best itself what is not there.
             Some(process) => Ok((process.clone(), process.send(Method::GET, path, None).await?)),
             None => Err(Failure::Usage("nothing runs".to_owned())),
         },
-        _ => Err(several(&found.into_iter().map(|(process, _)| process).collect::<Vec<_>>())),
+        _ => only(found),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `signalbox reload`: the running processes read their configuration again.
 
+use super::administration;
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::output;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     let (data_dir, sockets) = super::running(global)?;
     if sockets.is_empty() {
-        return Err(Failure::NothingRuns(data_dir));
+        return administration::tried_alone(global, ("config.reload", ""), Err(Failure::NothingRuns(data_dir)));
     }
     let (mut all, mut refused) = (Vec::new(), false);
     for socket in sockets {

@@ -1,6 +1,7 @@
 //! `signalbox sessions`: who is connected, and what they are doing.
 
-use super::processes;
+use super::administration;
+use super::processes::{self, Act};
 use crate::cli::{Global, SessionsCommand, Which};
 use crate::failure::Failure;
 use crate::output;
@@ -24,8 +25,7 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
         }
         SessionsCommand::Cleanup { idle, dry_run, which } => cleanup(global, &which, idle, dry_run).await?,
         SessionsCommand::End { id, which } => {
-            let (process, _) = processes::having(global, &which, &path(&id)?).await?;
-            let done = process.send(Method::DELETE, &path(&id)?, None).await?;
+            let done = administration::tried_alone(global, ("session.end", &id), end(global, &which, &id).await)?;
             match global.json {
                 true => output::json(&done)?,
                 false => output::result(&format!("session {} is ended\n", done["id"]))?,
@@ -33,6 +33,13 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn end(global: &Global, which: &Which, id: &str) -> Result<Value, Failure> {
+    let path = path(id)?;
+    let act = || Act { method: Method::DELETE, path: path.clone(), body: None };
+    let (process, _) = processes::having_for(global, which, &path, act()).await?;
+    process.send(Method::DELETE, &path, None).await
 }
 
 /// Ends the sessions that have been idle for so long (SO-1).

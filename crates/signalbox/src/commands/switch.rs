@@ -99,6 +99,7 @@ async fn set(global: &Global, args: &SwitchArgs, off: Off) -> Result<ExitCode, F
 async fn lift(global: &Global, args: &SwitchArgs) -> Result<ExitCode, Failure> {
     let processes = governing(global).await?;
     let mut found = false;
+    let why = format!("`{}` is not switched off; `signalbox switch list` shows all", table::harmless(&args.pattern));
     for process in &processes {
         let body = json!({"pattern": args.pattern, "principal": args.principal}).to_string();
         found |= process.send(Method::POST, LIFT_SWITCH, Some(body)).await?["lifted"] == true;
@@ -108,14 +109,14 @@ async fn lift(global: &Global, args: &SwitchArgs) -> Result<ExitCode, Failure> {
             found = all.lift(&args.pattern, args.principal);
             Ok(())
         })?;
-        let after = json!({"principal": args.principal, "lifted": found});
-        administration::note(global, ("switch.lift", &args.pattern), None, Some(after));
+        let (action, after) = (("switch.lift", args.pattern.as_str()), json!({"principal": args.principal}));
+        match found {
+            true => administration::note(global, action, None, Some(after)),
+            false => administration::note_nothing_done(global, action, &why),
+        }
     }
     if !found {
-        return Err(Failure::Usage(format!(
-            "`{}` is not switched off; `signalbox switch list` shows all",
-            table::harmless(&args.pattern)
-        )));
+        return Err(Failure::Usage(why));
     }
     output::say(format!("`{}` is on again", table::harmless(&args.pattern)));
     Ok(ExitCode::SUCCESS)

@@ -5,6 +5,7 @@ mod administration;
 mod bad_days;
 mod glass;
 mod moves;
+mod nothing_done;
 mod policies_and_backends;
 #[allow(dead_code, reason = "the suite of stores needs more of it")]
 #[path = "../../../store/tests/suite/postgres_server.rs"]

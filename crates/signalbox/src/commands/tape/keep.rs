@@ -1,7 +1,7 @@
 //! `signalbox tape keep`: has a running gateway write its ring to the tape.
 
 use crate::cli::{Global, Which};
-use crate::commands::processes;
+use crate::commands::{administration, processes};
 use crate::failure::Failure;
 use crate::output;
 use http::Method;
@@ -15,7 +15,8 @@ pub(super) fn run(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
     let kept = runtime.block_on(async {
         let process = processes::governing(global, which).await?;
         process.send(Method::POST, KEEP, None).await
-    })?;
+    });
+    let kept = administration::tried_alone(global, ("tape.keep", ""), kept)?;
     if global.json {
         output::json(&kept)?;
         return Ok(ExitCode::SUCCESS);
