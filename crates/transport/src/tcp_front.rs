@@ -114,7 +114,7 @@ pub async fn serve(
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let _ = socket.set_nodelay(true);
     let greeted = tokio::select! {
-        greeted = greeted(&mut socket, gateway, first_byte(gateway, spec)) => greeted,
+        greeted = greeted(&mut socket, gateway, || client.shown_caller(), first_byte(gateway, spec)) => greeted,
         () = client.displaced() => false,
     };
     if greeted {
@@ -127,14 +127,17 @@ async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpe
 async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
         Arrived::Secured(stream, shown) => (stream, shown),
-        Arrived::NotTls(socket) => return last_words(socket, &line(&not_tls())).await,
+        Arrived::NotTls(socket) => {
+            gateway.refused(&client.shown_caller(), None, &not_tls(), None);
+            return last_words(socket, &line(&not_tls())).await;
+        }
         Arrived::Gone => return,
     };
     // What is inside cannot be looked at without taking it.
     let mut first = [0];
     match timeout(first_byte(gateway, spec), stream.read(&mut first)).await {
         Ok(Ok(1)) if is_json(first[0]) => {}
-        Ok(Ok(1)) => return refuse(&mut stream, gateway).await,
+        Ok(Ok(1)) => return refuse(&mut stream, gateway, &client.shown_caller()).await,
         Ok(Ok(_)) => return tracing::debug!("a connection ended before its first message"),
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
@@ -209,7 +212,9 @@ where
         Ok(_) => return None,
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            say(output, &Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls")).await;
+            let fault = Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls");
+            gateway.refused(&newcomer.nobody(), None, &fault, None);
+            say(output, &fault).await;
             return None;
         }
     }
@@ -263,10 +268,10 @@ where
 
 /// Waits for the first byte. False where nothing will be done for the client, which has been told so where
 /// that is of use.
-async fn greeted(socket: &mut TcpStream, gateway: &Gateway, within: Duration) -> bool {
+async fn greeted(socket: &mut TcpStream, gateway: &Gateway, caller: impl FnOnce() -> Caller, within: Duration) -> bool {
     match timeout(within, begins_with_json(socket)).await {
         Ok(Ok(true)) => return true,
-        Ok(Ok(false)) => refuse(socket, gateway).await,
+        Ok(Ok(false)) => refuse(socket, gateway, &caller()).await,
         Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
@@ -291,10 +296,11 @@ fn is_json(first: u8) -> bool {
 }
 
 /// Turns a client away that does not begin with a message.
-async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway) {
+async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway, caller: &Caller) {
     gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
-    let text = "Parse error: one JSON-RPC message per line is served here, and no HTTP";
-    say(output, &Fault::new(FaultKind::Parse, text)).await;
+    let fault = Fault::new(FaultKind::Parse, "Parse error: one JSON-RPC message per line is served here, and no HTTP");
+    gateway.refused(caller, None, &fault, None);
+    say(output, &fault).await;
 }
 
 /// The reason given to a client that has no place, or loses it.
@@ -387,7 +393,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();
-        assert!(!greeted(&mut socket, &gateway, Duration::from_millis(20)).await);
+        assert!(!greeted(&mut socket, &gateway, || Caller::anonymous("tcp"), Duration::from_millis(20)).await);
         assert_eq!(gateway.counters.all_refused()["head_time"], 1);
     }
 

@@ -19,6 +19,7 @@ use signalbox_assembly::approval_desk::{APPROVE, ShownCall};
 use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_authorization::pages::{escaped, page};
 use signalbox_engine::chain::HoldAnswer;
+use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_engine::{Caller, Proof};
 use signalbox_oauth::form;
 use signalbox_runtime::HeldMessage;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 /// The largest form.
 pub(super) const MAX_FORM: usize = 4 * 1024;
 const FORM: &str = "application/x-www-form-urlencoded";
+const GONE_STATUS: u16 = 404;
 const GONE: &str = "This link is not good, or no longer: the call was decided about, or nobody decided in time.";
 const NOBODY: &str = "Sign in as somebody with the role approver to decide.";
 
@@ -124,11 +126,27 @@ fn tell(
     pages.served.administer_as(who, caller, AdminOrigin::Api, (action, &target), Some(&after), outcome);
 }
 
-/// The call that a link is about, while it waits.
+/// The call that a link is about, while it waits. A link without such a call is recorded.
 fn held(pages: &SignInPages, request: &RoutedRequest) -> Option<HeldMessage> {
     let app = pages.served.app();
-    let id = app.govern.approvals.links.hold(request.segment("link"))?;
-    app.gateway.holds.get(id).ok().filter(|held| held.consent.is_some())
+    let hold = app.govern.approvals.links.hold(request.segment("link"));
+    let held = hold.and_then(|id| app.gateway.holds.get(id).ok()).filter(|held| held.consent.is_some());
+    if held.is_none() {
+        let method = &request.method;
+        let fault = match hold {
+            Some(id) => {
+                let text = format!("{method} {APPROVE}: the link of hold {id}, which no longer waits for anybody");
+                Fault::new(FaultKind::InvalidRequest, text)
+            }
+            // The link is the credential. It stays out of the record: one that was mistyped is almost a good one.
+            None => {
+                Fault::new(FaultKind::Unauthenticated, format!("{method} {APPROVE}: the link is none of this gateway"))
+                    .with_str("error", "invalid_link")
+            }
+        };
+        app.gateway.refused(&request.caller, Some(GONE_STATUS), &fault, None);
+    }
+    held
 }
 
 /// Those who have proved in this request that they may decide.
@@ -186,7 +204,7 @@ fn told(text: &str) -> String {
 }
 
 fn gone() -> RoutedAnswer {
-    answer(404, "Nothing to decide", &told(GONE))
+    answer(GONE_STATUS, "Nothing to decide", &told(GONE))
 }
 
 fn answer(status: u16, title: &str, body: &str) -> RoutedAnswer {

@@ -8,6 +8,8 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{child, eventually, signalbox};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 /// One tool for each reason for which a call can be refused.
 const POLICIES: &str = r#"
@@ -292,4 +294,74 @@ async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
     let repeated = about(&all, "slow").into_iter().any(|record| record["details"]["reason"] == "duplicate_id");
     let both = of_phase(&all, "outcome").filter(|record| record["details"]["tool"] == "slow").count() >= 2;
     assert!(repeated || both, "{all:#?}");
+}
+
+/// The number of refusals that these records stand for: one tells of those of its source that were left out.
+fn told(records: &[&Value]) -> usize {
+    let number = |text: &str, before: &str| text.split_once(before)?.1.split(' ').next()?.parse::<usize>().ok();
+    let counted = |record: &&Value| {
+        let text = record["details"]["error"].as_str().unwrap_or_default();
+        // The record of the last one stands for itself as well.
+        number(text, "(the last of ").map(|count| count - 1).or_else(|| number(text, " (")).unwrap_or(0)
+    };
+    records.len() + records.iter().map(counted).sum::<usize>()
+}
+
+/// F10: what begins a connection over TCP and is no message leaves a record with its address, and a flood of it few.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_line_that_is_no_json_is_recorded() {
+    const CONNECTIONS: usize = 60;
+    let tcp = "[mcp.protocol.transport]\ntype = \"tcp\"\n[mcp.protocol.audit]\nenabled = true\n";
+    let gateway = GatewayProcess::serve_tcp(tcp).await.unwrap();
+    for text in ["GET / HTTP/1.1\r\n\r\n", "{nonsense\n"] {
+        for _ in 0..CONNECTIONS {
+            let mut client = TcpStream::connect(gateway.address()).await.unwrap();
+            client.write_all(text.as_bytes()).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.contains("-32700"), "{answer}");
+        }
+    }
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&folder.path().join("data/audit/audit.log"));
+    let refused: Vec<&Value> = all.iter().filter(|one| one["event_type"] == "protocol_error").collect();
+    let about = |text: &str| -> Vec<&Value> {
+        let fits = |one: &&&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains(text));
+        refused.iter().filter(fits).copied().collect()
+    };
+    let http = about("no HTTP");
+    assert_eq!(told(&http), CONNECTIONS, "{http:#?}");
+    assert!(http.len() < CONNECTIONS, "a flood is counted: {}", http.len());
+    assert!(http[0]["user_context"]["address"].as_str().unwrap().starts_with("127.0.0.1:"), "{}", http[0]);
+    assert_eq!(
+        (&http[0]["details"]["reason"], &http[0]["user_context"]["transport"]),
+        (&json!("parse_error"), &json!("tcp"))
+    );
+    assert!(refused.len() - http.len() >= CONNECTIONS, "lines of a session: {refused:#?}");
+}
+
+/// F10: a guessed link of an approval is a failed authentication, bounded as others are, and the guess is not recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guessed_approval_link_is_recorded() {
+    const GUESSES: usize = 60;
+    let gateway = gateway("").await;
+    let client = HttpClient::new(gateway.address());
+    for number in 0..GUESSES {
+        let guess = format!("/approve/{number}-0123456789abcdef");
+        assert_eq!(client.get(&guess).await.unwrap().status, 404);
+    }
+    let posted = client.with("content-type", "application/x-www-form-urlencoded");
+    let posted = posted.send(Method::POST, "/approve/1-0123456789abcdef", "answer=approve".into()).await.unwrap();
+    assert_eq!(posted.status, 404);
+    let folder = gateway.terminate().await.unwrap();
+    let all = records(&folder.path().join("data/audit/audit.log"));
+    let fits = |one: &&Value| one["details"]["error"].as_str().is_some_and(|error| error.contains("/approve"));
+    let refused: Vec<&Value> = all.iter().filter(fits).collect();
+    assert_eq!(told(&refused), GUESSES + 1, "{refused:#?}");
+    assert!(refused.len() < GUESSES, "a flood is counted: {}", refused.len());
+    for one in refused {
+        assert_eq!(one["details"]["violation"], "authentication_failed", "{one}");
+        assert!(!one.to_string().contains("0123456789abcdef"), "{one}");
+    }
 }

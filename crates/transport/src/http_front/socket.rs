@@ -123,8 +123,11 @@ async fn admit(
         Ok(Some(_)) => return Err((CloseCode::Policy, REFUSED)),
         Ok(None) => return Err((CloseCode::Again, NO_PLACE)),
         Err(_) => {
+            const LATE: &str = "no message proved in time who calls";
             front.gateway.counters.refused(Limit::HeadTime);
-            return Err((CloseCode::Policy, "no message proved in time who calls"));
+            let fault = Fault::new(FaultKind::Unauthenticated, LATE);
+            front.gateway.refused(&connection.caller(), None, &fault, None);
+            return Err((CloseCode::Policy, LATE));
         }
     };
     let proved = connection.newcomer("websocket").prove(&front.gateway, message);
