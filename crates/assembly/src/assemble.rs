@@ -230,7 +230,7 @@ pub fn assemble(
     govern.attach(&gateway, audit.as_ref());
     audit.iter().try_for_each(|audit| audit.attach(&gateway, config))?;
     signatures.attach(&gateway);
-    backend_auth::follow_sign_ins(&desk, &gateway);
+    backend_auth::follow_sign_ins(&desk, &gateway, audit.as_ref());
     live.attach(&gateway);
     calls.attach(&gateway);
     recording.iter().for_each(|recording| recording.follow(&gateway));

@@ -1,7 +1,10 @@
 //! The credentials that go with requests to backends.
 
+use crate::auditing::Auditing;
+use serde_json::json;
+use signalbox_audit::{AdminAction, AdminOrigin, AdminOutcome};
 use signalbox_config::{BackendConfig, BackendTarget, Config, Transport};
-use signalbox_oauth::page_host::PageHost;
+use signalbox_oauth::page_host::{PageHost, Place};
 use signalbox_oauth::web_address::WebAddress;
 use signalbox_oauth::{AuthSpec, OauthCredentials, OauthDesk, StaticCredentials, Vault};
 use signalbox_runtime::{BackendCredentials, Gateway};
@@ -57,13 +60,27 @@ pub(crate) fn credentials(backend: &BackendConfig, desk: &Arc<OauthDesk>) -> Opt
     })
 }
 
-/// A backend that is down because nobody has signed in is tried again as soon as somebody has.
-pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>) {
-    let gateway = Arc::downgrade(gateway);
-    desk.on_sign_in(move |backend, outcome| {
+/// Tries a backend that is down because nobody has signed in again as soon as somebody has, and records sign-ins at the
+/// port on loopback. The pages of the gateway's own listener record theirs, with the address of the browser.
+pub(crate) fn follow_sign_ins(desk: &OauthDesk, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
+    let (gateway, audit) = (Arc::downgrade(gateway), audit.cloned());
+    desk.on_sign_in(move |ended| {
+        if let (Some(audit), Place::Loopback, Some(holder)) = (&audit, ended.place, ended.holder) {
+            let why = ended.outcome.map_err(ToString::to_string);
+            audit.administer(&AdminAction {
+                who: &holder.subject,
+                address: None,
+                origin: AdminOrigin::Api,
+                action: "backend.login",
+                target: &holder.backend,
+                before: None,
+                after: Some(&json!({"user": holder.subject, "place": "loopback"})),
+                outcome: why.as_ref().map_or_else(|why| AdminOutcome::Failed(why), |()| AdminOutcome::Done),
+            });
+        }
         let backends = gateway.upgrade().map(|gateway| gateway.backends());
-        let Some(backend) = backends.as_ref().and_then(|all| all.get(backend)) else { return };
-        match outcome {
+        let Some(backend) = backends.as_ref().and_then(|all| all.get(ended.backend())) else { return };
+        match ended.outcome {
             Ok(()) => backend.signed_in(),
             Err(_) => backend.sign_in_failed(),
         }

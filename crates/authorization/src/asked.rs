@@ -1,6 +1,7 @@
 //! What a client asks for when it sends a browser: checked, and bound to where the answer goes.
 
 use crate::client::Client;
+use crate::event::AuthEvent;
 use crate::reply::{Refusal, Reply};
 use crate::settings::Settings;
 use signalbox_oauth::form;
@@ -106,7 +107,8 @@ impl Asked {
 
     /// Tells the client that it gets nothing.
     pub fn refused(&self, settings: &Settings, refusal: Refusal) -> Reply {
-        self.answer(settings, &[("error", refusal.code), ("error_description", refusal.why)])
+        let reply = self.answer(settings, &[("error", refusal.code), ("error_description", refusal.why)]);
+        reply.with_event(AuthEvent::refused(refusal.to_string())).with_client(Some(&self.client.id))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Grants: what a person allowed a client, and the one refresh token of each that is good.
 
 use crate::client::Client;
+use crate::event::AuthEvent;
 use crate::moment::{Moment, hashed, same};
 use crate::password::LocalUsers;
 use crate::reply::Refusal;
@@ -80,6 +81,13 @@ pub(crate) struct Grant {
     pub expires: u64,
     /// The access tokens that may still be good: id and expiry.
     pub tokens: Vec<(String, u64)>,
+}
+
+impl Grant {
+    /// Something that happened to it.
+    pub fn event(&self) -> AuthEvent {
+        AuthEvent::of(&self.user, Some(&self.client))
+    }
 }
 
 /// All that outlives the process.

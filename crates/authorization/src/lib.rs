@@ -23,6 +23,7 @@ pub mod access_token;
 mod asked;
 mod attempts;
 pub mod client;
+mod event;
 mod grants;
 pub mod metadata;
 mod moment;
@@ -35,6 +36,7 @@ mod sign_in;
 mod tokens;
 
 pub use access_token::TokenSigner;
+pub use event::AuthEvent;
 pub use grants::Person;
 pub use moment::Moment;
 pub use password::{LocalUsers, PasswordCheck, UserError};

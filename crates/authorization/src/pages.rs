@@ -2,6 +2,7 @@
 
 use crate::asked::Asked;
 use crate::client::{form_target, host};
+use crate::event::AuthEvent;
 use crate::metadata::{CONSENT, SIGN_IN};
 use crate::reply::Reply;
 use signalbox_oauth::browser_page;
@@ -32,7 +33,11 @@ pub(crate) fn sign_in(ticket: &str, client: Option<&str>, provider: Option<&str>
          <label>Password<input name=\"password\" type=\"password\" autocomplete=\"current-password\" required></label>\
          <button>Sign in</button></form>{elsewhere}"
     );
-    page(status, "Sign in", &body, "'self'")
+    let page = page(status, "Sign in", &body, "'self'");
+    match wrong {
+        Some((_, why)) => page.with_event(AuthEvent::refused(why)),
+        None => page,
+    }
 }
 
 /// Sends the browser on to the provider. An answer to a form could not lead to every provider: the policy of the page holds for all that
@@ -80,7 +85,8 @@ pub(crate) fn consent(ticket: &str, asked: &Asked, asking: &Asking<'_>) -> Reply
 
 /// Says that it does not go on.
 pub(crate) fn stop(status: u16, text: &str) -> Reply {
-    page(status, "This did not work", &format!("<h1>This did not work</h1><p>{}</p>", escaped(text)), "'none'")
+    let body = format!("<h1>This did not work</h1><p>{}</p>", escaped(text));
+    page(status, "This did not work", &body, "'none'").with_event(AuthEvent::refused(text))
 }
 
 /// A page of the gateway: `body` is HTML, in which texts of others are [`escaped`]; `forms` says where its forms may lead, in the words

@@ -1,5 +1,6 @@
 //! What is answered: JSON for programs, pages and redirects for browsers.
 
+use crate::event::AuthEvent;
 use serde_json::{Value, json};
 
 /// An answer by HTTP.
@@ -13,6 +14,8 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: String,
+    /// What it means for an audit log, if anything.
+    pub event: Option<Box<AuthEvent>>,
 }
 
 /// Why a request is refused, in a word of OAuth and a sentence for people who look after clients.
@@ -37,25 +40,31 @@ impl Reply {
     /// JSON that is not kept anywhere on its way.
     pub(crate) fn json(status: u16, value: &Value) -> Self {
         let headers = vec![("cache-control", "no-store".to_owned())];
-        Self { status, kind: "application/json", headers, body: value.to_string() }
+        Self { status, kind: "application/json", headers, body: value.to_string(), event: None }
     }
 
     /// JSON that does not change.
     pub(crate) fn document(value: &Value) -> Self {
         let headers = vec![("cache-control", "max-age=300".to_owned())];
-        Self { status: 200, kind: "application/json", headers, body: value.to_string() }
+        Self { status: 200, kind: "application/json", headers, body: value.to_string(), event: None }
     }
 
     /// A refusal, as RFC 6749 has it.
     #[must_use]
     pub fn refusal(status: u16, refusal: Refusal) -> Self {
-        Self::json(status, &json!({"error": refusal.code, "error_description": refusal.why}))
+        let reply = Self::json(status, &json!({"error": refusal.code, "error_description": refusal.why}));
+        reply.with_event(AuthEvent::refused(refusal.to_string()))
     }
 
     /// Sends the browser elsewhere by GET, whatever it came with.
     pub(crate) fn redirect(url: String) -> Self {
-        let mut reply =
-            Self { status: 303, kind: "text/plain; charset=utf-8", headers: guarded(), body: String::new() };
+        let mut reply = Self {
+            status: 303,
+            kind: "text/plain; charset=utf-8",
+            headers: guarded(),
+            body: String::new(),
+            event: None,
+        };
         reply.headers.push(("location", url));
         reply
     }
@@ -68,7 +77,7 @@ impl Reply {
         let mut headers = guarded();
         headers.push(("content-security-policy", policy));
         headers.push(("x-frame-options", "DENY".to_owned()));
-        Self { status, kind: "text/html; charset=utf-8", headers, body: html }
+        Self { status, kind: "text/html; charset=utf-8", headers, body: html, event: None }
     }
 
     /// The same with one more header.

@@ -4,6 +4,7 @@ use crate::access_token::TokenSigner;
 use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
 use crate::client::Client;
+use crate::event::AuthEvent;
 use crate::grants::Kept;
 use crate::moment::Moment;
 use crate::password::LocalUsers;
@@ -264,7 +265,9 @@ impl AuthorizationServer {
         match client {
             Err(refusal) => Reply::refusal(400, refusal),
             Ok(client) => {
-                let reply = registered(&client);
+                let about = json!({"name": client.name, "redirect_uris": client.redirect_uris});
+                let event = AuthEvent { client: Some(client.id.clone()), about, ..AuthEvent::default() };
+                let reply = registered(&client).with_event(event);
                 inner.kept.clients.insert(client.id.clone(), client);
                 inner.unsaved = true;
                 reply

@@ -5,6 +5,7 @@
 
 use crate::asked::{Asked, Parameters};
 use crate::attempts::Attempts;
+use crate::event::AuthEvent;
 use crate::grants::Person;
 use crate::moment::{Moment, hashed, same};
 use crate::pages::{self, Asking};
@@ -35,8 +36,16 @@ enum Purpose {
 }
 
 impl Purpose {
-    fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
+    /// The id of the client, if it is for one.
+    fn client(&self) -> Option<&str> {
         match self {
+            Self::Client(asked) => Some(&asked.client.id),
+            Self::Visit(_) => None,
+        }
+    }
+
+    fn page(&self, ticket: &str, settings: &Settings, wrong: Option<(u16, &str)>) -> Reply {
+        let page = match self {
             Self::Client(asked) => pages::sign_in(
                 ticket,
                 Some(&asked.client.name),
@@ -44,7 +53,8 @@ impl Purpose {
                 wrong,
             ),
             Self::Visit(_) => pages::sign_in(ticket, None, None, wrong),
-        }
+        };
+        page.with_client(self.client())
     }
 }
 
@@ -198,8 +208,11 @@ impl AuthorizationServer {
             one.stage = Stage::Elsewhere;
             return SignInStep::Reply(pages::consent(ticket, asked, &Asking::Provider(&provider.name)));
         }
-        let again = |status, text| SignInStep::Reply(purpose.page(ticket, &self.settings, Some((status, text))));
         let user = parameters.get("user").unwrap_or_default();
+        let known = users.knows(user).then_some(user);
+        let again = |status, text| {
+            SignInStep::Reply(purpose.page(ticket, &self.settings, Some((status, text))).with_tried(known))
+        };
         let Ok(check) = users.check(user, parameters.get("password").unwrap_or_default()) else {
             return again(401, WRONG);
         };
@@ -219,15 +232,17 @@ impl AuthorizationServer {
         let person = checked.check.account.as_deref().map(|account| Person::local(&checked.user, account));
         // The password may have been replaced while it was checked.
         let Some(person) = person.filter(|person| is_good && !person.is_gone(users, None)) else {
-            return one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
+            let page = one.purpose.page(&checked.ticket, &self.settings, Some((401, WRONG)));
+            return page.with_tried(users.knows(&checked.user).then_some(&checked.user));
         };
         one.stage = Stage::SignedIn(person);
         let page = match &one.purpose {
             Purpose::Client(asked) => pages::consent(&checked.ticket, asked, &Asking::User(&checked.user)),
             Purpose::Visit(path) => Reply::redirect(path.clone()),
         };
+        let event = AuthEvent::of(&checked.user, one.purpose.client());
         sign_ins.by_user.clear(&checked.user);
-        page
+        page.with_event(event)
     }
 
     /// The password could not be checked, because too many others are.
@@ -278,16 +293,21 @@ impl AuthorizationServer {
             return late();
         };
         let is_allowed = parameters.get("answer") == Some("allow");
-        let person = match (&one.stage, &one.purpose) {
+        let (person, declined) = match (&one.stage, &one.purpose) {
             (Stage::Elsewhere, _) if is_allowed => {
                 one.stage = Stage::Sent;
                 return Consented::Forward(ticket.to_owned());
             }
-            (Stage::Elsewhere, Purpose::Client(_)) => None,
-            (Stage::SignedIn(person), Purpose::Client(_)) => is_allowed.then(|| person.clone()),
+            (Stage::Elsewhere, Purpose::Client(_)) => (None, None),
+            (Stage::SignedIn(person), Purpose::Client(_)) if is_allowed => (Some(person.clone()), None),
+            (Stage::SignedIn(person), Purpose::Client(_)) => (None, Some(person.name.clone())),
             _ => return late(),
         };
-        Consented::Reply(self.answered(&mut inner, ticket, person, moment))
+        let reply = self.answered(&mut inner, ticket, person, moment);
+        Consented::Reply(match declined {
+            Some(person) => reply.with_person(Some(person)),
+            None => reply,
+        })
     }
 
     /// Whether this browser was sent to the provider with this ticket.
@@ -324,7 +344,8 @@ impl AuthorizationServer {
         let reply = match person.filter(|person| !is_gone(person)) {
             Some(person) => {
                 let code = moment.draw();
-                let reply = asked.answer(&self.settings, &[("code", &code)]);
+                let event = AuthEvent::of(&person.name, Some(&asked.client.id));
+                let reply = asked.answer(&self.settings, &[("code", &code)]).with_event(event);
                 inner.codes.keep(&code, asked, person, moment);
                 reply
             }

@@ -1,7 +1,8 @@
 //! Codes for tokens, refresh tokens for the next ones, and the end of both.
 
 use crate::asked::{Asked, Parameters, check_resource, is_unreserved};
-use crate::grants::Person;
+use crate::event::AuthEvent;
+use crate::grants::{Grant, Person};
 use crate::moment::{Moment, hashed, same};
 use crate::reply::{Refusal, Reply};
 use crate::server::{AuthorizationServer, Inner};
@@ -54,7 +55,7 @@ impl AuthorizationServer {
             None => Err(Refusal::new("invalid_request", "grant_type is missing")),
             Some(_) => Err(Refusal::new("unsupported_grant_type", "only authorization_code and refresh_token are")),
         });
-        done.unwrap_or_else(|refusal| Reply::refusal(400, refusal))
+        done.unwrap_or_else(|refusal| Reply::refusal(400, refusal).with_client(parameters.get("client_id")))
     }
 
     fn redeem(&self, parameters: &Parameters, moment: &Moment) -> Result<Reply, Refusal> {
@@ -143,17 +144,16 @@ impl AuthorizationServer {
             claims.insert("groups".to_owned(), json!(grant.groups));
         }
         grant.tokens.push((token_id, moment.after(seconds)));
+        let event = AuthEvent { about: json!({"scope": scopes.join(" ")}), ..grant.event() };
         inner.unsaved = true;
-        Ok(Reply::json(
-            200,
-            &json!({
-                "access_token": self.signer().sign(&claims),
-                "token_type": "Bearer",
-                "expires_in": seconds,
-                "refresh_token": refresh,
-                "scope": scopes.join(" "),
-            }),
-        ))
+        let tokens = json!({
+            "access_token": self.signer().sign(&claims),
+            "token_type": "Bearer",
+            "expires_in": seconds,
+            "refresh_token": refresh,
+            "scope": scopes.join(" "),
+        });
+        Ok(Reply::json(200, &tokens).with_event(event))
     }
 
     /// A client gives a token back (RFC 7009). Whoever has a token may end it; what is not known is no fault. The access tokens of
@@ -167,18 +167,22 @@ impl AuthorizationServer {
         };
         let mut inner = self.inner();
         let id = token.split_once('.').map(|(id, _)| id).unwrap_or_default();
-        let ours = inner.kept.grants.get(id).is_some_and(|grant| same(&grant.refresh, &hashed(token)));
-        if ours {
+        let ours = inner.kept.grants.get(id).filter(|grant| same(&grant.refresh, &hashed(token)));
+        let mut event = ours.map(Grant::event);
+        if event.is_some() {
             inner.kept.end(id);
             inner.unsaved = true;
         } else if let Some(id) = self.signer().id_of(token) {
             let found = inner.kept.grants.values_mut().find_map(|grant| {
                 let at = grant.tokens.iter().position(|(known, _)| *known == id)?;
-                Some(grant.tokens.swap_remove(at))
+                Some((grant.tokens.swap_remove(at), grant.event()))
             });
-            inner.unsaved |= found.is_some();
-            inner.kept.revoked.extend(found);
+            if let Some((token, of)) = found {
+                inner.unsaved = true;
+                inner.kept.revoked.extend([token]);
+                event = Some(of);
+            }
         }
-        Reply::json(200, &json!({}))
+        Reply::json(200, &json!({})).with_event(event.unwrap_or_else(|| AuthEvent::refused("there is no such token")))
     }
 }

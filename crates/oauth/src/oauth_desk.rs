@@ -35,8 +35,27 @@ const JUST_NOW: Range<Duration> = Duration::from_millis(300)..Duration::from_sec
 /// How often the store is read again for a token that is not there.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// A sign-in at a backend that has ended.
+#[derive(Copy, Clone, Debug)]
+pub struct EndedSignIn<'a> {
+    /// Whose it was; `None` if the browser came back from none of ours.
+    pub holder: Option<&'a Holder>,
+    /// The listener that the browser came back to.
+    pub place: Place,
+    /// Why it failed, if it did.
+    pub outcome: Result<(), &'a OauthError>,
+}
+
+impl EndedSignIn<'_> {
+    /// The name of the backend; empty if it is none of ours.
+    #[must_use]
+    pub fn backend(&self) -> &str {
+        self.holder.map_or("", |holder| &holder.backend)
+    }
+}
+
 /// Told what became of a sign-in at a backend.
-type SignedIn = Box<dyn Fn(&str, Result<(), &OauthError>) + Send + Sync>;
+type SignedIn = Box<dyn Fn(&EndedSignIn<'_>) + Send + Sync>;
 
 /// Shared by the OAuth clients of all backends.
 pub struct OauthDesk {
@@ -128,8 +147,8 @@ impl OauthDesk {
         })
     }
 
-    /// Calls this with the name of the backend whenever a sign-in has ended. Only the first caller is heard.
-    pub fn on_sign_in(&self, told: impl Fn(&str, Result<(), &OauthError>) + Send + Sync + 'static) {
+    /// Calls this whenever a sign-in has ended. Only the first caller is heard.
+    pub fn on_sign_in(&self, told: impl Fn(&EndedSignIn<'_>) + Send + Sync + 'static) {
         let _ = self.signed_in.set(Box::new(told));
     }
 
@@ -379,34 +398,32 @@ impl OauthDesk {
             let text = "This sign-in was begun in another browser, and can be completed only there.";
             return Page::Text { status: 403, text: text.to_owned() };
         }
-        let finished = self.finish(taken.ok(), &query).await;
-        self.sign_ins.lock().unpoisoned().end(state, finished.1.is_ok());
-        match finished {
-            (backend, Ok(())) => {
+        let sign_in = taken.ok();
+        let outcome = match &sign_in {
+            Some(sign_in) => self.redeem(sign_in, &query).await,
+            None => Err(OauthError::NotOurs),
+        };
+        self.sign_ins.lock().unpoisoned().end(state, outcome.is_ok());
+        let holder = sign_in.as_ref().map(|sign_in| &sign_in.holder);
+        let ended = EndedSignIn { holder, place, outcome: outcome.as_ref().map(|()| ()) };
+        let backend = ended.backend();
+        self.tell(&ended);
+        match &outcome {
+            Ok(()) => {
                 tracing::info!(%backend, "somebody signed in at the backend");
-                self.tell(&backend, Ok(()));
                 Page::Text { status: 200, text: "You are signed in. You can close this window.".to_owned() }
             }
-            (backend, Err(error)) => {
+            Err(error) => {
                 tracing::warn!(%backend, %error, "a sign-in at a backend failed");
-                self.tell(&backend, Err(&error));
                 Page::Text { status: 400, text: format!("The sign-in failed: {error}.") }
             }
         }
     }
 
-    fn tell(&self, backend: &str, outcome: Result<(), &OauthError>) {
+    fn tell(&self, ended: &EndedSignIn<'_>) {
         self.moves.send_modify(|count| *count += 1);
         if let Some(told) = self.signed_in.get() {
-            told(backend, outcome);
-        }
-    }
-
-    /// Ends the sign-in that a browser comes back from. The first is its backend, empty if it is none of ours.
-    async fn finish(&self, sign_in: Option<SignIn>, query: &[(String, String)]) -> (String, Result<(), OauthError>) {
-        match sign_in {
-            Some(sign_in) => (sign_in.holder.backend.clone(), self.redeem(&sign_in, query).await),
-            None => (String::new(), Err(OauthError::NotOurs)),
+            told(ended);
         }
     }
 

@@ -54,7 +54,8 @@ pub(super) async fn sign_in(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     }
     let path = format!("{APPROVE}/{}", request.segment("link"));
     let is_other = !pages.visitors(&request).is_empty();
-    Ok(authorization::answer(server.visit(&path, is_other, authorization::address(&request))))
+    let reply = server.visit(&path, is_other, authorization::address(&request));
+    Ok(authorization::recorded(&pages.served, &request.caller, authorization::BEGIN, reply))
 }
 
 pub(super) async fn decide(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {

@@ -1,9 +1,15 @@
 //! The gateway's own authorization server, by HTTP.
 
+use super::Served;
 use http::header::{CONTENT_TYPE, COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::{Value, json};
 use signalbox_assembly::authorization::Authorization;
-use signalbox_authorization::Reply;
+use signalbox_audit::{AdminOrigin, AdminOutcome};
+use signalbox_authorization::{AuthEvent, Reply};
+use signalbox_config::auth_server::LOCAL_USERS;
+use signalbox_engine::Caller;
+use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth::form;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::net::IpAddr;
@@ -12,50 +18,113 @@ use std::sync::Arc;
 /// The largest form or registration.
 pub(super) const MAX_BODY: usize = 16 * 1024;
 
+/// The action of a person, or a client, that comes to the first page of a sign-in.
+pub(super) const BEGIN: &str = "sign_in.begin";
+
 const FORM: &str = "application/x-www-form-urlencoded";
 const JSON: &str = "application/json";
 
-pub(super) async fn metadata(server: Arc<Authorization>, _: RoutedRequest) -> Answered {
-    Ok(answer(server.metadata()))
+/// Error codes of OAuth for a code, token or client that is not good.
+const BAD_CREDENTIALS: [&str; 2] = ["invalid_grant", "invalid_client"];
+
+/// The authorization server, and the process whose audit log has what happens there.
+pub(super) struct OauthRoutes {
+    pub served: Arc<Served>,
+    pub server: Arc<Authorization>,
 }
 
-pub(super) async fn key_set(server: Arc<Authorization>, _: RoutedRequest) -> Answered {
-    Ok(answer(server.key_set()))
+pub(super) async fn metadata(routes: Arc<OauthRoutes>, _: RoutedRequest) -> Answered {
+    Ok(answer(routes.server.metadata()))
 }
 
-pub(super) async fn authorize(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
+pub(super) async fn key_set(routes: Arc<OauthRoutes>, _: RoutedRequest) -> Answered {
+    Ok(answer(routes.server.key_set()))
+}
+
+pub(super) async fn authorize(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let pairs: Vec<(&str, &str)> = request.query.iter().collect();
-    Ok(answer(server.authorize(&form::write(&pairs), address(&request)).await))
+    let reply = routes.server.authorize(&form::write(&pairs), address(&request)).await;
+    Ok(recorded(&routes.served, &request.caller, BEGIN, reply))
 }
 
-pub(super) async fn sign_in(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
-    let (cookies, address) = (cookies(&request), address(&request));
+pub(super) async fn sign_in(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+    let (cookies, address, caller) = (cookies(&request), address(&request), request.caller.clone());
     let form = body(request, FORM).await?;
-    Ok(answer(server.sign_in(&form, &cookies, address).await))
+    let reply = routes.server.sign_in(&form, &cookies, address).await;
+    Ok(recorded(&routes.served, &caller, "sign_in.password", reply))
 }
 
-pub(super) async fn consent(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
-    let cookies = cookies(&request);
+pub(super) async fn consent(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+    let (cookies, caller) = (cookies(&request), request.caller.clone());
     let form = body(request, FORM).await?;
-    Ok(answer(server.consent(&form, &cookies).await))
+    let reply = routes.server.consent(&form, &cookies).await;
+    Ok(recorded(&routes.served, &caller, "sign_in.consent", reply))
 }
 
-pub(super) async fn openid(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
+pub(super) async fn openid(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
     let pairs: Vec<(&str, &str)> = request.query.iter().collect();
-    Ok(answer(server.openid(&pairs, &cookies(&request)).await))
+    let reply = routes.server.openid(&pairs, &cookies(&request)).await;
+    Ok(recorded(&routes.served, &request.caller, "sign_in.openid", reply))
 }
 
-pub(super) async fn token(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
-    Ok(answer(server.token(&body(request, FORM).await?).await))
+pub(super) async fn token(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.clone();
+    let reply = routes.server.token(&body(request, FORM).await?).await;
+    Ok(recorded(&routes.served, &caller, "token.issue", reply))
 }
 
-pub(super) async fn register(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
-    let address = address(&request);
-    Ok(answer(server.register(body(request, JSON).await?.as_bytes(), address).await))
+pub(super) async fn register(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+    let (address, caller) = (address(&request), request.caller.clone());
+    let reply = routes.server.register(body(request, JSON).await?.as_bytes(), address).await;
+    Ok(recorded(&routes.served, &caller, "client.register", reply))
 }
 
-pub(super) async fn revoke(server: Arc<Authorization>, request: RoutedRequest) -> Answered {
-    Ok(answer(server.revoke(&body(request, FORM).await?).await))
+pub(super) async fn revoke(routes: Arc<OauthRoutes>, request: RoutedRequest) -> Answered {
+    let caller = request.caller.clone();
+    let reply = routes.server.revoke(&body(request, FORM).await?).await;
+    Ok(recorded(&routes.served, &caller, "token.revoke", reply))
+}
+
+/// The answer of the authorization server, once its event is written down.
+pub(super) fn recorded(served: &Served, caller: &Caller, action: &str, reply: Reply) -> RoutedAnswer {
+    if let Some(event) = &reply.event {
+        record(served, caller, action, (reply.status, event));
+    }
+    answer(reply)
+}
+
+/// Writes an event down. What anybody can cause as often as it likes is recorded as other refusals are: so many of each
+/// address in a second, and the rest is counted.
+fn record(served: &Served, caller: &Caller, action: &str, (status, event): (u16, &AuthEvent)) {
+    let AuthEvent { person, tried, client, about, refused } = event;
+    if let (Some(why), None) = (refused, person) {
+        let client = client.as_ref().map(|client| format!("client {client}"));
+        let tried = tried.as_ref().map(|name| format!("as {LOCAL_USERS}:{name}"));
+        let named: Vec<String> = [client, tried].into_iter().flatten().collect();
+        let named = if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+        let fault = fault(status, why, format!("{action}: {why}{named}"));
+        return served.app().gateway.refused(caller, Some(status), &fault, None);
+    }
+    let mut after = if about.is_object() { about.clone() } else { json!({}) };
+    if let Some(members) = after.as_object_mut() {
+        members.insert("client".to_owned(), json!(client));
+    }
+    let who = person.as_ref().map(|name| format!("{LOCAL_USERS}:{name}"));
+    let outcome = refused.as_deref().map_or(AdminOutcome::Done, AdminOutcome::Denied);
+    let target = client.as_deref().unwrap_or_default();
+    let after: Option<&Value> = Some(&after);
+    served.administer_as(who.as_deref(), caller, AdminOrigin::Api, (action, target), after, outcome);
+}
+
+/// The fault of a refused step, by which it is recorded.
+fn fault(status: u16, why: &str, text: String) -> Fault {
+    let is_bad_credential = status == 401 || BAD_CREDENTIALS.iter().any(|code| why.starts_with(code));
+    match status {
+        429 => Fault::new(FaultKind::RateLimited, text),
+        500.. => Fault::new(FaultKind::Overloaded, text),
+        _ if is_bad_credential => Fault::new(FaultKind::Unauthenticated, text).with_str("error", "invalid_grant"),
+        _ => Fault::new(FaultKind::InvalidRequest, text),
+    }
 }
 
 pub(super) fn address(request: &RoutedRequest) -> Option<IpAddr> {

@@ -1,6 +1,7 @@
 //! The one list of routes besides MCP, with where each is mounted.
 
 use super::administration::Administration;
+use super::authorization::OauthRoutes;
 use super::process::Credentials;
 use super::sign_in::SignInPages;
 use super::{
@@ -74,7 +75,7 @@ pub fn router(served: &Arc<Served>, authentication: Option<&Arc<Authentication>>
     all.extend(sign_in_list(served, server));
     all.extend(approve_list(served, server));
     all.extend(authentication.and_then(|authentication| authentication.resource()).into_iter().flat_map(resource_list));
-    all.extend(server.into_iter().flat_map(authorization_list));
+    all.extend(server.into_iter().flat_map(|server| authorization_list(served, server)));
     all.extend(served.app().relay.iter().flat_map(signalbox_relay::routes::routes));
     Router::new(all).map(|router| Arc::new(router.observed_by(Arc::new(Administration(Arc::clone(served))))))
 }
@@ -155,9 +156,10 @@ fn resource_list(resource: &Arc<ProtectedResource>) -> Vec<Route> {
 
 /// The gateway's own authorization server. It asks everybody for a proof of its own kind.
 #[rustfmt::skip]
-fn authorization_list(server: &Arc<Authorization>) -> Vec<Route> {
+fn authorization_list(served: &Arc<Served>, server: &Arc<Authorization>) -> Vec<Route> {
     use Mount::Listener;
-    let to = Bind(server);
+    let routes = Arc::new(OauthRoutes { served: Arc::clone(served), server: Arc::clone(server) });
+    let to = Bind(&routes);
     let all = vec![
         to.route(Method::GET, metadata::WELL_KNOWN, Listener, authorization::metadata),
         to.route(Method::GET, metadata::JWKS, Listener, authorization::key_set),

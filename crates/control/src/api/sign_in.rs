@@ -8,15 +8,23 @@ use super::routes::ADMIN;
 use super::{Served, authorization};
 use http::header::{LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, StatusCode};
+use serde_json::json;
 use signalbox_assembly::authorization::{Authorization, Visitor};
+use signalbox_audit::{AdminOrigin, AdminOutcome};
 use signalbox_config::auth_server::LOCAL_USERS;
 use signalbox_engine::Proof;
+use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_oauth::oauth_credentials::EVERYBODY;
 use signalbox_oauth::oauth_desk::Page;
 use signalbox_oauth::page_host::Place;
 use signalbox_oauth::sign_in::Holder;
 use signalbox_transport::router::{Answered, Problem, RoutedAnswer, RoutedRequest};
 use std::sync::Arc;
+
+/// The action of a sign-in at a backend, which `signalbox login` has as well.
+const LOGIN: &str = "backend.login";
+
+const OF_ANOTHER: &str = "this address was made for somebody else";
 
 /// The pages, and where the people in front of browsers can prove who they are.
 pub(super) struct SignInPages {
@@ -56,6 +64,63 @@ impl SignInPages {
             has_certificate: subject.starts_with("cert:")
                 || config.auth.certificates.iter().any(|rule| rule.principal == subject),
         })
+    }
+}
+
+/// What the audit log has of sign-ins at backends. Tickets and codes are not in it.
+impl SignInPages {
+    /// The persons in front of this browser, as far as they have proved who they are.
+    fn proved(&self, request: &RoutedRequest) -> Vec<String> {
+        let identity = request.caller.identity();
+        let caller = (identity.proof != Proof::Unproved).then(|| identity.principal.as_str().to_owned());
+        caller.into_iter().chain(self.visitors(request).into_iter().map(|one| one.principal)).collect()
+    }
+
+    /// Refuses a person who may not act for the holder. For a shared token there is a way that needs no
+    /// browser of an administrator.
+    fn refuse_other(&self, request: &RoutedRequest, holder: Option<&Holder>) -> Problem {
+        let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
+            let backend = &holder.backend;
+            format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")
+        });
+        self.refuse(request, holder, shared.as_deref().unwrap_or(OF_ANOTHER))
+    }
+
+    /// Refuses a person, and records it.
+    fn refuse(&self, request: &RoutedRequest, holder: Option<&Holder>, why: &str) -> Problem {
+        self.record(request, holder, StatusCode::FORBIDDEN.as_u16(), why);
+        Problem::new(StatusCode::FORBIDDEN, why)
+    }
+
+    /// Records a page that says why it does not go on.
+    fn record_refusal(&self, request: &RoutedRequest, holder: Option<&Holder>, page: &Page) {
+        if let Page::Text { status, text } = page {
+            self.record(request, holder, *status, text);
+        }
+    }
+
+    /// Records a refusal. Anybody can cause one, so that it is bounded as others are.
+    fn record(&self, request: &RoutedRequest, holder: Option<&Holder>, status: u16, why: &str) {
+        let of = holder.map(|holder| format!(" ({} at `{}`", holder.subject, holder.backend));
+        let by = self.proved(request).join(", ");
+        let named = match (of, by.is_empty()) {
+            (None, _) => String::new(),
+            (Some(of), true) => format!("{of})"),
+            (Some(of), false) => format!("{of}; opened by {by})"),
+        };
+        let kind = if status == 403 { FaultKind::Denied } else { FaultKind::InvalidRequest };
+        let fault = Fault::new(kind, format!("{LOGIN}: {why}{named}"));
+        self.served.app().gateway.refused(&request.caller, Some(status), &fault, None);
+    }
+
+    /// Records that a person has lent the holder its account at a backend.
+    fn record_end(&self, request: &RoutedRequest, holder: &Holder) {
+        let proved = self.proved(request);
+        let who = if holder.subject == EVERYBODY { proved.first() } else { Some(&holder.subject) };
+        let after = json!({"user": holder.subject, "proved": proved});
+        let (caller, origin) = (&request.caller, AdminOrigin::Api);
+        let (action, who) = ((LOGIN, holder.backend.as_str()), who.map(String::as_str));
+        self.served.administer_as(who, caller, origin, action, Some(&after), AdminOutcome::Done);
     }
 }
 
@@ -133,14 +198,21 @@ pub(super) async fn connect(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     match (opener, &pages.server) {
         (Some(Opener::MustSignIn { is_other }), Some(server)) => {
-            Ok(authorization::answer(server.visit(&request.path, is_other, authorization::address(&request))))
+            let reply = server.visit(&request.path, is_other, authorization::address(&request));
+            if is_other {
+                pages.record(&request, holder.as_ref(), StatusCode::FORBIDDEN.as_u16(), OF_ANOTHER);
+                return Ok(authorization::answer(reply));
+            }
+            Ok(authorization::recorded(&pages.served, &request.caller, authorization::BEGIN, reply))
         }
-        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(refuse_other(holder.as_ref())),
+        (Some(Opener::Other | Opener::MustSignIn { .. }), _) => Err(pages.refuse_other(&request, holder.as_ref())),
         (opener, _) => {
             // Who opens an address need not know that all callers would get the account: an administrator is asked too.
-            let is_own = holder.is_some_and(|holder| holder.subject != EVERYBODY);
+            let is_own = holder.as_ref().is_some_and(|holder| holder.subject != EVERYBODY);
             let is_holder = is_own && opener == Some(Opener::Holder);
-            Ok(render(&desk.connect(ticket, Place::Listener, is_holder)))
+            let page = desk.connect(ticket, Place::Listener, is_holder);
+            pages.record_refusal(&request, holder.as_ref(), &page);
+            Ok(render(&page))
         }
     }
 }
@@ -151,9 +223,11 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
     let ticket = request.segment("ticket");
     let holder = desk.holder(ticket, Place::Listener);
     match holder.as_ref().map(|holder| pages.opener(&request, holder)) {
-        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(refuse_other(holder.as_ref())),
+        Some(Opener::Other | Opener::MustSignIn { .. }) => Err(pages.refuse_other(&request, holder.as_ref())),
         Some(Opener::Holder | Opener::Unproved) | None => {
-            Ok(render(&desk.confirm(ticket, Place::Listener, &authorization::cookies(&request))))
+            let page = desk.confirm(ticket, Place::Listener, &authorization::cookies(&request));
+            pages.record_refusal(&request, holder.as_ref(), &page);
+            Ok(render(&page))
         }
     }
 }
@@ -163,23 +237,17 @@ pub(super) async fn confirm(pages: Arc<SignInPages>, request: RoutedRequest) -> 
 pub(super) async fn callback(pages: Arc<SignInPages>, request: RoutedRequest) -> Answered {
     let desk = &pages.served.app().desk;
     let holder = desk.returning(request.query.get("state").unwrap_or_default(), Place::Listener);
-    let opener = holder.map(|holder| pages.opener(&request, &holder));
+    let opener = holder.as_ref().map(|holder| pages.opener(&request, holder));
     if matches!(opener, Some(Opener::Other | Opener::MustSignIn { .. })) {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "this answer belongs to somebody else's sign-in"));
+        return Err(pages.refuse(&request, holder.as_ref(), "this answer belongs to somebody else's sign-in"));
     }
     let pairs = request.query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    Ok(render(&desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await))
-}
-
-/// Refuses a person who may not act for the holder. For a shared token there is a way that needs no
-/// browser of an administrator.
-fn refuse_other(holder: Option<&Holder>) -> Problem {
-    let shared = holder.filter(|holder| holder.subject == EVERYBODY).map(|holder| {
-        let backend = &holder.backend;
-        format!("only an administrator signs in for all callers, here or by `signalbox login {backend}`")
-    });
-    let text = shared.unwrap_or_else(|| "this address was made for somebody else".to_owned());
-    Problem::new(StatusCode::FORBIDDEN, text)
+    let page = desk.callback(pairs, Place::Listener, &authorization::cookies(&request)).await;
+    match (&page, &holder) {
+        (Page::Text { status: 200, .. }, Some(holder)) => pages.record_end(&request, holder),
+        _ => pages.record_refusal(&request, holder.as_ref(), &page),
+    }
+    Ok(render(&page))
 }
 
 fn render(page: &Page) -> RoutedAnswer {

@@ -7,7 +7,7 @@ use super::{Context, FrontMachine, Lifecycle, Mode};
 use crate::chain::Ruling;
 use crate::command::{Command, Listen};
 use crate::fact::Outcome;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, StreamId};
 use bytes::Bytes;
 use signalbox_wire::Era;
@@ -71,8 +71,7 @@ impl FrontMachine {
     pub(super) fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         if ctx.message_facts {
-            let detail = fault.message.clone();
-            let ruling = Ruling::of(fault.reason(), detail);
+            let ruling = Ruling::of(fault.reason(), recorded_message(fault));
             self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
         }
         let (reply, status) = self.refusal(Some(exchange), Some(&exchange.client_id), exchange.era, fault, ctx);
@@ -125,4 +124,15 @@ impl FrontMachine {
         }
         self.asked.clear();
     }
+}
+
+/// The message of a fault as it is recorded. The address of a sign-in is good for whoever opens it first: it is for the caller, and
+/// not for those who read records.
+fn recorded_message(fault: &Fault) -> String {
+    let is_sign_in = matches!(fault.kind, FaultKind::SignInNeeded | FaultKind::UrlElicitationRequired);
+    if !is_sign_in {
+        return fault.message.clone();
+    }
+    let words = fault.message.split(' ').map(|word| if word.starts_with("http") { "[address]" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }

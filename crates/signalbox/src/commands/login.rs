@@ -41,9 +41,9 @@ async fn sign_in(global: &Global, args: &SignInArgs) -> Result<ExitCode, Failure
     let credentials = OauthCredentials::new(&backend.name, &url, spec, Arc::clone(&desk));
     let challenges = probe::challenges(&url, &tls).await.map_err(failed)?;
     let (ended, mut end) = mpsc::channel(1);
-    desk.on_sign_in(move |_, outcome| {
+    desk.on_sign_in(move |sign_in| {
         // A second answer would belong to no sign-in of ours.
-        let _ = ended.try_send(outcome.map_err(ToString::to_string));
+        let _ = ended.try_send(sign_in.outcome.map_err(ToString::to_string));
     });
     let address = credentials.sign_in_url(&principal(args), &challenges).await.map_err(failed)?;
     match global.json {

@@ -13,6 +13,7 @@ mod postgres_server;
 mod receiver;
 mod refusals;
 mod sample;
+mod sign_ins;
 mod small_disk;
 mod tampering;
 mod tape_reads;

@@ -297,7 +297,7 @@ async fn issue_31_15_what_is_refused_before_it_is_a_call_leaves_its_record() {
 }
 
 /// The number of refusals that these records stand for: one tells of those of its source that were left out.
-fn told(records: &[&Value]) -> usize {
+pub(crate) fn told(records: &[&Value]) -> usize {
     let number = |text: &str, before: &str| text.split_once(before)?.1.split(' ').next()?.parse::<usize>().ok();
     let counted = |record: &&Value| {
         let text = record["details"]["error"].as_str().unwrap_or_default();
