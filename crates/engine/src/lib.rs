@@ -3,6 +3,8 @@
 //! Nothing here owns a socket, a task, a file, a clock or a source of randomness. Time comes in as an argument, so that
 //! feeding the same events again gives the same commands. `ARCHITECTURE.md` draws the path of a message.
 
+#![warn(missing_docs)]
+
 pub mod audit;
 pub mod audit_id;
 pub mod authenticator;

@@ -83,6 +83,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![warn(missing_docs)]
+
 mod aead;
 pub mod canonical;
 mod domain;

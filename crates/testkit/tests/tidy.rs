@@ -324,3 +324,17 @@ fn every_place_that_the_architecture_leads_to_is_there() {
         .collect();
     assert!(faults.is_empty(), "ARCHITECTURE.md names what is not there: {faults:?}");
 }
+
+/// What `script/prose` counts may only fall.
+#[test]
+fn sentences_and_names_are_no_harder_to_read_than_before() {
+    let done = match std::process::Command::new("python3").arg(root().join("script/prose")).arg("--check").output() {
+        Ok(done) => done,
+        Err(error) => {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "python3 is not installed: {error}");
+            return eprintln!("SKIP prose: python3 is not installed");
+        }
+    };
+    let text = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
+}

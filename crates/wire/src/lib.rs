@@ -1,6 +1,8 @@
 //! JSON-RPC and MCP as values: raw envelopes, ids, batches, a builder, methods, revisions, line and SSE codecs,
 //! header rules, the strict scan, span replacement and limits. No async, no clock, no I/O.
 
+#![warn(missing_docs)]
+
 pub mod batch;
 pub mod builder;
 pub mod codes;
