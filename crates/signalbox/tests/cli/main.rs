@@ -12,6 +12,7 @@ mod program;
 mod seal;
 mod sealed;
 mod status;
+mod surface;
 mod tape_diff;
 mod tapes;
 mod tools;
