@@ -14,6 +14,7 @@ use signalbox_config::loops;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
+use signalbox_engine::catalog::Visibility;
 use signalbox_engine::chain::Interceptor;
 use signalbox_engine::fault::ErrorDetail;
 use signalbox_engine::metrics::MethodMetrics;
@@ -25,8 +26,10 @@ use signalbox_oauth::page_host::PageHost;
 use signalbox_relay::Relay;
 use signalbox_replay::{Baseline, BaselineError};
 use signalbox_rules::{RuleSet, Rules};
+use signalbox_runtime::session_store::SessionStore;
 use signalbox_runtime::{
-    Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings,
+    AuditTrail, Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
+    QuestionTime, Settings,
 };
 use signalbox_transport::SpecError;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
@@ -173,6 +176,21 @@ impl App {
     }
 }
 
+/// Places in which a gateway keeps its state from one process to the next.
+#[derive(Default)]
+pub struct StateFiles {
+    /// File of the last known lists.
+    pub catalog: Option<PathBuf>,
+    /// Folder of sessions.
+    pub sessions: Option<PathBuf>,
+}
+
+/// Opens the sessions of earlier processes. The gateway can do without them.
+fn session_store(folder: PathBuf, timeout: Duration) -> Option<SessionStore> {
+    let opened = SessionStore::open(folder, timeout);
+    opened.inspect_err(|error| tracing::warn!(%error, "sessions will not survive a restart")).ok()
+}
+
 /// Puts everything together; nothing runs yet. Both the fronts' sessions and the gateway's own connections act for
 /// `principal`; people who sign in at backends are sent to `pages`.
 ///
@@ -181,7 +199,7 @@ impl App {
 pub fn assemble(
     config: &Config,
     principal: Principal,
-    catalog_file: Option<PathBuf>,
+    state: StateFiles,
     recording: Option<Arc<Recording>>,
     pages: PageHost,
 ) -> Result<App, AssembleError> {
@@ -214,7 +232,11 @@ pub fn assemble(
     let govern = GovernParts::new(config)?;
     // Tapes answer at once. The lists of the tape that was played before under the same name would only be wrong.
     let is_live = uses_demo(config) || config.backends.iter().any(|one| !one.disabled && one.tape.is_none());
-    let catalog_file = catalog_file.filter(|_| is_live);
+    let catalog_file = state.catalog.filter(|_| is_live);
+    let permissions: Arc<dyn Visibility> = Arc::clone(&govern.permissions) as _;
+    let trail = AuditTrail::begin(audit.as_ref().map(|audit| audit.intents()))?;
+    let run = trail.run();
+    let session_store = state.sessions.and_then(|folder| session_store(folder, settings.session_timeout));
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
@@ -223,12 +245,19 @@ pub fn assemble(
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
+        visibility: Some(match &relay {
+            Some(relay) => relaying::visibility(relay, permissions),
+            None => permissions,
+        }),
+        audit: trail,
+        proof: Some(signatures.proofs()),
+        governance: Some(govern.governance()),
+        face: relay.as_deref().map(relaying::face),
+        session_store,
     })?;
-    if let Some(relay) = &relay {
-        relaying::attach(relay, &gateway, Arc::clone(&govern.permissions) as _);
-    }
+    relay.iter().for_each(|relay| relay.attach(&gateway));
     govern.attach(&gateway, audit.as_ref());
-    audit.iter().try_for_each(|audit| audit.attach(&gateway, config))?;
+    audit.iter().try_for_each(|audit| audit.begin(run, config))?;
     signatures.attach(&gateway);
     backend_auth::follow_sign_ins(&desk, &gateway, audit.as_ref());
     live.attach(&gateway);

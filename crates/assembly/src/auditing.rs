@@ -13,10 +13,11 @@ use signalbox_audit::{
 };
 use signalbox_config::{Audit, Config, Secret};
 use signalbox_engine::FactSink;
+use signalbox_engine::audit::IntentLog;
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::record::StoreError;
+use signalbox_runtime::Post as _;
 use signalbox_runtime::clock::unix_millis;
-use signalbox_runtime::{Gateway, Post as _};
 use signalbox_seal::hex;
 use signalbox_seal::keys::files::FileError;
 use signalbox_store::audit::AuditDatabase;
@@ -170,15 +171,18 @@ impl Auditing {
         self.log.clone()
     }
 
-    /// Begins to write down what this gateway does, and to deliver what earlier processes left behind.
+    /// The log, which intents of calls go to.
+    pub fn intents(&self) -> Arc<dyn IntentLog> {
+        self.log.clone()
+    }
+
+    /// Begins to write the records of this run, and to deliver what earlier processes left behind.
     ///
     /// # Errors
     /// If there is no thread.
-    pub fn attach(&self, gateway: &Gateway, config: &Config) -> Result<(), AuditingError> {
-        self.log.begin(gateway.audit_run())?;
-        Self::deliver_left_behind(config)?;
-        gateway.write_intents_to(self.log.clone());
-        Ok(())
+    pub fn begin(&self, run: AuditRun, config: &Config) -> Result<(), AuditingError> {
+        self.log.begin(run)?;
+        Self::deliver_left_behind(config)
     }
 
     /// Gives sinks what they lack of chains whose processes have ended: one that no process takes up again would wait for

@@ -79,11 +79,14 @@ impl GovernParts {
         })
     }
 
-    /// Has the gateway ask them, and the audit log told of broken glass.
+    /// Has approvers told of held calls, and the audit log of broken glass.
     pub(crate) fn attach(&self, gateway: &Arc<Gateway>, audit: Option<&Arc<Auditing>>) {
         gateway.holds.notify_by(Arc::clone(&self.approvals) as _);
         self.grants.attach(gateway, audit);
-        gateway.show_by(Arc::clone(&self.permissions) as _);
+    }
+
+    /// Labels, permissions and time limits of tools.
+    pub(crate) fn governance(&self) -> Governance {
         let validator = PermissionValidator {
             permissions: Arc::clone(&self.permissions),
             scopes: Arc::clone(&self.scopes),
@@ -91,7 +94,7 @@ impl GovernParts {
             redaction: Arc::clone(&self.redaction),
         };
         let (labels, permissions) = (Arc::clone(&self.labels) as _, Arc::new(validator) as _);
-        gateway.govern_by(Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ });
+        Governance { labels, permissions, timeouts: Arc::clone(&self.budgets) as _ }
     }
 
     /// Takes over what another configuration says.

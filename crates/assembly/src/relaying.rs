@@ -8,7 +8,7 @@ use signalbox_engine::front::Face;
 use signalbox_relay::store::memory::MemoryStore;
 use signalbox_relay::store::redis::RedisStore;
 use signalbox_relay::{BACKEND, Relay, RelayConnector, RelaySettings, RelayStore, TRANSPORT};
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Lifetime, Settings, TransportFace};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,12 +62,15 @@ pub(crate) fn backend(relay: &Arc<Relay>, settings: &Settings) -> Arc<Backend> {
     Backend::new(BACKEND, Arc::new(RelayConnector::new(relay)), spec)
 }
 
-/// Has calls of the relay go through the gateway, and has only them see it.
-pub(crate) fn attach(relay: &Arc<Relay>, gateway: &Arc<Gateway>, permissions: Arc<dyn Visibility>) {
-    gateway.show_by(Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions }));
+/// Shows the relay to its callers alone.
+pub(crate) fn visibility(relay: &Arc<Relay>, permissions: Arc<dyn Visibility>) -> Arc<dyn Visibility> {
+    Arc::new(RelayVisibility { relay: Arc::clone(relay), inner: permissions })
+}
+
+/// Appearance towards callers of the relay.
+pub(crate) fn face(relay: &Relay) -> TransportFace {
     let face = Face::of_tools("codap-mcp-server", "1.0.0");
-    gateway.show_face(TRANSPORT, Face { eager: true, open: !relay.settings.proof_needed, ..face });
-    relay.attach(gateway);
+    TransportFace { transport: TRANSPORT, face: Face { eager: true, open: !relay.settings.proof_needed, ..face } }
 }
 
 /// Callers who come by the relay see it and nothing else; all others see everything else. Within that, permissions decide.

@@ -16,7 +16,7 @@ pub use sealed_calls::SealedCalls;
 use sealed_forwards::SealedForwards;
 use signalbox_config::Config;
 use signalbox_govern::directory::Directory;
-use signalbox_runtime::Gateway;
+use signalbox_runtime::{Gateway, MessageProofs};
 use signalbox_seal::TimeWindow;
 use signalbox_seal::validate::Mode;
 use signature_proof::SignatureProof;
@@ -60,12 +60,13 @@ impl Signatures {
         Self { calls: Arc::new(calls), forwards: Arc::new(forwards), proof: Arc::new(proof) }
     }
 
-    /// Has the gateway check what its clients sign.
+    /// The proofs that the gateway checks.
+    pub fn proofs(&self) -> MessageProofs {
+        MessageProofs { proof: Arc::clone(&self.proof) as _, demanded: self.calls.demands_all() }
+    }
+
+    /// Gives the signer the gateway whose answers it signs.
     pub fn attach(&self, gateway: &Arc<Gateway>) {
         self.calls.attach(gateway);
-        gateway.prove_by(Arc::clone(&self.proof) as _);
-        if self.calls.demands_all() {
-            gateway.demand_signatures();
-        }
     }
 }

@@ -206,7 +206,7 @@ impl Backend {
     pub(crate) fn timeout_of(&self, call: &Call) -> Duration {
         let of_tool = || {
             let name = call.name.as_deref().filter(|_| call.method == method::TOOLS_CALL)?;
-            self.gateway()?.governance.get()?.timeouts.timeout(&self.name, name)
+            self.gateway()?.governance.as_ref()?.timeouts.timeout(&self.name, name)
         };
         of_tool().unwrap_or_else(|| self.spec().timeout)
     }

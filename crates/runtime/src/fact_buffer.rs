@@ -209,8 +209,6 @@ impl Gateway {
 mod tests {
     use super::*;
     use crate::{GatewayParts, Settings};
-    use signalbox_engine::Principal;
-    use signalbox_engine::chain::Chain;
     use std::sync::atomic::AtomicUsize;
     use tracing::span::{Attributes, Id, Record};
     use tracing::{Event, Metadata, Subscriber};
@@ -237,15 +235,7 @@ mod tests {
     /// Issue 31: lines of rules waited in the buffers of threads, and came out of order.
     #[tokio::test]
     async fn a_line_of_a_rule_is_logged_at_once() {
-        let parts = GatewayParts {
-            settings: Settings::default(),
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        };
+        let parts = GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap();
         let gateway = Gateway::new(parts).unwrap();
         gateway.fact_buffers.open();
         let lines = Arc::new(AtomicUsize::new(0));

@@ -14,9 +14,10 @@ use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
 use crate::presence::Presence;
+use crate::proving::MessageProofs;
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
-use crate::session::{AuditDoor, Session};
+use crate::session::{AuditTrail, Session};
 use crate::session_store::SessionStore;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -32,7 +33,6 @@ use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::{AuthorizedFollow, Face};
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
@@ -42,7 +42,7 @@ use signalbox_wire::hex::hex;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Most characters of the reason that are recorded.
@@ -93,16 +93,11 @@ pub struct Gateway {
     /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
-    /// What decides which entries callers see, where anything does.
-    pub(crate) visibility: OnceLock<Arc<dyn Visibility>>,
-    pub(crate) audit: AuditDoor,
-    /// What looks at the proofs that messages carry, where anything does.
-    pub(crate) proof: OnceLock<Arc<dyn MessageProof>>,
-    pub(crate) governance: OnceLock<Governance>,
-    /// How it shows itself to callers who come by the way of this name.
-    pub(crate) face: OnceLock<(&'static str, Face)>,
-    /// Nobody whom the connection does not prove may call without a signature.
-    pub(crate) demands_signatures: AtomicBool,
+    pub(crate) visibility: Option<Arc<dyn Visibility>>,
+    pub(crate) audit: AuditTrail,
+    pub(crate) proof: Option<MessageProofs>,
+    pub(crate) governance: Option<Governance>,
+    pub(crate) face: Option<TransportFace>,
     message_facts: AtomicBool,
     /// The sinks that must have recorded everything before a call goes to its backend or an answer to its client.
     durable: Vec<Arc<dyn FactSink>>,
@@ -115,12 +110,44 @@ pub struct Gateway {
     pub(crate) unwritten: Unwritten,
     pub(crate) task_calls: TaskCalls,
     refusals: RefusalLog,
-    pub(crate) session_store: OnceLock<SessionStore>,
+    pub(crate) session_store: Option<SessionStore>,
     pub(crate) next_session: AtomicU64,
     draining: AtomicBool,
 }
 
-/// What a gateway is made of.
+/// Parts of a gateway. Everything that it asks before it lets a call pass is among them, so that none can be forgotten:
+///
+/// ```compile_fail,E0063
+/// # use signalbox_runtime::{AuditTrail, GatewayParts};
+/// fn without_permissions(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
+///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
+///     GatewayParts {
+///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, session_store: None,
+///     }
+/// }
+/// ```
+///
+/// ```compile_fail,E0063
+/// # use signalbox_runtime::GatewayParts;
+/// fn without_audit(parts: GatewayParts) -> GatewayParts {
+///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
+///     GatewayParts {
+///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, visibility: None,
+///         session_store: None,
+///     }
+/// }
+/// ```
+///
+/// ```
+/// # use signalbox_runtime::{AuditTrail, GatewayParts};
+/// fn whole(parts: GatewayParts, audit: AuditTrail) -> GatewayParts {
+///     let GatewayParts { settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, .. } = parts;
+///     GatewayParts {
+///         settings, backends, chain, facts, post, principal, catalog_file, proof, governance, face, audit, visibility: None,
+///         session_store: None,
+///     }
+/// }
+/// ```
 pub struct GatewayParts {
     /// Limits and durations.
     pub settings: Settings,
@@ -134,8 +161,53 @@ pub struct GatewayParts {
     pub post: Option<Arc<dyn Post>>,
     /// On whose behalf the gateway's own connections are opened.
     pub principal: Principal,
-    /// Where the last known lists are kept.
+    /// File of the last known lists.
     pub catalog_file: Option<PathBuf>,
+    /// Decides which entries callers see. Without it every caller sees all of them.
+    pub visibility: Option<Arc<dyn Visibility>>,
+    /// Audit ids of this run, and the log that intents go to before calls leave.
+    pub audit: AuditTrail,
+    /// Checks the proofs that messages carry.
+    pub proof: Option<MessageProofs>,
+    /// Labels, permissions and time limits, with which the governed dialect is served.
+    pub governance: Option<Governance>,
+    /// Appearance towards the callers of one transport.
+    pub face: Option<TransportFace>,
+    /// Sessions that outlive the process.
+    pub session_store: Option<SessionStore>,
+}
+
+/// Appearance of the gateway towards callers of one transport.
+pub struct TransportFace {
+    /// Name of the transport.
+    pub transport: &'static str,
+    /// Appearance.
+    pub face: Face,
+}
+
+impl GatewayParts {
+    /// Parts of a gateway that asks nothing: every caller may do everything, and no intent is logged. For tests, and for commands
+    /// that act for the user of this machine alone.
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn unguarded(settings: Settings, backends: Vec<Arc<Backend>>) -> Result<Self, Fault> {
+        Ok(Self {
+            settings,
+            backends,
+            chain: Chain::default(),
+            facts: Vec::new(),
+            post: None,
+            principal: Principal::anonymous(),
+            catalog_file: None,
+            visibility: None,
+            audit: AuditTrail::begin(None)?,
+            proof: None,
+            governance: None,
+            face: None,
+            session_store: None,
+        })
+    }
 }
 
 impl Gateway {
@@ -168,11 +240,11 @@ impl Gateway {
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
-            visibility: OnceLock::new(),
-            audit: AuditDoor::new()?,
-            proof: OnceLock::new(),
-            governance: OnceLock::new(),
-            face: OnceLock::new(),
+            visibility: parts.visibility,
+            audit: parts.audit,
+            proof: parts.proof,
+            governance: parts.governance,
+            face: parts.face,
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
@@ -184,10 +256,9 @@ impl Gateway {
             unwritten: Unwritten::default(),
             task_calls: TaskCalls::default(),
             refusals: RefusalLog::default(),
-            session_store: OnceLock::new(),
+            session_store: parts.session_store,
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
-            demands_signatures: AtomicBool::new(false),
         });
         for backend in gateway.backends().iter() {
             backend.attach(&gateway);

@@ -19,15 +19,10 @@ pub struct Governance {
 }
 
 impl Gateway {
-    /// From now on serves the governed dialect, with what these know. Only the first ones count.
-    pub fn govern_by(&self, governance: Governance) {
-        let _ = self.governance.set(governance);
-    }
-
     /// True if the governed dialect is served.
     #[must_use]
     pub fn speaks_dialect(&self) -> bool {
-        self.governance.get().is_some()
+        self.governance.is_some()
     }
 }
 
@@ -39,7 +34,7 @@ impl Session {
 
     /// What the dialect of this session looks at, where it is served.
     pub(crate) fn dialect(&self, audit_run: AuditRun) -> Option<DialectPorts<'_>> {
-        let governance = self.gateway.governance.get()?;
+        let governance = self.gateway.governance.as_ref()?;
         Some(DialectPorts {
             labels: &*governance.labels,
             permissions: &*governance.permissions,

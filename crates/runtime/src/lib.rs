@@ -47,12 +47,13 @@ pub use backend_credentials::{Asker, BackendCredentials, Behalf, Credential, Ref
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
-pub use gateway::{Gateway, GatewayParts};
+pub use gateway::{Gateway, GatewayParts, TransportFace};
 pub use governance::Governance;
 pub use holds::{HeldMessage, HoldError, HoldNotice, HoldNotices, Holds};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
+pub use proving::MessageProofs;
 pub use replacement::Replaced;
-pub use session::{CallInFlight, Session, StreamReader};
+pub use session::{AuditTrail, CallInFlight, Session, StreamReader};
 pub use settings::Settings;
 pub use webhooks::{Post, Posted, WebhookError, Webhooks};

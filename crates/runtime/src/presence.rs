@@ -5,6 +5,7 @@
 //! gives the same rights. A revoked credential ends what was opened with it.
 
 use crate::gateway::Gateway;
+use crate::proving::MessageProofs;
 use crate::session::request_callers::has_same_rights;
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::standing::Credential;
@@ -110,7 +111,7 @@ impl Gateway {
     /// Ends the streams and calls of callers whose credentials have expired or were revoked, and the sessions of those
     /// whose last one was revoked. `now` is in milliseconds since 1970. Returns how many sessions that were.
     pub fn end_lapsed(&self, now: u64) -> usize {
-        if let Some(proof) = self.proof.get() {
+        if let Some(MessageProofs { proof, .. }) = &self.proof {
             proof.refresh();
         }
         let lapsed = self.presence.sweep(now);

@@ -7,24 +7,21 @@ use signalbox_engine::message_proof::MessageProof;
 use signalbox_engine::{Caller, Fault, FaultKind, Proof};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+
+/// Proofs that messages carry.
+pub struct MessageProofs {
+    /// Checks them.
+    pub proof: Arc<dyn MessageProof>,
+    /// True if a caller whom the connection does not prove must sign. Interceptors refuse messages without a signature; fronts
+    /// read less of messages that are not proved yet.
+    pub demanded: bool,
+}
 
 impl Gateway {
-    /// Has this look at the proofs that messages carry. Only the first one counts.
-    pub fn prove_by(&self, proof: Arc<dyn MessageProof>) {
-        let _ = self.proof.set(proof);
-    }
-
-    /// From now on takes messages of unproved callers only if they are signed. Interceptors refuse the others; fronts
-    /// read less of messages that are not proved yet.
-    pub fn demand_signatures(&self) {
-        self.demands_signatures.store(true, Ordering::Relaxed);
-    }
-
     /// True if whoever is not proved by the connection has to sign.
     #[must_use]
     pub fn demands_signatures(&self) -> bool {
-        self.demands_signatures.load(Ordering::Relaxed) || self.settings().require_proof
+        self.proof.as_ref().is_some_and(|proofs| proofs.demanded) || self.settings().require_proof
     }
 
     /// The caller by a proof that the message carries; `None` if it carries none. `caller` is the one
@@ -33,7 +30,7 @@ impl Gateway {
     /// # Errors
     /// If the proof does not hold.
     pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
-        let Some(proof) = self.proof.get() else { return self.demand_proof(caller, Ok(None)) };
+        let Some(MessageProofs { proof, .. }) = &self.proof else { return self.demand_proof(caller, Ok(None)) };
         self.demand_proof(caller, self.count_proof(proof.confirm(caller, message)))
     }
 
@@ -42,14 +39,14 @@ impl Gateway {
     /// # Errors
     /// If the proof does not hold.
     pub fn confirm_protobuf(&self, caller: &Caller, message: &Bytes) -> Result<Option<Caller>, Fault> {
-        let Some(proof) = self.proof.get() else { return self.demand_proof(caller, Ok(None)) };
+        let Some(MessageProofs { proof, .. }) = &self.proof else { return self.demand_proof(caller, Ok(None)) };
         self.demand_proof(caller, self.count_proof(proof.confirm_protobuf(caller, message)))
     }
 
     /// Signs an answer that leaves as protobuf, where answers are signed.
     #[must_use]
     pub fn sign_protobuf(&self, answer: Bytes, to_signed: bool) -> Bytes {
-        let signed = self.proof.get().and_then(|proof| proof.sign_protobuf(&answer, to_signed));
+        let signed = self.proof.as_ref().and_then(|proofs| proofs.proof.sign_protobuf(&answer, to_signed));
         signed.unwrap_or(answer)
     }
 

@@ -53,7 +53,7 @@ use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use commands::RoundTimers;
-pub(crate) use intending::AuditDoor;
+pub use intending::AuditTrail;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
 use signalbox_engine::exchange::{Exchange, MethodName};

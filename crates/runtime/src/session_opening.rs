@@ -1,7 +1,7 @@
 //! How sessions are opened: by whom, on whose behalf, how many, and how the gateway shows itself to them.
 
 use crate::counters::Counters;
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, TransportFace};
 use crate::presence;
 use crate::session::Session;
 use signalbox_engine::front::{Face, Mode};
@@ -14,14 +14,9 @@ use std::time::Duration;
 const IDLE: Duration = Duration::from_secs(60);
 
 impl Gateway {
-    /// Shows itself like this to callers whose transport has this name. The first face given stays.
-    pub fn show_face(&self, transport: &'static str, face: Face) {
-        let _ = self.face.set((transport, face));
-    }
-
     /// How it shows itself to this caller, if that is not as usual.
     pub(crate) fn face(&self, caller: &Caller) -> Option<&Face> {
-        let (transport, face) = self.face.get()?;
+        let TransportFace { transport, face } = self.face.as_ref()?;
         (caller.identity().transport == *transport).then_some(face)
     }
 

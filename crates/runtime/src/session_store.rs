@@ -65,14 +65,17 @@ enum Change {
 }
 
 /// The store.
-pub(crate) struct SessionStore {
+pub struct SessionStore {
     dormant: Mutex<HashMap<String, Dormant>>,
     changes: SyncSender<Change>,
 }
 
 impl SessionStore {
-    /// Reads the folder, which is made if need be. What is older than the time-out is removed.
-    fn open(folder: PathBuf, timeout: Duration) -> io::Result<Self> {
+    /// Opens a folder, which is made if need be. Sessions in it that were idle for longer than the time-out are removed.
+    ///
+    /// # Errors
+    /// If the folder cannot be used.
+    pub fn open(folder: PathBuf, timeout: Duration) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let dormant = read_folder(&folder, timeout)?;
         let (changes, waiting) = mpsc::sync_channel(MAX_WAITING);
@@ -114,20 +117,10 @@ impl SessionStore {
 }
 
 impl Gateway {
-    /// Keeps sessions of the old era in this folder, and goes on with those that an earlier process kept there.
-    ///
-    /// # Errors
-    /// If the folder cannot be used.
-    pub fn keep_sessions_in(&self, folder: PathBuf) -> io::Result<()> {
-        let store = SessionStore::open(folder, self.settings().session_timeout)?;
-        let _ = self.session_store.set(store);
-        Ok(())
-    }
-
     /// Forgets the sessions of an earlier process for which this holds, by the name of their principal and when
     /// they were used last.
     pub fn forget_sessions(&self, is_gone: impl Fn(&str, SystemTime) -> bool) {
-        let Some(store) = self.session_store.get() else { return };
+        let Some(store) = self.session_store.as_ref() else { return };
         let mut dormant = store.dormant.lock().unpoisoned();
         for (name, _) in dormant.extract_if(|_, one| is_gone(&one.stored.principal, one.used)) {
             store.change(Change::Remove(name));
@@ -136,13 +129,13 @@ impl Gateway {
 
     /// How many sessions of an earlier process wait for their owners: all, and those of this principal.
     pub(crate) fn dormant_sessions(&self, principal: &Principal) -> (usize, usize) {
-        self.session_store.get().map_or((0, 0), |store| store.dormant_of(principal))
+        self.session_store.as_ref().map_or((0, 0), |store| store.dormant_of(principal))
     }
 
     /// Forgets the session of an earlier process that this principal has left idle longest, for `idle` at least. False if
     /// there is none.
     pub(crate) fn forget_idlest(&self, principal: &Principal, idle: Duration) -> bool {
-        self.session_store.get().is_some_and(|store| store.forget_idlest(principal, idle, SystemTime::now()))
+        self.session_store.as_ref().is_some_and(|store| store.forget_idlest(principal, idle, SystemTime::now()))
     }
 
     /// The session of this id that an earlier process kept for this caller, opened anew. `None` if there is none,
@@ -157,7 +150,7 @@ impl Gateway {
         principal: Principal,
     ) -> Result<Option<Arc<Session>>, Fault> {
         let proved = !self.must_still_prove(&caller);
-        let Some(store) = self.session_store.get().filter(|_| proved) else { return Ok(None) };
+        let Some(store) = self.session_store.as_ref().filter(|_| proved) else { return Ok(None) };
         let name = name_of(external);
         // Held until the session is in the table, so that two requests at once do not open it twice.
         let mut dormant = store.dormant.lock().unpoisoned();
@@ -183,7 +176,7 @@ impl Gateway {
 
     /// Keeps what the client of a session has declared.
     pub(crate) fn store_session(&self, session: &Session, client: &ClientProfile, level: Option<LogLevel>) {
-        let Some(store) = self.session_store.get().filter(|_| session.mode() == Mode::Session) else { return };
+        let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
         let bytes = StoredSession::of(&session.principal, client, level).and_then(|one| serde_json::to_vec(&one).ok());
         let Some(bytes) = bytes.filter(|bytes| bytes.len() <= MAX_STORED_BYTES) else { return };
         if !store.change(Change::Write(name_of(&session.external), bytes)) {
@@ -193,7 +186,7 @@ impl Gateway {
 
     /// Forgets a session that has ended, unless that is because the process ends.
     pub(crate) fn unstore_session(&self, session: &Session) {
-        let Some(store) = self.session_store.get().filter(|_| session.mode() == Mode::Session) else { return };
+        let Some(store) = self.session_store.as_ref().filter(|_| session.mode() == Mode::Session) else { return };
         if !self.is_draining() && !store.change(Change::Remove(name_of(&session.external))) {
             self.counters.dropped("session_store");
         }
@@ -201,7 +194,7 @@ impl Gateway {
 
     /// Notes which sessions were used since then, and forgets those whose owners never came back.
     pub(crate) fn sweep_sessions(&self, since: std::time::Instant) {
-        let Some(store) = self.session_store.get() else { return };
+        let Some(store) = self.session_store.as_ref() else { return };
         let (now, at) = (SystemTime::now(), crate::clock::now());
         for session in self.sessions.all() {
             let seen = if session.is_connected() { at } else { session.last_seen() };
@@ -215,7 +208,7 @@ impl Gateway {
 
     /// Waits until everything is written.
     pub(crate) async fn flush_sessions(&self) {
-        let Some(store) = self.session_store.get() else { return };
+        let Some(store) = self.session_store.as_ref() else { return };
         let (done, written) = mpsc::channel();
         if store.change(Change::Flush(done)) {
             let _ = tokio::task::spawn_blocking(move || written.recv_timeout(LAST_WORDS)).await;

@@ -3,18 +3,12 @@
 use crate::gateway::Gateway;
 use signalbox_engine::catalog::{Changed, ListKind, Sight, ViewKey, Visibility};
 use signalbox_engine::{BackendUser, Caller, Event, Principal};
-use std::sync::Arc;
 
 impl Gateway {
-    /// Has this decide which entries callers see. The first one given stays.
-    pub fn show_by(&self, visibility: Arc<dyn Visibility>) {
-        let _ = self.visibility.set(visibility);
-    }
-
     /// What decides which entries callers see; `None` while everybody sees everything.
     #[must_use]
     pub fn visibility(&self) -> Option<&dyn Visibility> {
-        self.visibility.get().map(|visibility| &**visibility).filter(|visibility| !visibility.is_open())
+        self.visibility.as_deref().filter(|visibility| !visibility.is_open())
     }
 
     /// True unless the tool of this exposed name is as good as unknown to the caller.

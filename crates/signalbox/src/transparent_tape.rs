@@ -12,10 +12,9 @@ use signalbox_config::{Config, Overrides, Record};
 use signalbox_control::api::transparent::{self, Passing};
 use signalbox_control::control_socket::Control;
 use signalbox_control::status::{Passage, PassageOverview};
-use signalbox_engine::chain::Chain;
+use signalbox_engine::FactSink;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};
-use signalbox_engine::{FactSink, Principal};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::{OnFull, Sampling};
@@ -117,15 +116,7 @@ impl<I> Tapped<I> {
 
 /// The gateway of a process that has none: the control socket counts its connections there.
 fn nobody() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
-    Gateway::new(GatewayParts {
-        settings: Settings::default(),
-        backends: Vec::new(),
-        chain: Chain::default(),
-        facts: Vec::new(),
-        post: None,
-        principal: Principal::anonymous(),
-        catalog_file: None,
-    })
+    Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new())?)
 }
 
 impl Tape {

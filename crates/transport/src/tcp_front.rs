@@ -374,22 +374,12 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Patient<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{GatewayParts, Settings};
     use tokio::io::duplex;
 
     #[tokio::test]
     async fn a_connection_that_says_nothing_is_closed_and_counted() {
-        let gateway = Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap();
+        let gateway = Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();

@@ -4,7 +4,7 @@
 
 use signalbox_engine::authenticator::{Arrival, Authenticator, Authenticators};
 use signalbox_engine::caller::Identity;
-use signalbox_engine::{Chain, Fault, Principal, Proof};
+use signalbox_engine::{Fault, Principal, Proof};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
@@ -31,16 +31,9 @@ struct Scene {
 impl Scene {
     async fn new(spec: FrontSpec) -> Self {
         let limits = Limits { message: 4096, ..Limits::default() };
-        let gateway = Gateway::new(GatewayParts {
-            settings: Settings { limits, ..Settings::default() },
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap();
+        let gateway =
+            Gateway::new(GatewayParts::unguarded(Settings { limits, ..Settings::default() }, Vec::new()).unwrap())
+                .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopping) = watch::channel(false);

@@ -124,7 +124,7 @@ fn digest_of(session: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assemble::assemble;
+    use crate::assemble::{StateFiles, assemble};
     use signalbox_config::{Config, Located, Overrides};
     use signalbox_engine::fact::{Finished, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
@@ -158,7 +158,7 @@ mod tests {
     async fn a_full_queue_drops_and_counts_and_does_not_wait() {
         let env = |name: &str| (name == "HOME").then(|| "/".to_owned());
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
-        let app = assemble(&config, Principal::anonymous(), None, None, PageHost::Person).unwrap();
+        let app = assemble(&config, Principal::anonymous(), StateFiles::default(), None, PageHost::Person).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
         let lost = Arc::new(NotExported::default());
         lost.count_at(Arc::downgrade(&app.gateway));

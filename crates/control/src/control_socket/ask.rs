@@ -133,23 +133,13 @@ mod tests {
     use super::*;
     use serde_json::json;
     use signalbox_assembly::data_dir::DataDir;
-    use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{Gateway, GatewayParts, Settings};
     use signalbox_transport::router::{Answered, Mount, Route, RoutedAnswer, RoutedRequest as Asked, Router};
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     fn gateway() -> Arc<Gateway> {
-        Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap()
+        Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap()).unwrap()
     }
 
     fn told(text: &str) -> Answered {

@@ -1,7 +1,7 @@
 //! Starts backends by the connectors that the gateway uses, and tells how that went.
 
 use super::finding::Finding;
-use signalbox_assembly::assemble::{App, AssembleError, assemble};
+use signalbox_assembly::assemble::{App, AssembleError, StateFiles, assemble};
 use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
 use signalbox_oauth::page_host::PageHost;
@@ -40,7 +40,7 @@ pub(super) async fn try_out(config: &Config) -> Result<Vec<BackendProbe>, Assemb
         backend.lifetime = Lifetime::default();
     }
     let config = &config;
-    let app = assemble(config, Principal::local("doctor"), None, None, PageHost::Person)?;
+    let app = assemble(config, Principal::local("doctor"), StateFiles::default(), None, PageHost::Person)?;
     let started = Instant::now();
     app.gateway.start();
     let outcomes = follow(&app, config, started).await;

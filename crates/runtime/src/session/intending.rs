@@ -7,22 +7,31 @@ use signalbox_engine::audit::{Intended, Intent, IntentLog};
 use signalbox_engine::audit_id::AuditRun;
 use signalbox_engine::{Call, Command, Context, ExchangeId, Fact, Fault, FaultKind};
 use signalbox_wire::method;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
-/// The way from a gateway to the audit log, and the names that calls have there.
-pub(crate) struct AuditDoor {
+/// Audit ids of a run of the gateway, and the log that intents go to.
+pub struct AuditTrail {
     run: AuditRun,
-    log: OnceLock<Arc<dyn IntentLog>>,
+    log: Option<Arc<dyn IntentLog>>,
 }
 
-impl AuditDoor {
-    /// The door of a gateway that begins now, before there is a log.
-    pub fn new() -> Result<Self, Fault> {
+impl AuditTrail {
+    /// Begins a run. With a log, calls leave only after their intents are in it.
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn begin(log: Option<Arc<dyn IntentLog>>) -> Result<Self, Fault> {
         let mut random = [0; 2];
         getrandom::fill(&mut random)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
-        Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log: OnceLock::new() })
+        Ok(Self { run: AuditRun::new(clock::unix_millis(), u16::from_be_bytes(random)), log })
+    }
+
+    /// Returns the run under which exchanges have audit ids.
+    #[must_use]
+    pub fn run(&self) -> AuditRun {
+        self.run
     }
 }
 
@@ -40,17 +49,12 @@ impl Gateway {
     pub fn audit_run(&self) -> AuditRun {
         self.audit.run
     }
-
-    /// From now on, writes down what leaves for backends before it leaves. The first log that is given stays.
-    pub fn write_intents_to(&self, log: Arc<dyn IntentLog>) {
-        let _ = self.audit.log.set(log);
-    }
 }
 
 impl Session {
     /// The calls of an event that are about to leave for backends, handed to the audit log; `None` if there is none, or no call.
     pub(super) fn intended(&self, facts: &[Fact], commands: &[Command], ctx: &Context<'_>) -> Option<Intended> {
-        let log = self.gateway.audit.log.get()?;
+        let log = self.gateway.audit.log.as_ref()?;
         let intent = |exchange: ExchangeId, backend: &Arc<str>, call: &Call, is_copy: bool| {
             let about = |fact: &Fact| match fact {
                 Fact::Decision(decision) if decision.exchange == Some(exchange) => Some(Arc::clone(decision)),

@@ -308,13 +308,12 @@ async fn kept_lists_pass_the_filter() {
     let file = folder.path().join("catalog.json");
     keep_lists(&fake, Wish::Legacy, &file).await;
     let gateway = Gateway::new(signalbox_runtime::GatewayParts {
-        settings: signalbox_runtime::Settings::default(),
-        backends: vec![Backend::new("a", Arc::new(fake.clone()), spec(first_use(), |tool| tool != "t1"))],
-        chain: signalbox_engine::Chain::default(),
-        facts: Vec::new(),
-        post: None,
-        principal: signalbox_engine::Principal::anonymous(),
         catalog_file: Some(file),
+        ..signalbox_runtime::GatewayParts::unguarded(
+            signalbox_runtime::Settings::default(),
+            vec![Backend::new("a", Arc::new(fake.clone()), spec(first_use(), |tool| tool != "t1"))],
+        )
+        .unwrap()
     })
     .unwrap();
     gateway.start();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Chain, Fault, FaultKind, Principal};
+use signalbox_engine::{Caller, Chain, Fault, FaultKind};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, GatewayParts, Settings, StreamReader};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
@@ -53,13 +53,8 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         allows: Box::new(|_| true),
     };
     let parts = GatewayParts {
-        settings: Settings::default(),
-        backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain: Chain::new(vec![Arc::new(Guard)]),
-        facts: Vec::new(),
-        post: None,
-        principal: Principal::anonymous(),
-        catalog_file: None,
+        ..GatewayParts::unguarded(Settings::default(), vec![Backend::new("a", Arc::new(fake.clone()), spec)]).unwrap()
     };
     let gateway = Gateway::new(parts).unwrap();
     gateway.start();

@@ -40,7 +40,7 @@ mod unwritten;
 
 use fake::Fake;
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Chain, FactSink, Principal};
+use signalbox_engine::{Chain, FactSink};
 use signalbox_runtime::status::BackendStatus;
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, QuestionTime, Settings};
 use std::path::PathBuf;
@@ -98,13 +98,10 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         allows: Box::new(|_| true),
     };
     let gateway = Gateway::new(GatewayParts {
-        settings: setup.settings,
-        backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain,
         facts: setup.facts,
-        post: None,
-        principal: Principal::anonymous(),
         catalog_file: setup.catalog_file,
+        ..GatewayParts::unguarded(setup.settings, vec![Backend::new("a", Arc::new(fake.clone()), spec)]).unwrap()
     })
     .unwrap();
     gateway.start();

@@ -6,7 +6,6 @@ use crate::fake::{ANSWER, Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, pass, start, status};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::{Backend, Gateway, GatewayParts, Lifetime, QuestionTime, Settings, StreamReader};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -36,15 +35,13 @@ fn start_two(fake: &Fake, wish: Wish) -> Arc<Gateway> {
     let spec = || crate::spec(Lifetime::default(), |_| true);
     let first = signalbox_runtime::BackendSpec { wish, ..spec() };
     let other = Fake::new(Shape::Pipe, plain);
-    let gateway = Gateway::new(GatewayParts {
-        settings: Settings::default(),
-        backends: vec![Backend::new("a", Arc::new(fake.clone()), first), Backend::new("b", Arc::new(other), spec())],
-        chain: Chain::default(),
-        facts: Vec::new(),
-        post: None,
-        principal: Principal::anonymous(),
-        catalog_file: None,
-    })
+    let gateway = Gateway::new(
+        GatewayParts::unguarded(
+            Settings::default(),
+            vec![Backend::new("a", Arc::new(fake.clone()), first), Backend::new("b", Arc::new(other), spec())],
+        )
+        .unwrap(),
+    )
     .unwrap();
     gateway.start();
     gateway

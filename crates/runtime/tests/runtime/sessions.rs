@@ -7,6 +7,8 @@ use serde_json::json;
 use signalbox_engine::Caller;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::outbox::OUTBOX_LIMIT;
+use signalbox_runtime::session_store::SessionStore;
+use signalbox_runtime::{Gateway, GatewayParts};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -66,7 +68,6 @@ async fn at_the_limit_the_idlest_session_of_a_caller_gives_way() {
 async fn sessions_of_an_earlier_process_give_way_too() {
     let mut settings = signalbox_runtime::Settings { max_sessions_each: 2, ..Default::default() };
     settings.session_timeout = Duration::from_secs(3600);
-    let gateway = start(&Fake::new(Shape::Pipe, plain), Setup { settings, ..Setup::default() });
     let folder = tempfile::tempdir().unwrap();
     let caller = || Caller::anonymous("test");
     for (name, idle) in [("a", 600), ("b", 10)] {
@@ -77,7 +78,9 @@ async fn sessions_of_an_earlier_process_give_way_too() {
         let used = SystemTime::now() - Duration::from_secs(idle);
         std::fs::File::options().write(true).open(&file).unwrap().set_modified(used).unwrap();
     }
-    gateway.keep_sessions_in(folder.path().to_owned()).unwrap();
+    let store = SessionStore::open(folder.path().to_owned(), settings.session_timeout).unwrap();
+    let parts = GatewayParts::unguarded(settings, Vec::new()).unwrap();
+    let gateway = Gateway::new(GatewayParts { session_store: Some(store), ..parts }).unwrap();
     let open = |id: &str| gateway.open_session(caller(), Mode::Session, id, "test");
     assert!(open("x").is_ok(), "the one that was idle for ten minutes gives way");
     assert!(open("y").is_err(), "neither has been idle for a minute");

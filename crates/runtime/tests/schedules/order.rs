@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Chain, FactSink, Principal};
+use signalbox_engine::{Caller, FactSink};
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Session, Settings, StreamReader};
 use signalbox_wire::Envelope;
 use std::collections::BTreeMap;
@@ -223,13 +223,8 @@ fn with_real_threads_every_request_has_one_outcome_and_the_facts_of_each_session
     let (old, new) = (backend("old", Shape::Pipe, false), backend("new", Shape::Web, true));
     let (seen, left, gateway, sessions) = runtime.block_on(async {
         let gateway = Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: vec![old.0, new.0],
-            chain: Chain::default(),
             facts: vec![Arc::clone(&notes) as Arc<dyn FactSink>],
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
+            ..GatewayParts::unguarded(Settings::default(), vec![old.0, new.0]).unwrap()
         })
         .unwrap();
         gateway.start();

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::HoldAnswer;
-use signalbox_engine::{Chain, FactSink, Principal};
+use signalbox_engine::{Chain, FactSink};
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Settings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -97,13 +97,14 @@ impl World {
             ["first", "second"].into_iter().map(|name| Arc::new(Whims::new(name, dice.seed(), mood))).collect();
         let backends: Vec<_> = (0..=dice.below(3)).map(|number| backend(&format!("b{number}"), &mut dice)).collect();
         let gateway = Gateway::new(GatewayParts {
-            settings: settings(&mut dice),
-            backends: backends.iter().map(|(backend, _)| Arc::clone(backend)).collect(),
             chain: Chain::new(whims.iter().map(|whim| Arc::clone(whim) as _).collect()),
             facts: vec![Arc::clone(&notes) as Arc<dyn FactSink>],
             post: Some(Arc::new(Web(Mutex::new(Dice::new(dice.seed()))))),
-            principal: Principal::anonymous(),
-            catalog_file: None,
+            ..GatewayParts::unguarded(
+                settings(&mut dice),
+                backends.iter().map(|(backend, _)| Arc::clone(backend)).collect(),
+            )
+            .unwrap()
         })
         .unwrap();
         gateway.start();

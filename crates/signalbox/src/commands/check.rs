@@ -18,7 +18,13 @@ use std::process::ExitCode;
 pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     // Putting it together opens the demo folder and reads the addresses, and starts nothing.
-    assemble::assemble(&loaded.config, Principal::anonymous(), None, None, PageHost::Person)?;
+    assemble::assemble(
+        &loaded.config,
+        Principal::anonymous(),
+        assemble::StateFiles::default(),
+        None,
+        PageHost::Person,
+    )?;
     FrontSecurity::check(&loaded.config)?;
     let warnings = warnings(&loaded);
     if global.json {

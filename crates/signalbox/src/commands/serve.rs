@@ -4,7 +4,7 @@ use crate::banner;
 use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
 use crate::output;
-use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::authentication::{self, Authentication};
 use signalbox_assembly::backend_auth;
 use signalbox_assembly::data_dir::DataDir;
@@ -219,10 +219,8 @@ impl Server {
         let recording = Recording::start(config, TapeKind::Serve, data_dir)?;
         let address = listener.local_addr().map_err(Failure::Start)?;
         let pages = backend_auth::page_host(config, address);
-        let app = assemble(config, principal.clone(), Some(data_dir.catalog()), recording, pages)?;
-        if let Err(error) = app.gateway.keep_sessions_in(data_dir.sessions()) {
-            tracing::warn!(%error, "sessions will not survive a restart");
-        }
+        let state = StateFiles { catalog: Some(data_dir.catalog()), sessions: Some(data_dir.sessions()) };
+        let app = assemble(config, principal.clone(), state, recording, pages)?;
         let rules = &config.gateway;
         let places = open_files::divide(rules.max_connections).clients;
         let admission = Admission::new(places, &rules.allowed_origins, &hosts(config));

@@ -4,7 +4,7 @@ mod token;
 
 use super::serve::FORCED;
 use crate::failure::Failure;
-use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::recording::Recording;
@@ -36,7 +36,8 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let hangups = Hangups::listen().map_err(Failure::Start)?;
     let caller = Caller::local(&user(), "stdio");
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
-    let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording, PageHost::Person)?;
+    let state = StateFiles { catalog: Some(data_dir.catalog()), sessions: None };
+    let app = assemble(&config, caller.principal().clone(), state, recording, PageHost::Person)?;
     let pipe = PipeProof::load(&config, &data_dir, &app, &caller)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, vec![pipe.follower(&app)]);
     let served = Served::new(&reloader, ProcessInfo { command: "stdio", url: None, tls: None });

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use http::Method;
 use serde_json::{Map, Value, json};
-use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::logging::log_warnings;
 use signalbox_assembly::signals::Signals;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, Overrides, ToolFilter, TrustLevel, UrlTransport};
@@ -113,7 +113,7 @@ async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, V
     let config = configuration(global)?;
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
-    let app = assemble(&config, principal.clone(), None, None, PageHost::Person)?;
+    let app = assemble(&config, principal.clone(), StateFiles::default(), None, PageHost::Person)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
     let asking = async {

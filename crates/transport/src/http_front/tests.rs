@@ -5,7 +5,7 @@ use super::sse_body::{KEPT_EVENTS, RETRY_MS, Resumable, SseBody};
 use super::track::{EventId, NoReplay};
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Chain, Event, PeerId, Principal};
+use signalbox_engine::{Caller, Event, PeerId};
 use signalbox_runtime::outbox::{AWAY_BYTES, OUTBOX_BOUND};
 use signalbox_runtime::{Gateway, GatewayParts, Out, Session, Settings};
 use signalbox_wire::{Envelope, SseDecoder};
@@ -23,16 +23,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let gateway = Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap();
+        let gateway = Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap()).unwrap();
         let session = gateway.open_session(Caller::anonymous("http"), Mode::Session, "s", "test").unwrap();
         Self { gateway, session, store: Arc::default() }
     }

@@ -5,7 +5,7 @@ mod batches;
 use super::*;
 use crate::in_process::{InProcessConnector, Visitor};
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Caller, Chain, Fact, FactSink, Principal};
+use signalbox_engine::{Caller, Fact, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, GatewayParts, Settings};
 use signalbox_wire::{builder, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
@@ -68,13 +68,9 @@ fn gateway(settings: Settings, facts: Vec<Arc<dyn FactSink>>) -> Arc<Gateway> {
     };
     let backend = Backend::new("stub", Arc::new(InProcessConnector::new("stub", stub)), spec);
     let gateway = Gateway::new(GatewayParts {
-        settings,
-        backends: vec![backend],
-        chain: Chain::default(),
         facts,
-        post: None,
         principal: Principal::local("me"),
-        catalog_file: None,
+        ..GatewayParts::unguarded(settings, vec![backend]).unwrap()
     })
     .unwrap();
     gateway.start();

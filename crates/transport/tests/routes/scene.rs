@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::http_front::FrontSpec;
 use signalbox_transport::router::{
@@ -175,16 +174,7 @@ impl Scene {
     }
 
     pub async fn with(spec: FrontSpec) -> Self {
-        let gateway = Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: Vec::new(),
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap();
+        let gateway = Gateway::new(GatewayParts::unguarded(Settings::default(), Vec::new()).unwrap()).unwrap();
         let streams = Streams::default();
         let router = Arc::new(Router::new(routes(&streams)).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

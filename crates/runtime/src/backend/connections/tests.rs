@@ -5,9 +5,9 @@ use crate::backend::Backend;
 use crate::gateway::{Gateway, GatewayParts};
 use crate::link::nowhere::backend;
 use crate::settings::Settings;
+use signalbox_engine::Caller;
 use signalbox_engine::Principal;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Chain};
 use std::time::Duration;
 
 /// A gateway with one backend, and connections to it that are never opened.
@@ -19,16 +19,8 @@ struct Setup {
 impl Setup {
     fn new() -> Self {
         let backend = backend("a");
-        let gateway = Gateway::new(GatewayParts {
-            settings: Settings::default(),
-            backends: vec![Arc::clone(&backend)],
-            chain: Chain::default(),
-            facts: Vec::new(),
-            post: None,
-            principal: Principal::anonymous(),
-            catalog_file: None,
-        })
-        .unwrap();
+        let gateway =
+            Gateway::new(GatewayParts::unguarded(Settings::default(), vec![Arc::clone(&backend)]).unwrap()).unwrap();
         Self { gateway, backend }
     }
 

@@ -6,7 +6,7 @@ use crate::ad_hoc::{AdHocFile, Replayed, Server};
 use crate::cli::{Global, OnErrorMode, OrderMode, TrialArgs};
 use crate::failure::Failure;
 use bytes::Bytes;
-use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::assemble::{App, StateFiles, assemble};
 use signalbox_assembly::data_dir::DataDir;
 use signalbox_assembly::recording::Recording;
 use signalbox_config::loader::Loader;
@@ -237,7 +237,7 @@ impl<'a> Trial<'a> {
         let config = loader.load()?.config;
         let data_dir = DataDir::prepare(&config.data_dir)?;
         let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
-        let app = assemble(&config, Principal::local("replay"), None, recording, PageHost::Person)?;
+        let app = assemble(&config, Principal::local("replay"), StateFiles::default(), recording, PageHost::Person)?;
         app.gateway.start();
         Ok(LiveServer { app, loader, config, data_dir, file })
     }
