@@ -1,8 +1,8 @@
-//! The HTTP front: where clients connect. It serves Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one
-//! path, HTTP+SSE of 2024-11-05 on two others, and hands everything else to the [`Router`]. hyper reads and writes
-//! HTTP/1; the front decides what a request is for, finds its session, and gives the answer its form.
+//! The HTTP front: the listener that clients connect to. It serves Streamable HTTP of 2025-03-26 to 2026-07-28 and
+//! WebSocket on one path, HTTP+SSE of 2024-11-05 on two others, and hands every other request to the [`Router`]. hyper
+//! reads and writes HTTP/1; the front routes each request, finds its session, and formats the response.
 //!
-//! A request passes these gates in this order, and each of them answers what it refuses:
+//! A request passes these gates in this order. Each gate answers the requests that it refuses:
 //!
 //! ```text
 //! accept ─► admission (places) ─► TLS ─► Host, Origin ─► CORS preflight ─► authenticators ─► path and method
@@ -12,8 +12,8 @@
 //!                                        Session::receive ─► Outbox ─► one JSON body, or events
 //! ```
 //!
-//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends
-//! what stays too long:
+//! A [`ClientConnection`] is in one of four phases. The front's clock advances every [`TICK`] and ends connections that
+//! exceed the time limit of their phase:
 //!
 //! ```text
 //!            first byte of a head           head is whole            answered as a whole
@@ -23,22 +23,25 @@
 //!                                                          Waiting ── after 5 s the answer becomes an event stream
 //! ```
 //!
-//! If all places are taken, the idlest connection in `Quiet` or `Head` gives its place to a new one, or else a stream
-//! of the caller or address with the most connections above its share ([`crate::places`]).
+//! If all places are taken, the longest-idle connection in `Quiet` or `Head` gives its place to a new one. If none is
+//! idle, a stream of the caller or address that is furthest above its share gives way ([`crate::places`]).
 //!
 //! Invariants:
 //!
-//! - Nothing of a body is read before the caller is known, and a large one is charged to that caller's share while it comes.
-//! - A message becomes an [`signalbox_wire::Envelope`] once, and its bytes are never copied on the way to the session.
-//! - What a client gets is what the session pushed to the stream's outbox, in that order. The front adds framing and no message;
-//!   a request that never reached a session is refused here, and told as a fact of its own.
-//! - A connection is served by the worker that took it, from its first byte to its last.
-//! - A stream that the client lost goes on in the [`resume`] store for a while, so that nothing is lost between two GETs.
-//! - Stopping ends connections between two requests, never in the middle of an answer. Only a holder above its share of places loses
-//!   answers, while others want these places.
+//! - No byte of a body is read before the caller is known. A large body is charged to that caller's share while it
+//!   arrives.
+//! - A message is parsed into an [`signalbox_wire::Envelope`] once. Its bytes are never copied on the way to the
+//!   session.
+//! - A client receives what the session pushed to the stream's outbox, in that order. The front adds framing but no
+//!   messages. A request that never reached a session is refused here and recorded as a fact of its own.
+//! - A connection is served by one worker for its whole life.
+//! - A stream that the client lost is kept in the [`resume`] store for a while, so that no event is lost between two
+//!   GETs.
+//! - A stop ends connections between two requests, never during an answer. Answers are cut short only for a holder
+//!   above its share of places, while others wait for these places.
 //!
-//! The front must never wait with a lock held, start a timer for each request (the clock is there for that), or let
-//! what a client sends decide how much memory is set aside before the budget has agreed.
+//! The front must never wait while it holds a lock, never start a timer per request (the clock does that job), and
+//! never allocate memory by a length that the client announced before the budget has granted it.
 
 mod accepts;
 mod answer;
@@ -98,45 +101,45 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// How long an answer may take before the stream is opened as SSE, so that the client sees signs of life.
+/// Maximum wait for an answer before the stream is opened as SSE, so that the client sees signs of life.
 pub const COMMIT_AFTER: Duration = Duration::from_secs(5);
-/// How often a silent SSE stream carries a comment.
+/// Interval at which a silent SSE stream sends a comment.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The largest head of a request, in bytes.
+/// Maximum size of a request head, in bytes.
 pub const MAX_HEAD: usize = 256 * 1024;
-/// Most lines of a head, which is what hyper takes.
+/// Maximum number of header lines, which is hyper's limit.
 pub const MAX_HEADERS: usize = 100;
 
-/// How often streams that nobody came back for are given up.
+/// Interval at which streams are dropped whose client did not return.
 const SWEEP: Duration = Duration::from_secs(15);
 
-/// How the front is set up.
+/// Configuration of the front.
 #[derive(Clone, Debug)]
 pub struct FrontSpec {
-    /// The path of the MCP endpoint.
+    /// Path of the MCP endpoint.
     pub path: String,
-    /// Who is welcome, and how many at a time.
+    /// Checks of `Host` and `Origin`, and the limits on open connections.
     pub admission: Arc<Admission>,
-    /// How long a client may take for its headers.
+    /// Maximum time to receive a request head.
     pub header_timeout: Duration,
-    /// How long a client may take for its body.
+    /// Maximum time to receive a request body.
     pub body_timeout: Duration,
-    /// How long a client may take nothing of what is written to it.
+    /// Maximum time that a client may leave written data unread.
     pub reader_timeout: Duration,
-    /// How callers prove who they are.
+    /// Methods by which callers authenticate.
     pub authenticators: Authenticators,
-    /// How long a WebSocket's first message may take that has to prove who calls.
+    /// Maximum wait for the first message of a WebSocket that must authenticate in it.
     pub authentication_timeout: Duration,
-    /// What clients that have to prove who they are are told of how to do so.
+    /// Source of the `WWW-Authenticate` header for clients that must authenticate.
     pub challenge: Option<Arc<dyn Challenge>>,
-    /// How clients come, in a word.
+    /// Name of the transport in facts and metrics.
     pub transport: &'static str,
-    /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
+    /// TLS configuration; `None` serves plain TCP. A client that presents a certificate is its own principal.
     pub tls: Option<Arc<FrontTls>>,
-    /// A path that only a secret of its own opens.
+    /// Path that is opened by a dedicated bearer secret.
     pub path_secret: Option<PathSecret>,
-    /// A second MCP endpoint, which stands for a server of its own.
+    /// Second MCP endpoint, which represents a server of its own.
     pub entry: Option<Arc<dyn Entry>>,
 }
 
@@ -159,21 +162,21 @@ impl Default for FrontSpec {
     }
 }
 
-/// What every connection needs.
+/// State shared by all connections of a front.
 pub(crate) struct FrontShared {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
-    /// What is not MCP.
+    /// Handler of requests that are not MCP.
     pub router: Arc<Router>,
     pub resume: Arc<ResumeStore>,
     pub clock: FrontClock,
     pub connections: Mutex<ClientConnections>,
-    /// No request is begun any more.
+    /// Set once the front stops; connections accept no further request.
     pub stopping: AtomicBool,
 }
 
 impl FrontShared {
-    /// A front to which nobody has come yet.
+    /// Creates a front without connections.
     pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
         Arc::new(Self {
             gateway,
@@ -187,8 +190,8 @@ impl FrontShared {
     }
 }
 
-/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open
-/// ones end after the answer they are busy with.
+/// Accepts connections and assigns each to the next worker until `stop` is set. Then it accepts none, and open
+/// connections end after their current answer.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,
@@ -221,7 +224,7 @@ pub async fn serve(
         let (socket, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: wait for some to come free instead of spinning.
+                // Most likely the process is out of descriptors: wait for some to be closed instead of spinning.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
@@ -232,7 +235,7 @@ pub async fn serve(
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             let caller = unknown_caller(Some(address), front.spec.transport);
             front.gateway.refused(&caller, Some(503), &place::no_place(), None);
-            // Inside TLS nothing can be said before a handshake, which is what there is no room for.
+            // Inside TLS a response needs a handshake first, and there is no room for one.
             if front.spec.tls.is_none()
                 && let Some(telling) = exit.tell(socket, NO_ROOM.to_vec())
             {
@@ -240,7 +243,7 @@ pub async fn serve(
             }
             continue;
         };
-        // The socket belongs to the runtime that accepted it until it is handed to a worker's.
+        // The socket is registered with the runtime that accepted it until it is moved to a worker's.
         let Ok(socket) = socket.into_std() else { continue };
         let connection = ClientConnection::new(Arc::clone(&front), Some(address), Some(place));
         open().add(&connection);
@@ -265,12 +268,12 @@ pub async fn serve(
     }
 }
 
-/// Waits until the front is told to stop, or nobody is left to tell it.
+/// Waits until `stop` is set or its sender is dropped.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// What a client is told for which there is no room, without a look at what it wants.
+/// Response to a client for which there is no room. Its request is not read.
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: text/plain\r\n\
     content-length: 30\r\nconnection: close\r\n\r\ntoo many connections are open\n";
 
@@ -280,16 +283,16 @@ async fn serve_connection(socket: MaybeTlsStream, connection: &Arc<ClientConnect
     counters.fetch_add(1, Ordering::Relaxed);
     speak(socket, connection, service::handle).await;
     if let Some(pending) = connection.upgraded() {
-        // Boxed, so that other connections do not carry the room for it.
+        // Boxed, so that other connections do not reserve space for it.
         Box::pin(socket::serve(connection, *pending)).await;
     }
     counters.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// The answer type of this front.
+/// Response type of this front.
 pub(crate) type FrontAnswer = http::Response<routed::FrontBody>;
 
-/// A body that is there as a whole.
+/// Returns a body that is complete.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> routed::FrontBody {
     routed::FrontBody::whole(bytes.into())
 }

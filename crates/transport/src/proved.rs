@@ -1,22 +1,22 @@
-//! What a front found a message to prove, on the way to its session.
+//! The proof that a front found in a message, on the way to its session.
 
 use signalbox_engine::{Caller, Carrier, Fault};
 
-/// Who signed a message, or why its signature does not hold.
+/// Signer of a message, or the reason why its signature is invalid.
 pub struct Proved(pub Result<Option<Caller>, Fault>);
 
 impl Proved {
-    /// True where nothing is known yet.
+    /// Returns `true` if the message has not been verified yet.
     pub fn is_open(&self) -> bool {
         matches!(self.0, Ok(None))
     }
 
-    /// Whoever signed it.
+    /// Returns the signer, if the signature was verified and is valid.
     pub fn caller(&self) -> Option<Caller> {
         self.0.as_ref().ok().and_then(Clone::clone)
     }
 
-    /// What goes along with the message.
+    /// Adds the result to what travels with the message.
     pub fn carried<'a>(&'a self, carrier: Carrier<'a>) -> Carrier<'a> {
         match &self.0 {
             Ok(caller) => Carrier { caller: caller.as_ref(), ..carrier },

@@ -1,4 +1,4 @@
-//! Reading the body of a request within its bounds.
+//! Reads a request body within its limits.
 
 use crate::read_charge::ReadCharge;
 use bytes::{Bytes, BytesMut};
@@ -14,31 +14,30 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// Why a body was not taken.
+/// Reasons why a body was not read.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than it may be.
+    /// The body exceeds the message limit.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
-    /// It is larger than it may be as long as nobody knows who sent it.
+    /// The body exceeds the limit for callers that are not yet identified.
     #[error(
         "the body is larger than {0} bytes, which is the most that is read of a caller whom only its signature proves; call with a \
          client certificate, or send less"
     )]
     UnknownCaller(usize),
-    /// It did not come in time.
+    /// The body did not arrive in time.
     #[error("the body did not arrive in time")]
     TooSlow,
-    /// The connection broke.
     #[error("the body ended early")]
     Broken,
-    /// There is no room for it, and there was none for a while.
+    /// The memory budget has no room, and had none for a while.
     #[error("the body is not taken: {0}; try again later")]
     NoRoom(OverBudget),
 }
 
 impl BodyError {
-    /// The status of an answer that says so.
+    /// Returns the status of the refusal.
     #[must_use]
     pub fn status(self) -> StatusCode {
         match self {
@@ -49,21 +48,21 @@ impl BodyError {
         }
     }
 
-    /// The limit at which it is counted.
+    /// Returns the limit to count.
     #[must_use]
     pub fn limit(self) -> Option<Limit> {
         match self {
             Self::TooLarge(_) => Some(Limit::MessageSize),
             Self::TooSlow => Some(Limit::MessageTime),
-            // Whoever says this has counted it.
+            // Counted where the error arose.
             Self::Broken | Self::UnknownCaller(_) => None,
             Self::NoRoom(_) => Some(Limit::Memory),
         }
     }
 }
 
-/// The whole body. A timer is only set for a body that is not there yet. One that is large, or may be, is charged to what
-/// `share` gives.
+/// Reads the whole body. Sets a timer only if the body has not arrived yet. Charges a body that is large, or may be, to
+/// `share`.
 pub(crate) async fn read_body(
     body: Incoming,
     limit: usize,
@@ -88,7 +87,7 @@ pub(crate) async fn read_body(
     }
 }
 
-/// Room for a body whose length is known is made before any of it is read.
+/// Reads a body and charges it. If its length is known, the room is reserved before any of it is read.
 async fn collect_charged(mut body: Incoming, limit: usize, mut charge: ReadCharge) -> Result<Bytes, BodyError> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
     charge.cover(announced).await.map_err(BodyError::NoRoom)?;
@@ -115,7 +114,7 @@ async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
             return Err(BodyError::TooLarge(limit));
         }
         match first.take() {
-            // Most bodies are one piece, which is passed on as it is.
+            // Most bodies are one chunk, which is passed on without a copy.
             None if rest.is_empty() => first = Some(data),
             None => rest.extend_from_slice(&data),
             Some(one) => {

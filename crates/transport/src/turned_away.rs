@@ -1,8 +1,9 @@
-//! Connections beyond the limit: each hears why, and is closed so that the reason arrives.
+//! Refuses connections beyond the limit with a reason, and closes them so that the reason arrives.
 //!
-//! A socket that is closed while something unread lies in it is reset, and a reset overtakes what was written: a client that
-//! had sent its request would see a broken connection instead of the answer. So what it sends is read and thrown away for a
-//! moment. That costs a task and a descriptor, hence only so many are treated like that at a time; the rest is just closed.
+//! A socket that is closed with unread bytes is reset, and the reset overtakes what was written: a client that has sent
+//! its request would see a broken connection instead of the answer. So its bytes are read and discarded for a moment.
+//! That costs a task and a descriptor; therefore only a limited number of clients get a reason at a time, and the
+//! others are just closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +12,25 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// Most clients that are told at a time why they are turned away.
+/// Maximum number of clients that are being told the reason at a time.
 pub const MAX_TOLD: usize = 256;
-/// How long a client may take to hear why.
+/// Maximum time for a client to read the reason.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// Most bytes that are read of one that still talks.
+/// Maximum number of bytes read from a client that still sends.
 const UNHEARD: usize = 256 * 1024;
 
-/// The way out.
+/// Limits how many refused clients are told the reason at a time.
 #[derive(Debug, Clone)]
 pub struct Exit(Arc<Semaphore>);
 
 impl Exit {
-    /// Tells at most so many clients at a time, and no more than [`MAX_TOLD`].
+    /// Creates a limit of `most` clients, and at most [`MAX_TOLD`].
     #[must_use]
     pub fn new(most: usize) -> Self {
         Self(Arc::new(Semaphore::new(most.min(MAX_TOLD))))
     }
 
-    /// What has to be run so that the client hears this; nothing where too many are being told already.
+    /// Returns the future that sends this response and closes the socket, or `None` if the limit is reached.
     pub fn tell(&self, mut socket: TcpStream, words: Vec<u8>) -> Option<impl Future<Output = ()> + Send + use<>> {
         let told = Arc::clone(&self.0).try_acquire_owned().ok()?;
         Some(async move {

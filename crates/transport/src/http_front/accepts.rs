@@ -1,24 +1,24 @@
-//! Which forms of answer a client takes.
+//! Response formats that a client accepts.
 
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
 
-/// What clients send that follow the specification.
+/// Value sent by clients that follow the specification.
 const USUAL: &[u8] = b"application/json, text/event-stream";
 
-/// What the `Accept` header allows.
+/// Formats that the `Accept` header allows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Accepts {
-    /// `application/json`.
+    /// Set if the client accepts `application/json`.
     pub json: bool,
-    /// `text/event-stream`.
+    /// Set if the client accepts `text/event-stream`.
     pub sse: bool,
-    /// The client names `text/event-stream` first, and so would rather have that.
+    /// Set if the client names `text/event-stream` first and therefore prefers it.
     pub rather_sse: bool,
 }
 
 impl Accepts {
-    /// Reads the header; a client that says nothing takes everything.
+    /// Parses the header. A client without one accepts everything.
     pub fn read(headers: &HeaderMap) -> Self {
         let mut values = headers.get_all(ACCEPT).iter().peekable();
         if let Some(usual) = Self::usual(values.peek().copied()) {
@@ -41,14 +41,14 @@ impl Accepts {
         if any { found } else { Self { json: true, sse: true, rather_sse: false } }
     }
 
-    /// What the first value says, where it is what clients send that follow the specification: once it allows both in this
-    /// order, no further value changes anything.
+    /// Returns the result for the first value if it is the usual one. It allows both formats in this order, so further
+    /// values cannot change the result.
     pub fn usual(first: Option<&HeaderValue>) -> Option<Self> {
         let usual = first.is_some_and(|value| value.as_bytes() == USUAL);
         usual.then_some(Self { json: true, sse: true, rather_sse: false })
     }
 
-    /// True where no answer of ours would be taken.
+    /// Returns `true` if the client accepts none of our formats.
     pub fn nothing(self) -> bool {
         !self.json && !self.sse
     }

@@ -1,4 +1,4 @@
-//! From what a session sends on a stream to an HTTP answer.
+//! Converts what a session sends on a stream into an HTTP response.
 
 use super::accepts::Accepts;
 use super::client_connection::{BusyConnection, ClientConnection};
@@ -15,19 +15,16 @@ use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// `Mcp-Session-Id`.
 pub static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-/// `MCP-Protocol-Version`.
 pub static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-/// When a client that was refused for want of room may try again, in seconds.
+/// Value of `Retry-After`, in seconds, for refusals due to overload.
 const SOON: HeaderValue = HeaderValue::from_static("1");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// Waits for the first message and answers in the form that fits: one JSON body where the answer comes first and the
-/// client takes JSON, a stream of events otherwise, which is `resumable` or not. `headers` are those of the request, whose
-/// room is used again.
+/// Waits for the first message and picks the format: one JSON body if the answer comes first and the client accepts
+/// JSON, otherwise a stream of events that is `resumable` or not. The allocation of the request's `headers` is reused.
 pub async fn of_stream(
     connection: &Arc<ClientConnection>,
     reader: StreamReader,
@@ -42,7 +39,7 @@ pub async fn of_stream(
         return events(connection, SseBody::new(reader, [], Some(resumable)));
     }
     let first = if accepts.sse {
-        // The fast answer is waited for, so that plain calls need no stream; a slow one gets signs of life.
+        // A fast answer is awaited, so that plain calls need no stream. A slow one becomes a stream with signs of life.
         match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
             Some(first) => first,
             None => return events(connection, SseBody::new(reader, [], resumable())),
@@ -58,7 +55,7 @@ pub async fn of_stream(
     }
 }
 
-/// A client that takes only JSON gets the answer alone.
+/// Returns the answer alone, for a client that accepts only JSON.
 async fn last_of(reader: &StreamReader) -> Option<Out> {
     while let Some(out) = reader.next().await {
         if out.last {
@@ -69,8 +66,7 @@ async fn last_of(reader: &StreamReader) -> Option<Out> {
     None
 }
 
-/// The same for the answers to a batch: one JSON array where nothing else comes before the last of them, and the client
-/// takes JSON.
+/// Like [`of_stream`] for the answers to a batch: one JSON array if only answers arrive and the client accepts JSON.
 pub async fn of_batch(
     connection: &Arc<ClientConnection>,
     reader: StreamReader,
@@ -86,7 +82,7 @@ pub async fn of_batch(
     let whole = if accepts.sse {
         connection.soon(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
     } else {
-        // A client that takes only JSON gets the answers alone.
+        // A client that accepts only JSON gets the answers alone.
         while let Some(out) = reader.next().await {
             let last = out.last;
             came.extend(Some(out).filter(is_answer));
@@ -105,7 +101,8 @@ pub async fn of_batch(
     json(Out::joined(came), headers)
 }
 
-/// Takes answers until the last is there, or something else comes, which is taken too. True where all of them came alone.
+/// Collects messages until the last answer or the first other message, which is included. Yields `true` if only answers
+/// arrived.
 fn answers(reader: &StreamReader, came: &mut Vec<Out>, cx: &mut Context<'_>) -> Poll<bool> {
     loop {
         match reader.outbox().poll_next(cx) {
@@ -127,7 +124,7 @@ fn is_answer(out: &Out) -> bool {
     message.is_ok_and(|message| matches!(message.kind(), Kind::Response | Kind::Error))
 }
 
-/// hyper reads the next request into the room of these headers.
+/// Builds a JSON response. hyper reuses the allocation of `headers` for the next request.
 fn json(out: Out, headers: HeaderMap) -> FrontAnswer {
     let status = StatusCode::from_u16(out.status).unwrap_or(StatusCode::OK);
     let mut answer = Response::new(whole(out.into_bytes()));
@@ -137,7 +134,7 @@ fn json(out: Out, headers: HeaderMap) -> FrontAnswer {
     answer
 }
 
-/// A stream of events.
+/// Builds an event stream response.
 pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> FrontAnswer {
     let mut answer = Response::new(FrontBody::Events(Box::new((body, BusyConnection::new(connection)))));
     let headers = answer.headers_mut();
@@ -147,23 +144,23 @@ pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> FrontAnswer 
     answer
 }
 
-/// A status without a body.
+/// Builds a response without a body.
 pub fn plain(status: StatusCode) -> FrontAnswer {
     let mut answer = Response::new(whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }
 
-/// Stays with an answer that refuses, until it is told of.
+/// Response extension that carries a refusal until it is recorded.
 #[derive(Clone, Debug)]
 pub struct Refused {
-    /// Why.
+    /// Reason for the refusal.
     pub fault: Fault,
-    /// The JSON-RPC error that says so.
+    /// JSON-RPC error sent to the client.
     pub reply: Bytes,
 }
 
-/// A status with a JSON-RPC error.
+/// Builds a response with a JSON-RPC error.
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> FrontAnswer {
     let message = ToClient::refusal(id, era, fault, status.as_u16());
     let refused = Refused { fault: fault.clone(), reply: message.bytes().clone() };
@@ -175,7 +172,7 @@ pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) 
     answer
 }
 
-/// A status with a sentence, as a JSON-RPC error that belongs to no request.
+/// Builds a response with a JSON-RPC error that belongs to no request.
 pub fn sentence(status: StatusCode, kind: FaultKind, text: &str) -> FrontAnswer {
     refusal(status, None, Era::Legacy, &Fault::new(kind, text))
 }

@@ -1,8 +1,8 @@
-//! What a client's connection is doing, and since when.
+//! Phases and time limits of a client connection.
 //!
-//! A timer per request costs more than the rest of this file does per connection. So a connection only notes what it
-//! enters, against a clock that moves twice a second; whoever moves the clock looks through all connections and tells
-//! those that have taken too long.
+//! A timer per request would cost more than the rest of this file costs per connection. A connection therefore only
+//! notes the phase it enters and the tick of a clock that advances twice a second. The thread that advances the clock
+//! checks all connections and orders those that are over time to end.
 
 use super::entry::Visit;
 use super::upgrade::PendingUpgrade;
@@ -30,39 +30,38 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How long a connection may wait for its next request, or for its client to take any of an answer.
+/// Maximum time that a connection waits for its next request, or for its client to read any of an answer.
 pub const KEPT_FOR: Duration = Duration::from_secs(75);
 
-/// Ends now.
+/// Order: end now, even during an answer.
 pub(super) const CUT: u8 = 1;
-/// The first message has been waited for long enough.
+/// Order: stop waiting for the first message.
 const DUE: u8 = 2;
-/// Ends before the next request, since its place is taken.
+/// Order: end before the next request, because the place was given away.
 pub(super) const EVICTED: u8 = 4;
-/// Ends what it is busy with, since its place is taken.
+/// Order: end the current request, because the place was given away.
 pub(super) const DISPLACED: u8 = 8;
-/// Has been displaced since the last tick.
+/// Set at the first tick after [`DISPLACED`].
 const PARTING: u8 = 16;
 
-/// What a connection can be doing.
+/// Phase of a connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(super) enum Phase {
-    /// The head of a request is on its way, or has been since the connection was opened.
+    /// Waits for a request head, of which no byte or some bytes have arrived.
     Head,
-    /// Nothing is on its way.
+    /// Idle between two requests.
     Quiet,
-    /// A request is answered; what that may take is timed elsewhere.
+    /// Processes a request; its time limits are elsewhere.
     Busy,
-    /// A request waits for the first message of its answer.
+    /// Waits for the first message of an answer.
     Waiting,
 }
 
-/// The headers that credentials come in.
+/// Headers that carry credentials.
 const CREDENTIAL_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
 
-/// The sender of the last request, and the credentials that came with it: the next request with the same ones
-/// has the same caller.
+/// Sender of the last request and its credentials. The next request with the same credentials has the same caller.
 struct Identified {
     caller: Caller,
     credentials: [Option<HeaderValue>; 2],
@@ -79,35 +78,34 @@ impl Identified {
     }
 }
 
-/// A client's connection.
 pub struct ClientConnection {
-    /// The front it came to.
+    /// Front that accepted the connection.
     pub front: Arc<FrontShared>,
-    /// The phase and the tick it began at.
+    /// Phase and the tick at which it began, packed.
     doing: AtomicU64,
     orders: AtomicU8,
-    /// One more than the tick since which the client takes nothing of what is written; 0 while it does.
+    /// Tick since which the client has read nothing, plus one; 0 while it reads.
     stuck: AtomicU32,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<PendingUpgrade>>>,
-    /// Who has shown a certificate, or owns the other end.
+    /// Peer identity from its certificate or the socket's owner.
     shown: OnceLock<Shown>,
-    /// Who calls, once that is known.
+    /// Caller of the last request, once known.
     caller: Mutex<Option<Identified>>,
-    /// What that caller may make the gateway hold on this connection, once it has sent something large.
+    /// Memory share of that caller on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     pub(super) address: Option<SocketAddr>,
-    /// Its place among the connections that may be open, until it ends or another one is given it.
+    /// Place among the open connections, until the connection ends or the place is given away.
     pub(super) place: Mutex<Option<ConnectionPermit>>,
-    /// True while that place is in the reserve.
+    /// Set while the place is in the reserve.
     pub(super) provisional: AtomicBool,
-    /// True while the request is for another entry than the usual one.
+    /// Set while the current request is for an entry.
     pub(super) visiting: AtomicBool,
     pub(super) visit: Mutex<Option<Visit>>,
 }
 
 impl ClientConnection {
-    /// A connection that was opened just now, from this address, in this place.
+    /// Creates a connection that was just accepted.
     pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         let provisional = AtomicBool::new(place.as_ref().is_some_and(ConnectionPermit::is_provisional));
@@ -129,15 +127,15 @@ impl ClientConnection {
         })
     }
 
-    /// Finds out who sends a request, before its body is read. A connection carries one request at a time.
+    /// Authenticates the sender of a request before its body is read. A connection carries one request at a time.
     ///
     /// # Errors
-    /// If a proof is not valid, or none was given.
+    /// Returns a fault if a proof is invalid or missing.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
         let all = &self.front.spec.authenticators;
         let mut last = self.caller.lock().unpoisoned();
         if !all.is_per_request() {
-            // The clock is read only for a credential that can end.
+            // Read the clock only for a credential that can expire.
             if last.as_ref().is_none_or(|last| last.caller.can_end() && !last.caller.is_current(unix_millis())) {
                 *last = None;
                 *last = Some(self.identify(headers)?);
@@ -147,7 +145,7 @@ impl ClientConnection {
         if last.as_ref().is_some_and(|last| last.is_still(headers, unix_millis())) {
             return Ok(());
         }
-        // Nobody is taken for whoever sent the request before.
+        // Clear first: if identification fails, the previous caller must not be used.
         *last = None;
         *last = Some(self.identify(headers)?);
         Ok(())
@@ -169,28 +167,28 @@ impl ClientConnection {
         Ok(Identified { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
     }
 
-    /// Notes the caller that the first message on the connection proved.
+    /// Records the caller that the first message on the connection proved.
     pub fn proved(&self, caller: &Caller) {
         let identified = Identified { caller: caller.clone(), credentials: [None, None] };
         *self.caller.lock().unpoisoned() = Some(identified);
     }
 
-    /// The caller of the last request, if it is known.
+    /// Returns the caller of the last request, if known.
     pub(super) fn last_caller(&self) -> Option<Caller> {
         self.caller.lock().unpoisoned().as_ref().map(|last| last.caller.clone())
     }
 
-    /// True if a request shows a credential.
+    /// Returns `true` if a request carries a credential.
     pub fn shows_credential(headers: &HeaderMap) -> bool {
         CREDENTIAL_HEADERS.into_iter().any(|name| headers.contains_key(name))
     }
 
-    /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
+    /// Returns the sender of the current request, or the unknown caller if it was not identified.
     pub fn caller(&self) -> Caller {
         self.last_caller().unwrap_or_else(|| unknown_caller(self.address, self.front.spec.transport))
     }
 
-    /// What its client may make the gateway hold.
+    /// Returns the memory share of the connection's caller.
     pub fn share(&self) -> Arc<Share> {
         let principal = self.caller().principal().clone();
         let mut share = self.share.lock().unpoisoned();
@@ -204,23 +202,23 @@ impl ClientConnection {
         }
     }
 
-    /// True if its caller has proved nothing, where that is required: the message itself has to.
+    /// Returns `true` if the caller is unproved although a proof is required: the message itself must carry it.
     pub fn must_still_prove(&self) -> bool {
         self.front.gateway.settings().require_proof && self.caller().identity().proof == Proof::Unproved
     }
 
-    /// Who connected, for a first message that has to prove who calls.
+    /// Returns the connection details for authenticating its first message.
     pub fn newcomer(&self, transport: &'static str) -> Newcomer<'_> {
         let authenticators = &self.front.spec.authenticators;
         Newcomer { authenticators, transport, address: self.address, shown: self.shown.get() }
     }
 
-    /// Who it is, who goes on by another transport.
+    /// Returns the caller under another transport name.
     pub fn caller_by(&self, transport: &'static str) -> Caller {
         Caller::new(Identity { transport, ..self.caller().identity().clone() })
     }
 
-    /// The connection can be spoken on, and this is what is proved for all of it.
+    /// Records that the connection is ready for HTTP, and the peer identity from the handshake.
     pub fn secured(&self, shown: Option<Shown>) {
         if let Some(shown) = shown {
             let _ = self.shown.set(shown);
@@ -228,27 +226,27 @@ impl ClientConnection {
         self.enter(Phase::Head);
     }
 
-    /// The connection goes on as something else once its last answer is written. It stays busy until its end.
+    /// Switches protocols once the last answer is written. The connection stays busy until its end.
     pub fn upgrade(&self, pending: PendingUpgrade) {
         *self.upgrade.lock().unpoisoned() = Some(Box::new(pending));
     }
 
-    /// What it goes on as.
+    /// Takes the pending upgrade.
     pub fn upgraded(&self) -> Option<Box<PendingUpgrade>> {
         self.upgrade.lock().unpoisoned().take()
     }
 
-    /// A request has come.
+    /// Marks the arrival of a request.
     pub fn begin(&self) {
         self.enter(Phase::Busy);
     }
 
-    /// Its answer is there as a whole.
+    /// Marks the end of an answer.
     pub fn end(&self) {
         self.enter(Phase::Quiet);
     }
 
-    /// What `poll` waits for, or nothing if that takes longer than a client should be left without a sign of life.
+    /// Polls until ready. Returns `None` if that takes longer than [`COMMIT_AFTER`].
     pub async fn soon<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         let mut waits = false;
         let came = poll_fn(|cx| {
@@ -269,36 +267,37 @@ impl ClientConnection {
         came
     }
 
-    /// Remembers whom to wake when there is an order.
+    /// Registers the waker for orders.
     pub fn attend(&self, waker: &Waker) {
         if self.waker.get().is_none() {
             let _ = self.waker.set(waker.clone());
         }
     }
 
-    /// True once the connection should end after the answer it is busy with. All connections of a front learn it at
-    /// once: a client that sees one of them end can begin nothing on another.
+    /// Returns `true` once the connection should end after its current answer. All connections of a front see it at the
+    /// same time, so that a client that sees one of them end cannot start a request on another.
     pub fn is_stopped(&self) -> bool {
         self.front.stopping.load(Ordering::Acquire)
     }
 
-    /// True once it should end at once. A connection without a place does so while no request of it is answered.
+    /// Returns `true` once the connection must end at once. A connection that lost its place does so unless it is
+    /// answering a request.
     pub fn is_cut(&self) -> bool {
         let orders = self.orders.load(Ordering::Acquire);
         orders & CUT != 0 || orders & (EVICTED | DISPLACED) != 0 && self.doing().0 == Phase::Head
     }
 
-    /// True once another connection has its place: it takes no further request.
+    /// Returns `true` once the place was given away: the connection takes no further request.
     pub fn is_evicted(&self) -> bool {
         self.orders.load(Ordering::Relaxed) & (EVICTED | DISPLACED) != 0
     }
 
-    /// True once another connection has its place, and what it is busy with ends for that.
+    /// Returns `true` once the place was given away and the current request must end.
     pub fn is_displaced(&self) -> bool {
         self.orders.load(Ordering::Relaxed) & DISPLACED != 0
     }
 
-    /// The order for a displaced connection at a tick: it has until the second one to say its last words.
+    /// Returns the order for a displaced connection at a tick. It has until the second tick to finish.
     pub(super) fn parting(&self) -> u8 {
         match self.orders.load(Ordering::Relaxed) & (DISPLACED | PARTING) {
             DISPLACED => PARTING,
@@ -315,14 +314,14 @@ impl ClientConnection {
         unpack(self.doing.load(Ordering::Relaxed))
     }
 
-    /// Bytes of the client came.
+    /// Notes that bytes arrived from the client.
     fn came(&self) {
         if self.doing().0 == Phase::Quiet {
             self.enter(Phase::Head);
         }
     }
 
-    /// The client took bytes of an answer, or would not.
+    /// Notes that the client read bytes of an answer, or that a write would block.
     fn went(&self, taken: bool) {
         let stuck = self.stuck.load(Ordering::Relaxed);
         if !taken {
@@ -339,12 +338,12 @@ impl ClientConnection {
         }
     }
 
-    /// Since when the client takes nothing.
+    /// Returns the tick since which the client has read nothing.
     pub(super) fn stuck(&self) -> Option<u32> {
         self.stuck.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Counts why the connection is cut, if it is.
+    /// Counts the reason for which the connection is about to be cut, if any.
     pub(super) fn count(&self, slow: bool, late: u8) {
         let counters = &self.front.gateway.counters;
         if slow {
@@ -362,7 +361,7 @@ impl ClientConnection {
     }
 }
 
-/// What a connection has to be told that has been doing this since then.
+/// Returns the order for a connection that has been in `phase` since a tick.
 pub(super) fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
     let over = |most: Duration| over(since, now, most);
     match phase {
@@ -387,11 +386,10 @@ fn unpack(doing: u64) -> (Phase, u32) {
     (phase, u32::try_from(doing >> 8).unwrap_or(u32::MAX))
 }
 
-/// The connection's socket, which notes what passes.
+/// The connection's socket, which reports traffic to it.
 pub struct WatchedSocket<S = MaybeTlsStream> {
-    /// The socket.
     pub socket: S,
-    /// Whose it is.
+    /// Connection to report to.
     pub connection: Arc<ClientConnection>,
 }
 
@@ -435,21 +433,21 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     }
 }
 
-/// Held by an answer that goes on after its head: the connection is busy until this is dropped.
+/// Marks the connection as busy until it is dropped. An answer that continues after its head holds it.
 pub struct BusyConnection(Arc<ClientConnection>);
 
 impl BusyConnection {
-    /// For an answer on this connection.
+    /// Creates a guard for an answer on this connection.
     pub fn new(connection: &Arc<ClientConnection>) -> Self {
         Self(Arc::clone(connection))
     }
 
-    /// True once the front stops.
+    /// Returns `true` once the front stops.
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped()
     }
 
-    /// True once another connection has its place.
+    /// Returns `true` once the connection lost its place.
     pub fn is_displaced(&self) -> bool {
         self.0.is_displaced()
     }

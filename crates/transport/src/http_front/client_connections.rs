@@ -1,4 +1,4 @@
-//! All connections of a front, and the clock that ends those that take too long.
+//! The connections of a front, and the clock that ends those that are over time.
 
 use super::FrontShared;
 use super::client_connection::{CUT, ClientConnection, verdict};
@@ -15,7 +15,6 @@ pub struct ClientConnections {
 }
 
 impl ClientConnections {
-    /// Looks after one more.
     pub fn add(&mut self, connection: &Arc<ClientConnection>) {
         self.places.add(connection, connection.is_provisional());
     }
@@ -25,13 +24,13 @@ impl ClientConnections {
         self.places.seat(&front.spec.admission, front.clock.advance())
     }
 
-    /// True where there was none when last looked.
+    /// Returns `true` if there was no connection at the last check.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Moves the clock and tells those that have taken too long, and wakes all of them when the front stops. That is
-    /// repeated at every tick until it is followed.
+    /// Advances the clock, orders connections that are over time to end, and wakes all of them when the front stops. It
+    /// repeats an order at every tick until it is followed.
     pub fn tick(&mut self, front: &FrontShared) {
         let now = front.clock.advance();
         let stopping = front.stopping.load(Ordering::Acquire);

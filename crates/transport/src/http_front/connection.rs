@@ -1,4 +1,4 @@
-//! One connection that speaks HTTP, whatever it runs over and whoever answers.
+//! Serves HTTP on one connection, over any stream and with any handler.
 
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::{FrontAnswer, MAX_HEAD};
@@ -13,8 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Answers what comes on a connection until its end, or until it is cut. Where the front stops, after the answer it is busy
-/// with.
+/// Serves requests until the connection ends or is cut. When the front stops, it ends after the current answer.
 pub async fn speak<S, H, F>(socket: S, connection: &Arc<ClientConnection>, handle: H)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -23,7 +22,7 @@ where
 {
     let service = hyper::service::service_fn(|request| handle(Arc::clone(connection), request));
     let mut builder = http1::Builder::new();
-    // The connection is timed as a whole, which costs a request nothing.
+    // The connection has a time limit as a whole, which costs nothing per request.
     builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
     let socket = WatchedSocket { socket, connection: Arc::clone(connection) };
     let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();

@@ -1,4 +1,4 @@
-//! Pages in a browser that are allowed here: what the browser asks before it lets them, and what they may read.
+//! CORS: preflight responses, and the headers that let an allowed page read a response.
 
 use super::FrontAnswer;
 use super::answer::plain;
@@ -27,23 +27,23 @@ const SENT: [&str; 15] = [
     "x-worker-journal",
     "x-worker-token",
 ];
-/// The beginning of the headers that mirror arguments of a tool.
+/// Prefix of the headers that mirror arguments of a tool.
 const PARAM: &str = "mcp-param-";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Processing-Time-Ms, X-Server-Version");
-/// How long a browser may remember the answer, in seconds; and at an entry, which its clients expect so (CO-11).
+/// Time in seconds that a browser may cache a preflight response. Clients of an entry expect a longer one (CO-11).
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const MAX_AGE_OF_ENTRY: HeaderValue = HeaderValue::from_static("86400");
-/// Most bytes of a list of headers that is looked at.
+/// Maximum length of a requested header list.
 const MAX_ASKED: usize = 4096;
 
-/// The origin of the page that sends a request. The guard has let it pass.
+/// Returns the origin of the page that sent a request. The guard has admitted it.
 pub fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ORIGIN).cloned()
 }
 
-/// The answer to a browser that asks whether a page may send a request, to an entry or elsewhere, where this is one.
+/// Answers a preflight request; returns `None` for any other request.
 pub fn preflight<B>(request: &Request<B>, of_entry: bool) -> Option<FrontAnswer> {
     let headers = request.headers();
     if request.method() != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
@@ -60,7 +60,7 @@ pub fn preflight<B>(request: &Request<B>, of_entry: bool) -> Option<FrontAnswer>
     Some(answer)
 }
 
-/// Those of the headers a page wants to send that it may.
+/// Returns the requested headers that are allowed.
 fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
     let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS)?.to_str().ok().filter(|asked| asked.len() <= MAX_ASKED)?;
     let names = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
@@ -68,7 +68,7 @@ fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
     HeaderValue::from_str(&names.filter(fits).collect::<Vec<_>>().join(", ")).ok()
 }
 
-/// Lets the page read the answer.
+/// Lets the page read the response.
 pub fn admit(answer: &mut FrontAnswer, origin: HeaderValue) {
     let headers = answer.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

@@ -1,6 +1,6 @@
-//! A second MCP endpoint of the front, which stands for a server of its own. What a request is, how it is read
-//! and how it is answered is as everywhere; the [`Entry`] says who may come, whose room a request is for, and
-//! what sessions are called.
+//! A second MCP endpoint of the front, which represents a server of its own. Requests are read and answered as on the
+//! main endpoint. The [`Entry`] decides which callers are admitted, which room a request belongs to, and which ids
+//! sessions have.
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
@@ -26,100 +26,101 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Most bytes of a refused request that are read for its id.
+/// Maximum number of bytes read of a refused request to find its id.
 const REFUSED_BODY: usize = 64 * 1024;
-/// Longest wait for them.
+/// Maximum wait for these bytes.
 const REFUSED_BODY_WAIT: Duration = Duration::from_secs(1);
 
-/// What an entry decides. A refusal is an answer.
+/// Decisions of a second endpoint. A refusal is a complete answer.
 pub trait Entry: Send + Sync + fmt::Debug {
-    /// The path.
+    /// Returns the path of the endpoint.
     fn path(&self) -> &str;
 
-    /// The word for how callers come who come this way.
+    /// Returns the transport name recorded for callers of this endpoint.
     fn transport(&self) -> &'static str;
 
-    /// True for a path of this entry, or of what belongs to it.
+    /// Returns `true` if `path` belongs to this entry.
     fn is_own(&self, path: &str) -> bool;
 
-    /// Says in the head of an answer what this entry says in all of them, among it how long it took.
+    /// Adds the headers that every answer of this entry carries, including its processing time.
     fn mark(&self, headers: &mut HeaderMap, took: Duration);
 
-    /// True if a page of the origin in these headers may use this path, though it may use no other of the listener.
+    /// Returns `true` if a page of the origin in these headers may use this path even though other paths of the
+    /// listener refuse it.
     fn welcomes(&self, path: &str, headers: &HeaderMap) -> bool;
 
-    /// True if callers need no proof of who they are.
+    /// Returns `true` if callers need not authenticate.
     fn is_open(&self) -> bool;
 
-    /// Counts a request of this caller.
+    /// Counts a request against the caller's rate limit.
     ///
     /// # Errors
-    /// Time that the caller has to wait, if it has asked too often.
+    /// Returns the time to wait if the caller has exceeded its rate.
     fn admit(&self, caller: &Caller) -> Result<(), Duration>;
 
-    /// The answer to the request of this id, whose caller has to wait.
+    /// Returns the answer to a request that exceeded the rate limit.
     fn limited(&self, id: Option<&RawId>, wait: Duration) -> RoutedAnswer;
 
-    /// A new session with its room, for the `initialize` of this id.
+    /// Opens a session and its room for an `initialize` with this id.
     fn open(&self, caller: Caller, id: Option<RawId>) -> BoxFuture<Result<OpenedRoom, RoutedAnswer>>;
 
-    /// The room of the session of this id. `None` if there is none, or its time is over; an answer if that cannot
-    /// be found out now.
+    /// Returns the principal of the session's room, or `None` if there is no such session or it has expired. The error
+    /// is an answer for when that cannot be determined now.
     fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
 
-    /// The room that a request of the new era names, and the request as everybody else may see it.
+    /// Returns the room that a modern request names, and the request without that name.
     fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<Named, RoutedAnswer>>;
 
-    /// A request in a session, as everybody else may see it.
+    /// Returns a request in a session without the fields that only this entry reads.
     fn seen(&self, message: Envelope) -> Envelope;
 
-    /// True if clients of this revision may send several messages at once.
+    /// Returns `true` if clients of this revision may send batches.
     fn takes_batches(&self, revision: Revision) -> bool;
 
-    /// True if these messages, of which there are several at once, hold one that has to come alone.
+    /// Returns `true` if this batch contains a message that must be sent alone.
     fn stands_alone(&self, messages: &[u8]) -> bool;
 
-    /// What is answered where a session is not there (any more).
+    /// Returns the answer for a session that does not exist (any more).
     fn gone(&self, id: Option<&RawId>, session: &str) -> RoutedAnswer;
 
-    /// The client has ended its session.
+    /// Records that the client ended its session.
     fn left(&self, session: &str);
 
-    /// The answer to a GET that does not ask for a stream.
+    /// Returns the answer to a GET that does not ask for a stream.
     fn health(&self) -> RoutedAnswer;
 }
 
-/// A session that was made.
+/// A session that an [`Entry`] opened.
 #[derive(Clone, Debug)]
 pub struct OpenedRoom {
-    /// Its id.
+    /// Id of the session.
     pub session: String,
-    /// On whose behalf it acts.
+    /// Principal on whose behalf the session acts.
     pub principal: Principal,
 }
 
-/// A request of the new era that says which room it is for.
+/// A modern request with the room it names.
 #[derive(Debug)]
 pub struct Named {
-    /// On whose behalf it is carried out.
+    /// Principal on whose behalf the request runs.
     pub principal: Principal,
-    /// The request without what names the room.
+    /// Request without the field that names the room.
     pub message: Envelope,
 }
 
-/// A request that came by an entry.
+/// A request that arrived at an [`Entry`].
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// Which.
+    /// Endpoint that the request arrived at.
     pub entry: Arc<dyn Entry>,
-    /// The room that it is for, once that is known.
+    /// Principal of the room, once it is known.
     pub principal: Option<Principal>,
-    /// The id of the session that it opens.
+    /// Id of the session that the request opens.
     pub external: Arc<str>,
 }
 
 impl Visit {
-    /// Who opens a session, and on whose behalf.
+    /// Returns the caller that opens a session and the principal on whose behalf it acts.
     pub fn of(visit: Option<&Self>, caller: Caller) -> (Caller, Principal) {
         let Some(visit) = visit else {
             let principal = caller.principal().clone();
@@ -136,20 +137,20 @@ impl Visit {
 }
 
 impl ClientConnection {
-    /// Whose room the request is for, where it is for another entry than the usual one.
+    /// Returns the visit of the current request if it arrived at an [`Entry`].
     pub fn visit(&self) -> Option<Visit> {
         let visiting = self.visiting.load(Ordering::Relaxed);
         if visiting { self.visit.lock().unpoisoned().clone() } else { None }
     }
 
-    /// The request is for this room of another entry, or for the usual one.
+    /// Sets the visit of the current request; `None` for the main endpoint.
     pub fn set_visit(&self, visit: Option<Visit>) {
         self.visiting.store(visit.is_some(), Ordering::Relaxed);
         *self.visit.lock().unpoisoned() = visit;
     }
 }
 
-/// Answers a request that came by this entry.
+/// Answers a request that arrived at this entry.
 pub async fn handle(
     connection: &Arc<ClientConnection>,
     entry: &Arc<dyn Entry>,
@@ -177,7 +178,7 @@ async fn answered(
     connection.set_visit(Some(Visit { entry: Arc::clone(&entry), principal: None, external: Arc::from("") }));
     match *request.method() {
         Method::POST if !post::is_json(headers) => {
-            // C-17: the words alone, as the document has them.
+            // C-17: the entry's clients expect these words as plain text, not a JSON-RPC error.
             let mut answer = sentence(StatusCode::NOT_FOUND, FaultKind::InvalidRequest, "Not Found");
             *answer.body_mut() = whole(Bytes::from_static(b"Not Found"));
             answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -204,7 +205,7 @@ async fn answered(
     }
 }
 
-/// The id of the request in a body that is otherwise not read. A large or slow one is not waited for.
+/// Returns the id in a body that is otherwise not read. Does not wait for a large or slow body.
 async fn id_in(connection: &ClientConnection, request: Request<Incoming>) -> Option<RawId> {
     if *request.method() != Method::POST || !post::is_json(request.headers()) {
         return None;
@@ -214,7 +215,7 @@ async fn id_in(connection: &ClientConnection, request: Request<Incoming>) -> Opt
     Envelope::parse(bytes).ok()?.id()
 }
 
-/// Any other GET asks how the server is.
+/// Returns `true` if a GET asks for a stream; any other GET is a health check.
 fn wants_stream(headers: &HeaderMap) -> bool {
     headers.contains_key(ACCEPT) && Accepts::read(headers).sse && !accepts_anything(headers)
 }
@@ -232,10 +233,10 @@ fn session_in(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// Finds the room that a message is for. Gives the message back as everybody else may see it.
+/// Finds the room that a message is for. Returns the message without the fields that only the entry reads.
 ///
 /// # Errors
-/// The answer to give instead.
+/// Returns the answer to send instead.
 pub async fn settle(
     connection: &ClientConnection,
     visit: Visit,
@@ -262,10 +263,10 @@ pub async fn settle(
     Ok(visit.entry.seen(message))
 }
 
-/// Finds the room that an array of messages is for.
+/// Finds the room that a batch is for.
 ///
 /// # Errors
-/// The answer to give instead.
+/// Returns the answer to send instead.
 pub async fn settle_batch(
     connection: &ClientConnection,
     headers: &HeaderMap,
@@ -289,7 +290,8 @@ async fn settle_session(
     find_room(connection, visit, caller, session_in(headers), id).await
 }
 
-/// The room of the session that the headers name. Without one, whoever looks for the session says so.
+/// Finds the room of this session. Without a session id it does nothing: the session lookup that follows refuses the
+/// request.
 async fn find_room(
     connection: &ClientConnection,
     visit: Visit,
@@ -316,7 +318,7 @@ async fn find_room(
     }
 }
 
-/// An answer of an entry, which is there as a whole.
+/// Converts a complete answer of an entry.
 pub fn answer_of(answer: RoutedAnswer) -> FrontAnswer {
     let body = match answer.content {
         AnswerBody::Whole(bytes) => whole(bytes),
@@ -332,7 +334,7 @@ pub fn answer_of(answer: RoutedAnswer) -> FrontAnswer {
     response
 }
 
-/// What is told of an answer that refuses, with the words that its client gets.
+/// Extracts the refusal to record from an answer, with the text that the client receives.
 fn refusal_in(status: StatusCode, body: &FrontBody) -> Option<Refused> {
     let FrontBody::Whole(Some(reply)) = body else { return None };
     let text = json::path(reply, &["error", "message"]).and_then(|span| json::string(span.of(reply)))?;

@@ -1,4 +1,4 @@
-//! A GET: the stream for what belongs to no call, or the rest of a stream that was lost.
+//! A GET: the general stream of a session, or the rest of a stream that was lost.
 
 use super::accepts::Accepts;
 use super::answer::{self, sentence};
@@ -13,7 +13,7 @@ use signalbox_runtime::Session;
 use signalbox_wire::RawId;
 use std::sync::Arc;
 
-/// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
+/// Answers a GET. Without `Last-Event-ID` it opens a new general stream.
 pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontAnswer {
     if speaks_modern(headers) {
         return not_allowed(METHODS);
@@ -48,9 +48,9 @@ fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: 
     }
 }
 
-/// Goes on after the event that the client saw last, or says that it cannot: a gap that the client is not told of
-/// would be worse. What is refused is then forgotten, so that a general stream begins anew at the next try. One that
-/// was opened with another token that is exchanged does not go on.
+/// Resumes a stream after the last event that the client received. Refuses if events are missing, because a silent gap
+/// would be worse; the stream is then forgotten, so that the next attempt begins a new general stream. A general stream
+/// is not resumed for a different exchanged token.
 fn resume(
     connection: &Arc<ClientConnection>,
     session: &Arc<Session>,
@@ -77,7 +77,7 @@ fn resume(
                 lost(front, "replay_gap", text)
             }
         },
-        // Nothing of it is kept, but what comes from now on has to go somewhere.
+        // No event of it is kept, but events from now on need a stream.
         None if id.general => begin(connection, session, Some(resumable)),
         None if !is_own => {
             let text =
@@ -92,7 +92,7 @@ fn resume(
     }
 }
 
-/// A call was in flight when the process before this one ended: its stream opens once more, and tells so.
+/// Reports a call that was in flight when the previous process ended: reopens its stream and sends the error there.
 fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Option<RawId>) -> FrontAnswer {
     let reader = if session.at_stream_limit() { None } else { session.open_stream() };
     let Some(reader) = reader else {
@@ -104,7 +104,7 @@ fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Optio
     answer::events(connection, SseBody::new(reader, [], None))
 }
 
-/// Not 404, which would tell the client that its session has ended.
+/// Refuses to resume a stream. The status is not 404, which would tell the client that its session has ended.
 fn lost(front: &FrontShared, reason: &'static str, text: &str) -> FrontAnswer {
     front.gateway.counters.dropped(reason);
     sentence(StatusCode::GONE, FaultKind::InvalidRequest, text)

@@ -1,23 +1,25 @@
-//! Protection against pages in a browser that talk to this machine behind the user's back (DNS rebinding).
+//! Protection against browser pages that talk to this machine behind the user's back (DNS rebinding).
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use signalbox_engine::resource_address::{is_local, names};
 
-/// What is welcome.
+/// Allowed origins and hosts.
 pub struct OriginGuard {
     origins: Vec<String>,
     hosts: Vec<String>,
 }
 
 impl OriginGuard {
-    /// A guard that lets pass what this machine is called and pages of this very address, and these.
+    /// Creates a guard that admits the names of this machine, pages of the same origin, and the given origins and
+    /// hosts.
     pub fn new(origins: &[String], hosts: &[String]) -> Self {
         let lower = |list: &[String]| list.iter().map(|one| one.to_ascii_lowercase()).collect();
         Self { origins: lower(origins), hosts: lower(hosts) }
     }
 
-    /// True where the request may be looked at. Whoever has looked for its `Origin` already says whether there is one.
+    /// Returns `true` if the request may be processed. `has_origin` says whether it carries an `Origin` that must be
+    /// checked.
     pub fn admits(&self, headers: &HeaderMap, has_origin: bool) -> bool {
         self.host(headers) && (!has_origin || self.origin(headers))
     }
@@ -29,8 +31,8 @@ impl OriginGuard {
         is_local(host) || self.hosts.iter().any(|one| names(one, host))
     }
 
-    /// A program sends no Origin; a page always does. A page of this listener itself has the origin that it calls; one of
-    /// another port of this machine is a stranger.
+    /// Checks `Origin`. A program sends none, a page always does. A page of this listener has the origin that it calls;
+    /// a page of another port of this machine is a stranger.
     fn origin(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(ORIGIN).iter();
         let Some(origin) = values.next() else { return true };

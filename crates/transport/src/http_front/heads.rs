@@ -1,4 +1,4 @@
-//! The headers of a POST that every call is asked for, found in one walk.
+//! The headers of a POST that every call needs, collected in one pass.
 
 use super::accepts::Accepts;
 use super::service::revision_in;
@@ -7,25 +7,24 @@ use http::{HeaderMap, HeaderValue};
 use signalbox_wire::header::{self, HeaderValues};
 use signalbox_wire::{Era, Revision};
 
-/// What they say.
+/// The headers of a POST that every call needs.
 pub struct Heads<'a> {
     all: &'a HeaderMap,
-    /// The first `Content-Type`.
+    /// First value of `Content-Type`.
     pub content_type: Option<&'a HeaderValue>,
     accept: Option<&'a HeaderValue>,
-    /// The first `MCP-Protocol-Version`.
+    /// First value of `MCP-Protocol-Version`.
     pub version: Option<&'a HeaderValue>,
-    /// The revision that it names, if that is one.
+    /// Revision in `version`, if known.
     pub spoken: Option<Revision>,
     versions: HeaderValues<'a>,
-    /// `Mcp-Session-Id`.
+    /// All values of `Mcp-Session-Id`.
     pub session: HeaderValues<'a>,
     method: HeaderValues<'a>,
     name: HeaderValues<'a>,
 }
 
 impl<'a> Heads<'a> {
-    /// Walks over them.
     pub fn read(all: &'a HeaderMap) -> Self {
         let missing = HeaderValues::Missing;
         let mut heads = Self {
@@ -68,17 +67,17 @@ impl<'a> Heads<'a> {
         heads
     }
 
-    /// Which forms of answer the client takes.
+    /// Returns the response formats that the client accepts.
     pub fn accepts(&self) -> Accepts {
         Accepts::usual(self.accept).unwrap_or_else(|| Accepts::read(self.all))
     }
 
-    /// True where the version header is one of the new era.
+    /// Returns `true` if the version header names a modern revision.
     pub fn speaks_modern(&self) -> bool {
         self.spoken.is_some_and(|revision| revision.era() == Era::Modern)
     }
 
-    /// What there is under this name, in lower case.
+    /// Returns the values of a header by its lower-case name.
     pub fn look_up(&self, name: &str) -> HeaderValues<'a> {
         match name {
             header::PROTOCOL_VERSION => self.versions,

@@ -1,25 +1,25 @@
-//! A path with a bearer secret of its own, which opens that path and nothing else.
+//! A path with its own bearer secret, which opens that path and nothing else.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use signalbox_seal::sha256;
 
-/// The path, and what opens it.
+/// A path and the hash of its secret.
 #[derive(Clone, Debug)]
 pub struct PathSecret {
     path: &'static str,
-    /// Only the hash is kept; hashes of equal length are also compared in constant time.
+    /// Hash of the secret. Only the hash is kept; hashes have equal length, so they can be compared in constant time.
     hash: [u8; 32],
 }
 
 impl PathSecret {
-    /// This secret alone opens this path.
+    /// Creates a rule that only `secret` opens `path`.
     #[must_use]
     pub fn new(path: &'static str, secret: &str) -> Self {
         Self { path, hash: sha256(secret.as_bytes()) }
     }
 
-    /// Whether a request for this path shows the secret; `None` for other paths.
+    /// Returns `true` if a request for this path carries the secret; `None` for other paths.
     #[must_use]
     pub fn opens(&self, path: &str, headers: &HeaderMap) -> Option<bool> {
         if path != self.path {

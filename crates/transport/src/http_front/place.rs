@@ -1,5 +1,5 @@
-//! The place of a client's connection: how it is confirmed once the caller is known, and what becomes of a
-//! connection that lost it.
+//! The place of a client's connection: its confirmation once the caller is known, and the response on a connection that
+//! lost it.
 
 use super::FrontAnswer;
 use super::answer::{plain, refusal};
@@ -21,13 +21,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Time without a request after which another connection may take its place.
+/// Time without a request after which a connection may lose its place.
 pub const IDLE: Duration = Duration::from_secs(1);
-/// Time that a refused client has to send the rest of its request, so that the answer is not lost to a reset.
+/// Time to read the rest of a refused request, so that its answer is not lost to a TCP reset.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// Most bytes that are read of such a request.
+/// Maximum number of bytes read of such a request.
 const UNHEARD: usize = 256 * 1024;
-/// The words for a client that has no place.
+/// Response body for a client without a place.
 const NO_ROOM: &[u8] = b"too many connections are open\n";
 
 impl Placed for ClientConnection {
@@ -74,12 +74,12 @@ impl Placed for ClientConnection {
 }
 
 impl ClientConnection {
-    /// True while its place is in the reserve, where it stays only until its caller is known.
+    /// Returns `true` while the place is in the reserve, where a connection stays only until its caller is known.
     pub fn is_provisional(&self) -> bool {
         self.provisional.load(Ordering::Relaxed)
     }
 
-    /// Finds a place outside the reserve for its caller. False if there is none.
+    /// Moves the connection to a place outside the reserve. Returns `false` if there is none.
     pub fn settle(&self) -> bool {
         let front = &self.front;
         let found = {
@@ -98,14 +98,14 @@ impl ClientConnection {
         true
     }
 
-    /// Frees its place, since it has ended.
+    /// Frees the place of a connection that has ended.
     pub fn leave(&self) {
         drop(self.place.lock().unpoisoned().take());
     }
 }
 
-/// Refuses a request on a connection that has no place outside the reserve. What the client still sends of it is read
-/// for a moment: a socket that is closed with unread bytes is reset, and the client would not get the answer.
+/// Refuses a request on a connection without a place outside the reserve. The rest of the request is read for a moment:
+/// closing a socket with unread bytes resets it, and the client would not get the answer.
 pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> FrontAnswer {
     let gateway = &connection.front.gateway;
     gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
@@ -129,19 +129,19 @@ pub async fn refuse(connection: &Arc<ClientConnection>, mut body: Incoming) -> F
     answer
 }
 
-/// The reason in the audit log for which a request on a connection without a place was refused.
+/// Fault recorded for a request on a connection without a place.
 pub fn no_place() -> Fault {
     Fault::new(FaultKind::Overloaded, "too many connections are open")
 }
 
-/// The reason given to a request whose connection was displaced.
+/// Fault of a request whose connection was displaced.
 pub fn displaced() -> Fault {
     let text =
         "all places for connections are taken, and this caller or address has more than its share; try again later";
     Fault::new(FaultKind::Overloaded, text)
 }
 
-/// The answer to a request whose connection was displaced.
+/// Answer to a request whose connection was displaced.
 pub fn displaced_answer() -> FrontAnswer {
     let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &displaced());
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

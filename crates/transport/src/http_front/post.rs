@@ -1,4 +1,4 @@
-//! A POST: one message of a client, and the answer to it.
+//! A POST: one message or batch of a client, and the response to it.
 
 use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
@@ -29,7 +29,7 @@ use signalbox_wire::{Envelope, Era, Kind, Refusal, Revision, header_params, meta
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Answers a POST. What a call in a session does not need is boxed, so that nobody carries the room for it.
+/// Answers a POST. Paths that are not a call in a session are boxed, so that calls do not reserve space for them.
 pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let (head, body) = request.into_parts();
@@ -96,7 +96,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
     }
 }
 
-/// Without an id it is a notification like any other, which opens nothing.
+/// Returns `true` for an `initialize` request. Without an id it is an ordinary notification and opens nothing.
 pub(super) fn opens_session(message: &Envelope) -> bool {
     message.kind() == Kind::Request && message.method() == Some(method::INITIALIZE)
 }
@@ -122,12 +122,12 @@ pub(super) fn unreadable_body(front: &FrontShared, error: BodyError) -> FrontAns
         _ => FaultKind::InvalidRequest,
     };
     let mut answer = sentence(error.status(), kind, &error.to_string());
-    // The rest of the body is not read, so that nothing more can be sent on this connection.
+    // The rest of the body stays unread, so the connection cannot be reused.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
-/// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
+/// Scans and parses a message. A failure is answered with the matching JSON-RPC error.
 pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
     let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
@@ -146,8 +146,8 @@ pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope
     })
 }
 
-/// A message that carries the new era's version is of the new one, and so is one whose version header says so;
-/// `initialize` and the rest are of the old one, where they open or belong to a session.
+/// Returns the era of a message. It is modern if the version header or the message's metadata names a modern revision,
+/// and legacy otherwise: `initialize`, and messages of a session.
 pub(super) fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
     match heads.spoken.map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,
@@ -160,7 +160,7 @@ pub(super) fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
     }
 }
 
-/// True for a request of the governed dialect, which names neither a session nor a revision.
+/// Returns `true` for a request of the governed dialect, which names neither a session nor a revision.
 fn speaks_dialect(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> bool {
     heads.session == HeaderValues::Missing
         && heads.version.is_none()
@@ -168,7 +168,7 @@ fn speaks_dialect(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) ->
         && front.gateway.speaks_dialect()
 }
 
-/// Answers a request of the governed dialect, which stands alone, by its caller.
+/// Answers a request of the governed dialect, which has no session: its caller alone identifies it.
 async fn dialect(
     connection: &Arc<ClientConnection>,
     headers: HeaderMap,
@@ -220,7 +220,7 @@ async fn initialize(
     let proof = large_proof::prove(&front.gateway, &session.caller, &message).await;
     session.receive_with(&reader, message, proof.carried(trace_of(front, headers)));
     if session.client().is_none() {
-        // The handshake failed, so that nobody will ever come back to this session.
+        // The handshake failed, so the client never learns of this session.
         session.close();
     }
     let mut answer = answer::of_stream(connection, reader, accepts, || None, HeaderMap::new()).await;
@@ -232,7 +232,7 @@ async fn initialize(
     answer
 }
 
-/// The refusal of a version that nobody has published.
+/// Refuses a protocol version that was never published.
 pub fn unknown_version(version: &HeaderValue) -> FrontAnswer {
     let text = format!("protocol version {version:?} is not supported");
     sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text)
@@ -245,7 +245,7 @@ pub(super) fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> 
     }
 }
 
-/// The sender of the request that the connection is at.
+/// Returns the sender of the connection's current request.
 fn sender(connection: &ClientConnection) -> Caller {
     Visit::of(connection.visit().as_ref(), connection.caller()).0
 }
@@ -259,7 +259,7 @@ async fn legacy(
 ) -> FrontAnswer {
     let front = &connection.front;
     let expects_answer = message.kind() == Kind::Request;
-    // A session with too many event streams still gets its answers, but nothing that comes before them.
+    // A session with too many event streams still receives its answers, but no messages before them.
     let full = expects_answer && session.at_stream_limit();
     let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
     let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
@@ -286,7 +286,7 @@ async fn legacy(
     answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 
-/// What a large request of the new era proves.
+/// Verifies the proof in a large modern request off the connection's worker.
 async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Proved {
     if message.bytes().len() < LARGE {
         return Proved(Ok(None));
@@ -295,15 +295,15 @@ async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Prov
     large_proof::prove(&connection.front.gateway, &caller, message).await
 }
 
-/// A session for one request of the new era, the stream of its answer, and what the request proves.
+/// A session for one modern request, the stream of its answer, and the proof in the request.
 pub(super) struct OpenedModern {
     pub session: Arc<Session>,
     pub reader: StreamReader,
     pub proof: Proved,
 }
 
-/// Opens the session for one request of the new era, which belongs to whoever signed the request. `proof` is what is known of that
-/// before the message itself is looked at.
+/// Opens the session for one modern request; it belongs to the signer of the request. `proof` is the result of an
+/// earlier verification, or open if there was none.
 pub(super) fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
@@ -337,7 +337,7 @@ pub(super) fn open_modern(
     }
 }
 
-/// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
+/// Returns the trace context in the headers, if the gateway traces. Several `traceparent` headers count as none.
 pub(super) fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
@@ -349,10 +349,10 @@ pub(super) fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carri
     Carrier { parent: text(meta::TRACEPARENT), state: text(meta::TRACESTATE), ..Carrier::default() }
 }
 
-/// The headers of the new era must say what the body says. A body without a version is told so by the engine.
+/// Checks that the modern headers match the body. A body without a version is reported by the engine.
 fn check_headers(heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     let undescribed = || message.param_meta(meta::PROTOCOL_VERSION).is_none() && heads.speaks_modern();
-    // A request that fails to describe itself does not pass the check, so it is asked for that only then.
+    // A request without a version fails the check below, so test for a missing version only then.
     if message.kind() != Kind::Request && undescribed() {
         return Ok(());
     }
@@ -362,8 +362,8 @@ fn check_headers(heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The headers that a tool mirrors arguments into must say what the arguments say. A tool that the caller may not know
-/// of is answered by the engine as one that does not exist.
+/// Checks the headers into which a tool mirrors arguments against these arguments. A tool that is hidden from the
+/// caller passes: the engine reports it as unknown.
 fn check_param_headers(
     front: &FrontShared,
     heads: &Heads<'_>,
@@ -373,7 +373,7 @@ fn check_param_headers(
     if message.method() != Some(method::TOOLS_CALL) {
         return Ok(());
     }
-    // The header was found to say what the body says.
+    // `check_headers` has verified that the header matches the body.
     let name = match heads.look_up(header::NAME) {
         HeaderValues::One(raw) => header::decode_value(raw).ok(),
         _ => header::required_name(method::TOOLS_CALL, message.params().unwrap_or_default()),
@@ -392,7 +392,7 @@ fn mismatch(error: &header::HeaderError) -> Fault {
     Fault::new(FaultKind::HeaderMismatch, error.to_string())
 }
 
-/// Answers the POST. Without a session there is no revision that was agreed on, and so no batch.
+/// Answers a POST with a batch. Without a session no revision was negotiated, so batches are refused.
 pub(super) async fn handle_batch(
     connection: &Arc<ClientConnection>,
     headers: HeaderMap,
@@ -424,7 +424,7 @@ pub(super) async fn handle_batch(
         Err(fault) => return refuse(&fault),
     };
     let expects_answers = batch.answers() > 0;
-    // A session with too many event streams still gets its answers, but nothing that comes before them.
+    // A session with too many event streams still receives its answers, but no messages before them.
     let full = expects_answers && session.at_stream_limit();
     let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
     let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };

@@ -1,4 +1,4 @@
-//! A POST whose body is a message as protobuf. The answer is a stream of messages, each after its length.
+//! A POST whose body is a protobuf message. The response is a stream of length-delimited messages.
 
 use super::FrontAnswer;
 use super::answer::{SESSION_ID, plain, refusal};
@@ -21,7 +21,6 @@ use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Answers a POST.
 pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body: Incoming) -> FrontAnswer {
     let (front, heads) = (&connection.front, Heads::read(&headers));
     let most = front.gateway.settings().limits.message;
@@ -100,7 +99,7 @@ async fn legacy(
     if expects_answer { answer(connection, reader, origin).await } else { plain(StatusCode::ACCEPTED) }
 }
 
-/// The stream of messages. Its status is that of the first one, if that comes soon and is the last.
+/// Builds the response stream. It takes its status from the first message if that one arrives soon and is the last.
 async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader, origin: RequestOrigin) -> FrontAnswer {
     let first = match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
         Some(None) => return plain(StatusCode::ACCEPTED),
@@ -117,10 +116,10 @@ async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader, origin
     answer
 }
 
-/// Messages of one stream, each after its length.
+/// Length-delimited messages of one stream.
 pub struct ProtobufBody {
     gateway: Arc<Gateway>,
-    /// The request that the stream answers.
+    /// Request that the stream answers.
     origin: RequestOrigin,
     first: Option<Out>,
     reader: StreamReader,
@@ -128,13 +127,12 @@ pub struct ProtobufBody {
 }
 
 impl ProtobufBody {
-    /// Ends the stream with an error as the answer to its request, where its session serves no other.
-    /// False for other sessions.
+    /// Fails the stream's request with an error. Returns `false` if its session serves more than one request.
     pub fn end_early(&self, fault: &Fault) -> bool {
         self.reader.session().fail_lone_request(fault)
     }
 
-    /// The next message.
+    /// Polls the next message.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         while !self.ended {
             let out = match self.first.take() {

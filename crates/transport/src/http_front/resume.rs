@@ -1,4 +1,4 @@
-//! Streams whose client may come back to them: the revisions with sessions resume by `Last-Event-ID`.
+//! Streams that clients may resume with `Last-Event-ID`, in the revisions with sessions.
 
 use super::track::Track;
 use signalbox_engine::lock::LockResultExt;
@@ -6,16 +6,16 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long a stream that nobody reads waits for its client.
+/// Maximum time that a parked stream waits for its client.
 pub const PARKED_FOR: Duration = Duration::from_secs(60);
-/// Most streams that wait at a time.
+/// Maximum number of parked streams.
 pub const MAX_PARKED: usize = 1024;
-/// Most of them that belong to one session.
+/// Maximum number of parked streams per session.
 pub const MAX_PARKED_PER_SESSION: usize = 64;
-/// Most bytes of events that are kept for them, all in all.
+/// Maximum size of the events kept for all parked streams.
 pub const MAX_PARKED_BYTES: usize = 64 * 1024 * 1024;
 
-/// A stream that nobody reads.
+/// A stream without a reader.
 struct Resting {
     since: Instant,
     session: Box<str>,
@@ -25,22 +25,22 @@ struct Resting {
 
 #[derive(Default)]
 struct Table {
-    /// Every stream that can be named, by session and number.
+    /// Every stream that can be resumed, by session and number.
     sessions: HashMap<Box<str>, HashMap<u64, Arc<Track>>>,
-    /// Those that have ended and wait only in case their end did not arrive, oldest first.
+    /// Parked streams that have ended, in case the last events did not arrive. Oldest first.
     over: VecDeque<Resting>,
-    /// Those that were lost before their end, oldest first.
+    /// Parked streams that were lost before their end. Oldest first.
     lost: VecDeque<Resting>,
     bytes: usize,
 }
 
-/// The streams.
+/// Streams that clients may resume.
 #[derive(Default)]
 pub struct ResumeStore(Mutex<Table>);
 
 impl ResumeStore {
-    /// A stream began. A general one is the only one of its session: an earlier one that waits is given up, since its
-    /// client has begun anew.
+    /// Registers a stream. A session has one general stream: a new one replaces a parked one, since the client started
+    /// over.
     pub fn add(&self, session: &str, track: &Arc<Track>) {
         let mut gone = Vec::new();
         {
@@ -54,12 +54,12 @@ impl ResumeStore {
         drop(gone);
     }
 
-    /// The stream of this number.
+    /// Returns the stream with this number.
     pub fn find(&self, session: &str, stream: u64) -> Option<Arc<Track>> {
         self.lock().sessions.get(session)?.get(&stream).cloned()
     }
 
-    /// Somebody reads the stream again.
+    /// Removes a stream from the parked ones, because it has a reader again.
     pub fn stir(&self, session: &str, track: &Arc<Track>) {
         let mut table = self.lock();
         let kept = table.sessions.entry(session.into()).or_default().insert(track.stream, Arc::clone(track));
@@ -68,7 +68,7 @@ impl ResumeStore {
         drop((kept, found));
     }
 
-    /// Nobody reads the stream since then.
+    /// Parks a stream that has had no reader since `since`.
     pub fn rest(&self, session: &str, track: &Arc<Track>, since: Instant) {
         let resting = Resting { since, session: session.into(), track: Arc::clone(track), bytes: track.kept_bytes() };
         let mut gone = Vec::new();
@@ -78,11 +78,11 @@ impl ResumeStore {
             if track.is_over() { &mut table.over } else { &mut table.lost }.push_back(resting);
             gone.extend(table.shrink(session));
         }
-        // Readers tell their session that nobody reads them any more; the table must not be locked meanwhile.
+        // Dropped readers report to their session, so the table must be unlocked.
         drop(gone);
     }
 
-    /// Gives a stream up.
+    /// Removes a stream, whether parked or not.
     pub fn forget(&self, session: &str, track: &Arc<Track>) {
         let mut table = self.lock();
         let gone = table.take(|one| Arc::ptr_eq(&one.track, track));
@@ -91,7 +91,7 @@ impl ResumeStore {
         drop((gone, removed));
     }
 
-    /// Drops what has waited too long, and everything of sessions that are gone.
+    /// Drops streams that waited too long, and all streams of closed sessions.
     pub fn sweep(&self, alive: impl Fn(&str) -> bool) {
         let now = Instant::now();
         let mut gone = Vec::new();
@@ -110,7 +110,7 @@ impl ResumeStore {
 }
 
 impl Table {
-    /// Takes streams off the lists of those that wait.
+    /// Removes parked streams from both lists.
     fn unlist(&mut self, fits: impl Fn(&Resting) -> bool) -> Vec<Resting> {
         let mut found = Vec::new();
         for list in [&mut self.over, &mut self.lost] {
@@ -122,7 +122,7 @@ impl Table {
         found
     }
 
-    /// Takes streams out that wait, so that they cannot be named any more, unless somebody reads them meanwhile.
+    /// Removes parked streams, so that they cannot be resumed, unless they have a reader again.
     fn take(&mut self, fits: impl Fn(&Resting) -> bool) -> Vec<Resting> {
         let found = self.unlist(fits);
         for one in &found {
@@ -140,8 +140,9 @@ impl Table {
         }
     }
 
-    /// Takes out what goes beyond the bounds: of a session its own oldest, of all the oldest that have ended, and where
-    /// there are none the newest, so that nobody can drive out the streams of others.
+    /// Evicts streams beyond the limits. For the limit per session, the oldest stream of that session. For the global
+    /// limits, the oldest stream that has ended; if there is none, the newest lost one, so that a client cannot evict
+    /// the streams of others.
     fn shrink(&mut self, session: &str) -> Vec<Resting> {
         let mut gone = Vec::new();
         let own = |one: &Resting| &*one.session == session;

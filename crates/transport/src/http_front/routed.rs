@@ -1,4 +1,4 @@
-//! What is not MCP: a request goes to the router, and what that gives back goes to the client.
+//! Passes requests that are not MCP to the router, and its answers to the client.
 
 use super::client_connection::{BusyConnection, ClientConnection};
 use super::place::displaced;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Answers a request that came in by this door.
+/// Answers a request that arrived at this listener.
 pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let only_head = request.method() == Method::HEAD;
@@ -26,7 +26,7 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
     }
     let routed = answered.unwrap_or_else(|problem| problem.answer());
     let body = match routed.content {
-        // Its length is told with the head.
+        // The head already announces the length.
         AnswerBody::Whole(bytes) => whole(bytes),
         AnswerBody::Stream(_) if only_head => whole(Bytes::new()),
         AnswerBody::Stream(stream) => {
@@ -39,15 +39,15 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
     answer
 }
 
-/// A body that comes bit by bit, on a connection that is busy with it.
+/// A streamed body, on a connection that is busy with it.
 pub struct RoutedStream {
     stream: Streamed,
     held: BusyConnection,
 }
 
 impl RoutedStream {
-    /// The next bytes. What would go on for ever ends when the front stops or its place is taken,
-    /// which wakes its connection.
+    /// Polls the next bytes. An endless stream ends when the front stops or the connection loses its place; both wake
+    /// the connection.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if self.held.is_displaced() && !self.stream.endless {
             return Poll::Ready(Some(Err(Broken(displaced().message))));
@@ -59,20 +59,20 @@ impl RoutedStream {
     }
 }
 
-/// The body of an answer: there as a whole, or a stream.
+/// Body of a response: complete, or a stream.
 pub enum FrontBody {
-    /// The whole answer.
+    /// A complete body; `None` if it is empty or was written.
     Whole(Option<Bytes>),
     /// Events until the stream ends.
     Events(Box<(SseBody, BusyConnection)>),
-    /// Messages as protobuf until the stream ends.
+    /// Protobuf messages until the stream ends.
     Protobuf(Box<(ProtobufBody, BusyConnection)>),
-    /// What the router gives bit by bit.
+    /// A stream of the router.
     Routed(Box<RoutedStream>),
 }
 
 impl FrontBody {
-    /// A body that is there as a whole.
+    /// Creates a complete body.
     pub fn whole(bytes: Bytes) -> Self {
         Self::Whole(if bytes.is_empty() { None } else { Some(bytes) })
     }

@@ -1,4 +1,4 @@
-//! The handshake before a connection speaks HTTP, where TLS is configured.
+//! The TLS handshake before a connection speaks HTTP, if TLS is configured.
 
 use super::client_connection::ClientConnection;
 use crate::tls::{Arrived, FrontTls, MaybeTlsStream, last_words};
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::task::Poll;
 use tokio::net::TcpStream;
 
-/// What is said to a client that speaks HTTP where HTTPS is served.
+/// Response to a client that speaks plain HTTP to a TLS listener.
 const USE_HTTPS: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 61\r\n\
 connection: close\r\n\r\nTLS is spoken here: use https:// (or wss://) in the address.\n";
 
-/// The connection to speak HTTP on; none where there is nobody to speak to.
+/// Returns the stream to serve HTTP on, or `None` if the client is gone.
 pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<MaybeTlsStream> {
     match &connection.front.spec.tls {
         None => Some(MaybeTlsStream::Plain(socket)),
-        // Boxed, so that connections without TLS do not carry the room for it.
+        // Boxed, so that connections without TLS do not reserve space for it.
         Some(tls) => Box::pin(handshake(socket, connection, tls)).await,
     }
 }
 
 async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &FrontTls) -> Option<MaybeTlsStream> {
-    // The handshake has a time limit of its own, and the head of the first request has all of its time after it.
+    // The handshake has its own time limit; the limit of the first request head starts after it.
     connection.begin();
     let arrived = {
         let mut accepting = std::pin::pin!(tls.accept(socket, &connection.front.gateway.counters));

@@ -1,4 +1,4 @@
-//! Which part of the front a request is for.
+//! Routes a request to the part of the front that answers it.
 
 use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
@@ -20,7 +20,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Answers one request.
+/// Answers a request on the TCP listener.
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
@@ -42,7 +42,7 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
     Ok(answer)
 }
 
-/// Waits for an answer. `None` if another connection is given the place of this one before.
+/// Waits for an answer. Returns `None` if the connection loses its place first.
 async fn unless_displaced<T>(connection: &ClientConnection, answering: impl Future<Output = T>) -> Option<T> {
     let mut answering = std::pin::pin!(answering);
     poll_fn(|cx| match answering.as_mut().poll(cx) {
@@ -53,8 +53,8 @@ async fn unless_displaced<T>(connection: &ClientConnection, answering: impl Futu
     .await
 }
 
-/// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever
-/// it calls the host.
+/// Answers a request on the control socket. Only its owner can open the file, so no browser page reaches it and `Host`
+/// is not checked.
 pub async fn handle_control(
     connection: Arc<ClientConnection>,
     request: Request<Incoming>,
@@ -68,13 +68,13 @@ pub async fn handle_control(
     Ok(answer)
 }
 
-/// Notes that the connection is no longer busy, where the answer is there as a whole.
+/// Marks the connection as idle if the answer is complete.
 fn note(connection: &ClientConnection, answer: &FrontAnswer) {
     match answer.body() {
-        // The connection goes on as something else, which looks after itself.
+        // The upgraded protocol has its own time limits.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
         FrontBody::Whole(_) => connection.end(),
-        // The body itself tells when it has ended.
+        // These bodies mark the end themselves.
         FrontBody::Events(_) | FrontBody::Protobuf(_) | FrontBody::Routed(_) => {}
     }
 }
@@ -87,7 +87,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }
-    // A browser asks without credentials.
+    // A browser sends preflight requests without credentials.
     let of_entry = entry.is_some_and(|entry| entry.is_own(request.uri().path()));
     if let Some(answer) = cors::preflight(&request, of_entry) {
         return answer;
@@ -116,7 +116,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     }
     if path == front.spec.path {
         return match *request.method() {
-            // Boxed, since every future around it would be built and moved with the room for it.
+            // Boxed, because every future around it would be built and moved with space for it.
             Method::POST => Box::pin(post::handle(connection, request)).await,
             Method::GET if upgrade::is_asked_for(request.headers()) => {
                 let known = !connection.must_still_prove();
@@ -139,7 +139,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     }
 }
 
-/// Finds out who sends a request. A token in the query would stand in logs, so none is accepted there.
+/// Authenticates the sender of a request. A token in the query would end up in logs, so it is refused.
 fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Result<(), Fault> {
     let in_query = |query: &str| query.split('&').any(|pair| pair.split('=').next() == Some("access_token"));
     if request.uri().query().is_some_and(in_query) {
@@ -150,8 +150,8 @@ fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Res
     connection.authenticate(request.headers())
 }
 
-/// True for a request that a connection in the reserve may make: a probe, or a WebSocket whose first
-/// message proves who calls.
+/// Returns `true` if a connection in the reserve may make this request: a probe, or a WebSocket whose first message
+/// authenticates the caller.
 fn may_wait(front: &FrontShared, request: &Request<Incoming>, identified: &Result<(), Fault>) -> bool {
     let path = request.uri().path();
     let proves_later =
@@ -159,8 +159,8 @@ fn may_wait(front: &FrontShared, request: &Request<Incoming>, identified: &Resul
     proves_later || front.router.is_probe(Door::Listener, request.method(), path)
 }
 
-/// True if the client asks for a WebSocket, and was refused only because it gave no credential: its first message may.
-/// A wrong credential ends the attempt.
+/// Returns `true` if the client asks for a WebSocket and was refused only because it sent no credential: its first
+/// message may carry one. A wrong credential ends the attempt.
 fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
     let no_credential = fault.kind == FaultKind::Unauthenticated
         && fault.data.is_empty()
@@ -168,7 +168,7 @@ fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
     no_credential && *request.method() == Method::GET && upgrade::is_asked_for(request.headers())
 }
 
-/// The address of a request, kept for a challenge where callers have to prove who they are.
+/// Address of a request, kept for a challenge.
 struct AskedAddress {
     host: Option<HeaderValue>,
     uri: http::Uri,
@@ -188,15 +188,15 @@ impl AskedAddress {
     }
 }
 
-/// Tells a client that was refused for want of a good credential how to get one.
+/// Adds the `WWW-Authenticate` header to the answer of a client that lacks a valid credential.
 fn challenge(connection: &ClientConnection, asked: Option<&AskedAddress>, answer: &mut FrontAnswer) {
-    // What an interceptor or the second stage of authentication refused is known by its words only.
+    // Refusals by an interceptor or by the second stage of authentication are recognised by their error data only.
     let FrontBody::Whole(Some(body)) = answer.body() else { return };
     let text = |path: &[&str]| {
         let found = json::path(body, path).and_then(|span| json::string(span.of(body)));
         found.map(std::borrow::Cow::into_owned)
     };
-    // The governed dialect has words of its own, and what else there is to say in `details`.
+    // The governed dialect has its own error codes and puts further fields under `details`.
     let word = text(&["error", "data", "reason"]).or_else(|| text(&["error", "data", "error_code"]));
     let said = |name: &str| text(&["error", "data", name]).or_else(|| text(&["error", "data", "details", name]));
     let (error, scopes) = match word.as_deref() {
@@ -217,7 +217,7 @@ fn challenge(connection: &ClientConnection, asked: Option<&AskedAddress>, answer
     }
 }
 
-/// Tells of a request that was refused before it reached a session.
+/// Records a request that was refused before it reached a session.
 fn tell_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
     if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
         let status = Some(answer.status().as_u16());
@@ -227,10 +227,10 @@ fn tell_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
 
 const NO_SESSION: &str = "there is no such session; it may have expired: initialize again";
 
-/// What the MCP endpoint takes.
+/// Methods of the MCP endpoint.
 pub const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
-/// Another method than those that are allowed here.
+/// Answers a request whose method is not in `methods`.
 pub fn not_allowed(methods: HeaderValue) -> FrontAnswer {
     let mut answer = sentence(StatusCode::METHOD_NOT_ALLOWED, FaultKind::InvalidRequest, "method not allowed");
     answer.headers_mut().insert(ALLOW, methods);
@@ -250,18 +250,18 @@ pub(super) fn delete(connection: &ClientConnection, headers: &HeaderMap) -> Fron
     }
 }
 
-/// The session that the headers name.
+/// Returns the session that the headers name.
 ///
 /// # Errors
-/// The answer to give instead.
+/// Returns the answer to send instead.
 pub fn session_of(connection: &ClientConnection, headers: &HeaderMap) -> Result<Arc<Session>, Box<FrontAnswer>> {
     session_named(connection, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
 }
 
-/// The session of this id.
+/// Returns the session with this id.
 ///
 /// # Errors
-/// The answer to give instead.
+/// Returns the answer to send instead.
 pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
     let HeaderValues::One(id) = id else {
@@ -279,7 +279,7 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
         },
     };
     match session {
-        // Another caller's session does not exist for this one.
+        // A session of another caller is reported as unknown.
         Some(session) if session.principal == principal && session.mode() == Mode::Session => Ok(session),
         _ => match visit {
             Some(visit) => Err(Box::new(entry::answer_of(visit.entry.gone(None, id)))),
@@ -288,7 +288,7 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
     }
 }
 
-/// How the events of a session's streams can be fetched again, where its revision knows that.
+/// Returns how events of the session's streams can be replayed, if its revision supports that.
 pub fn resumable(connection: &ClientConnection, session: &Session) -> Option<Resumable> {
     let revision = session.client().map(|client| client.revision)?;
     (revision >= Revision::V2025_03_26).then(|| Resumable {
@@ -300,17 +300,17 @@ pub fn resumable(connection: &ClientConnection, session: &Session) -> Option<Res
     })
 }
 
-/// The revision that the version header names, if that is one.
+/// Returns the known revision in the version header.
 pub fn spoken(headers: &HeaderMap) -> Option<Revision> {
     headers.get(&PROTOCOL_VERSION).and_then(revision_in)
 }
 
-/// The revision that a version header names, if that is one.
+/// Parses a known revision.
 pub fn revision_in(value: &HeaderValue) -> Option<Revision> {
     Revision::ALL.into_iter().find(|revision| revision.as_str().as_bytes() == value.as_bytes())
 }
 
-/// True where the version header is one of the new era.
+/// Returns `true` if the version header names a modern revision.
 pub fn speaks_modern(headers: &HeaderMap) -> bool {
     spoken(headers).is_some_and(|revision| revision.era() == Era::Modern)
 }

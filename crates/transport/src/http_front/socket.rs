@@ -1,6 +1,6 @@
 //! A connection that has become a WebSocket: one client, one session, one message per frame.
 //!
-//! While the client does not read, nothing more is read of it.
+//! While the client does not read, no further frame is read from it.
 
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::place::no_place;
@@ -28,24 +28,24 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Most requests as protobuf whose origin is remembered until they are answered.
+/// Maximum number of unanswered protobuf requests whose origin is remembered.
 const MAX_ORIGINS: usize = 10_000;
 
-/// In ticks of 15 s: as long as an idle connection is kept, and a little longer than a body may take.
+/// In ticks of 15 s: as long as an idle connection is kept, and slightly longer than a body may take.
 const PATIENCE: Patience = Patience { silent: 5, unfinished: 3 };
-/// The reason given to a client that loses its place.
+/// Close reason for a client that loses its place.
 const NO_PLACE: &str = "all places for connections are taken, and this caller has more than its share";
-/// How long a client may take to read the answer to its first message.
+/// Maximum time for a client to read the answer to its first message.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// The session behind a WebSocket. Dropping it ends the session.
+/// The session of a WebSocket. Dropping it closes the session.
 pub struct Socket {
     gateway: Arc<Gateway>,
     session: Arc<Session>,
     stream: StreamReader,
-    /// Whether messages are protobuf in binary frames.
+    /// Set if messages are protobuf in binary frames.
     protobuf: bool,
-    /// Requests as protobuf that are not answered yet, by the id of JSON-RPC.
+    /// Origins of unanswered protobuf requests, by JSON-RPC id.
     origins: Mutex<HashMap<Box<[u8]>, RequestOrigin>>,
 }
 
@@ -55,7 +55,7 @@ impl Drop for Socket {
     }
 }
 
-/// Serves a client until it leaves, the session is closed, or the front stops and nothing is in flight any more.
+/// Serves a client until it leaves, the session is closed, or the front stops and no request is in flight.
 pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     let PendingUpgrade { upgrade, socket } = pending;
     let upgraded = match upgrade.await {
@@ -88,7 +88,7 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
     socket.run(connection, duplex).await;
 }
 
-/// The close reason for a client that has lost its credential, or the rights that it had with it.
+/// Returns the close reason for a client whose credential, or the rights that came with it, lapsed.
 fn lapse_reason(word: Option<&str>) -> &'static str {
     match word {
         Some("expired") => "the caller's credential is expired; connect with another one",
@@ -97,7 +97,7 @@ fn lapse_reason(word: Option<&str>) -> &'static str {
     }
 }
 
-/// Waits for the first message, which has to prove who calls, answers it, and opens the session.
+/// Waits for the first message, which must authenticate the caller, answers it, and opens the session.
 async fn admit(
     connection: &ClientConnection,
     duplex: &mut Duplex<MaybeTlsStream>,
@@ -110,7 +110,7 @@ async fn admit(
         if connection.is_displaced() {
             return Poll::Ready(None);
         }
-        // A ping to a silent client is written in between.
+        // A ping to a silent client may be written in between.
         loop {
             let step = duplex.poll_step(cx, true, |_| Poll::<Option<Outgoing>>::Pending);
             if !matches!(step, Poll::Ready(SocketEvent::Written)) {
@@ -160,7 +160,7 @@ async fn admit(
     }
 }
 
-/// Writes one message, for as long as the client takes it.
+/// Writes one message, within [`ANSWER_TIME`].
 async fn send(duplex: &mut Duplex<MaybeTlsStream>, message: Bytes) {
     let mut waiting = Utf8Bytes::try_from(message).ok().map(Outgoing::Text);
     let writing = poll_fn(|cx| {
@@ -176,7 +176,7 @@ impl Socket {
     /// Opens the session.
     ///
     /// # Errors
-    /// A fault if there are too many, or the gateway is shutting down.
+    /// Returns a fault if there are too many sessions or the gateway is shutting down.
     pub fn open(connection: &ClientConnection, caller: Caller, spoken: Spoken) -> Result<Self, Fault> {
         let gateway = Arc::clone(&connection.front.gateway);
         let session = gateway.open_session(caller, Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
@@ -194,7 +194,7 @@ impl Socket {
         loop {
             let step = poll_fn(|cx| {
                 connection.attend(cx.waker());
-                // Whoever stops the front wakes every connection twice a second until it has ended.
+                // The front wakes every connection twice a second while it stops, so this is checked until it holds.
                 if connection.is_stopped() && self.session.in_flight() == 0 {
                     self.session.close();
                 }
@@ -233,7 +233,8 @@ impl Socket {
         }
     }
 
-    /// The session ends before the connection does: nobody can be answered any more.
+    /// Ends after the connection failed or was closed. The session ends first, since no answer can be delivered any
+    /// more.
     async fn end(self, duplex: Duplex<MaybeTlsStream>, ending: &Ending) {
         tracing::debug!(session = %self.session.key, "the client {ending}");
         let most = self.gateway.settings().limits.message;
@@ -298,7 +299,7 @@ impl Socket {
         let message = intake::read(decoded.json, &self.gateway.settings())?;
         if let Some(id) = message.id_token().filter(|_| message.kind() == Kind::Request) {
             let mut origins = self.origins.lock().unpoisoned();
-            // A cancelled request is not answered; what stays of such requests must not grow.
+            // A cancelled request is never answered; bound the entries that such requests leave behind.
             if origins.len() >= MAX_ORIGINS {
                 origins.clear();
             }
@@ -308,7 +309,8 @@ impl Socket {
         Ok(())
     }
 
-    /// No request is begun any more, alone or among others; what answers a question still is of use.
+    /// Takes a message while the front stops. Requests are refused, alone or in a batch; responses to the server still
+    /// count.
     fn take_at_the_end(&self, bytes: Bytes) -> Result<(), Unreadable> {
         let draining = || Fault::new(FaultKind::Draining, "the gateway is shutting down");
         if is_array(&bytes) {
@@ -323,11 +325,11 @@ impl Socket {
         Ok(())
     }
 
-    /// The next message for the client.
+    /// Polls the next message for the client.
     fn poll_message(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         loop {
             let Some(out) = std::task::ready!(self.stream.outbox().poll_next(cx)) else { return Poll::Ready(None) };
-            // A WebSocket stays: nobody has to come back.
+            // A WebSocket stays open, so there is no break after which the client reconnects.
             if let Some(message) = (!out.part).then(|| self.framed(out.into_bytes())).flatten() {
                 return Poll::Ready(Some(message));
             }

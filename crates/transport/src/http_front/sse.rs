@@ -1,5 +1,5 @@
-//! HTTP+SSE of 2024-11-05: a GET opens a session and carries everything the server says, each POST carries one message of
-//! the client. The session lives as long as its stream, and is a pipe in every other respect.
+//! HTTP+SSE of 2024-11-05: a GET opens a session and carries all messages of the server, each POST carries one message
+//! of the client. The session lives as long as its stream and otherwise behaves like a pipe.
 
 use super::accepts::Accepts;
 use super::answer::{self, refusal, sentence};
@@ -27,18 +27,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Where a client opens its stream.
+/// Path where a client opens its stream.
 pub const STREAM_PATH: &str = "/sse";
-/// Where it posts to.
+/// Path that the client posts to.
 pub const POST_PATH: &str = "/messages";
-/// The name of the session's id in the query of a POST.
+/// Query parameter with the session id.
 const SESSION_ID: &str = "sessionId";
 
-/// What is said to a client that does not read.
+/// Error text for a client that does not read.
 const BEHIND: &str = "the client does not read its event stream: too many messages already wait in it";
-/// How long a request waits for a client that has not read what was said before.
+/// Maximum time that a request waits for its client to read earlier messages.
 const BEHIND_WAIT: Duration = Duration::from_secs(5);
-/// How often it is looked whether the client has read on.
+/// Interval at which that is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Opens a session and its stream.
@@ -66,7 +66,7 @@ pub fn open<B>(connection: &Arc<ClientConnection>, request: &Request<B>) -> Fron
     answer::events(connection, SseBody::whole_session(session, reader, &post_to))
 }
 
-/// Takes one message; everything that comes of it goes to the session's stream.
+/// Accepts one message. All replies go to the session's stream.
 pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let (head, body) = request.into_parts();
@@ -102,7 +102,7 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
     }
 }
 
-/// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
+/// Passes a message to the session. While the client does not read, requests that would be answered are refused.
 async fn take(connection: &ClientConnection, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
     let front = &connection.front;
     let distinct = session.distinct_caller(|| connection.caller());
@@ -123,7 +123,7 @@ async fn take(connection: &ClientConnection, session: &Arc<Session>, message: En
     }
 }
 
-/// Hands an array of messages to a session that may have one (2025-03-26).
+/// Passes a batch to a session whose revision allows one (2025-03-26).
 fn take_batch(connection: &ClientConnection, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
@@ -151,7 +151,7 @@ fn accepted() -> FrontAnswer {
     answer
 }
 
-/// The session that the query names.
+/// Returns the session that the query names.
 fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     let pairs = query.unwrap_or_default().split('&');
     let mut ids = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| *name == SESSION_ID);
@@ -160,7 +160,7 @@ fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::SessionClosed, text)));
     };
     match connection.front.gateway.sessions.get(id) {
-        // Another caller's session does not exist for this one, nor does one that has no stream of this kind.
+        // A session of another caller, or one without a stream of this kind, is reported as unknown.
         Some(session) if session.principal == *connection.caller().principal() && session.mode() == Mode::Pipe => {
             Ok(session)
         }

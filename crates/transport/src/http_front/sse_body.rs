@@ -1,4 +1,4 @@
-//! A stream of messages as server-sent events, with event ids where a client may come back for them.
+//! A stream of messages as server-sent events, with event ids if the client may resume it.
 
 use super::KEEP_ALIVE;
 use super::resume::ResumeStore;
@@ -15,14 +15,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 
-/// Most events kept for a client that comes back.
+/// Maximum number of events kept for a client that reconnects.
 pub const KEPT_EVENTS: usize = 512;
-/// Most bytes of them, unless the newest alone is larger.
+/// Maximum size of kept events, unless the newest alone is larger.
 pub const KEPT_BYTES: usize = 512 * 1024;
-/// What a client is told to wait before it comes back, in milliseconds.
+/// Reconnection delay sent to clients, in milliseconds.
 pub const RETRY_MS: u64 = 1000;
-/// No more events are taken at once when a chunk has this size: those that wait can still be
-/// told to another connection.
+/// Size of a chunk at which no more events are added. Events that still wait can go to another connection.
 const CHUNK: usize = 64 * 1024;
 
 /// An event that was written.
@@ -30,11 +29,11 @@ const CHUNK: usize = 64 * 1024;
 struct Kept {
     number: u64,
     data: Bytes,
-    /// The number that its message has in facts.
+    /// Number of the message in facts.
     message: u64,
 }
 
-/// The events already written, as far as they are kept.
+/// Ring buffer of the events already written.
 #[derive(Debug, Default)]
 pub struct Ring {
     events: VecDeque<Kept>,
@@ -46,8 +45,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Gives the next event its number, and keeps it unless there is nothing to keep. `message` is the
-    /// number of its message.
+    /// Assigns the next event number, and keeps the event unless `data` is `None`. `message` is the number of its
+    /// message.
     pub fn keep(&mut self, data: Option<&Bytes>, message: u64) -> u64 {
         self.last += 1;
         if let Some(data) = data {
@@ -62,12 +61,12 @@ impl Ring {
         self.last
     }
 
-    /// What came after event `seen`.
+    /// Returns the events after event `seen`.
     pub fn after(&self, seen: u64) -> VecDeque<(u64, Bytes)> {
         self.events.iter().filter(|event| event.number > seen).map(|event| (event.number, event.data.clone())).collect()
     }
 
-    /// The messages of these events, with their numbers.
+    /// Returns the messages of the events after event `seen`, with their numbers.
     pub fn messages_after(&self, seen: u64) -> Vec<(u64, Bytes)> {
         self.events
             .iter()
@@ -76,28 +75,28 @@ impl Ring {
             .collect()
     }
 
-    /// How many bytes it keeps.
+    /// Number of bytes of kept events.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 }
 
-/// Where events of this stream can be fetched again.
+/// Replay of a stream's events: where they are kept, and for whom.
 #[derive(Clone)]
 pub struct Resumable {
-    /// The session's id.
+    /// Id of the session.
     pub session: Box<str>,
-    /// Where a lost stream waits.
+    /// Store that holds a lost stream.
     pub store: Arc<ResumeStore>,
-    /// True where the first event is an empty one that only carries an id (2025-11-25).
+    /// Set if the first event is an empty one that only carries an id (2025-11-25).
     pub prime: bool,
-    /// The id of the request that the stream answers, if that is one.
+    /// Id of the request that the stream answers, if any.
     pub call: Option<RawId>,
-    /// The caller whose rights count for what is written: only one like it may fetch that again.
+    /// Caller whose rights applied when the events were written. Only a caller with the same rights may replay them.
     pub caller: Caller,
 }
 
-/// Held by the one stream of a session that lives as long as that stream does.
+/// Closes the session when its only stream is dropped.
 struct SessionEnd(Arc<Session>);
 
 impl Drop for SessionEnd {
@@ -106,9 +105,9 @@ impl Drop for SessionEnd {
     }
 }
 
-/// The stream as the body of one answer.
+/// A stream of events as the body of one response.
 pub struct SseBody {
-    /// What is written before anything else.
+    /// Chunks to write first.
     pieces: VecDeque<Bytes>,
     track: Arc<Track>,
     turn: u64,
@@ -120,7 +119,7 @@ pub struct SseBody {
 }
 
 impl SseBody {
-    /// A stream that begins with `first`, as far as that is there already.
+    /// Creates a stream that begins with the messages in `first`.
     pub fn new(reader: StreamReader, first: impl IntoIterator<Item = Out>, resumable: Option<Resumable>) -> Self {
         let call = resumable.as_ref().and_then(|resumable| resumable.call.as_ref());
         let keeper = resumable.as_ref().map(|resumable| resumable.caller.clone());
@@ -128,13 +127,13 @@ impl SseBody {
         Self::begin(Arc::new(track.answering(call)), resumable)
     }
 
-    /// The stream for what belongs to no call.
+    /// Creates the general stream, which belongs to no call.
     pub fn general(reader: StreamReader, resumable: Option<Resumable>) -> Self {
         let keeper = resumable.as_ref().map(|resumable| resumable.caller.clone());
         Self::begin(Arc::new(Track::new(reader, VecDeque::new(), true, keeper)), resumable)
     }
 
-    /// The one stream of a session, which begins with an event that says where its client posts to, and ends with it.
+    /// Creates the only stream of a session. Its first event names the URL to post to, and the session ends with it.
     pub fn whole_session(session: Arc<Session>, reader: StreamReader, post_to: &str) -> Self {
         let mut preface = BytesMut::new();
         sse::encode_event(&mut preface, None, Some("endpoint"), None, post_to.as_bytes());
@@ -144,10 +143,10 @@ impl SseBody {
         body
     }
 
-    /// A stream that goes on after the event that its client saw last, and leaves the connection that had it.
+    /// Resumes a stream after the last event that the client received, and takes it from the connection that had it.
     ///
     /// # Errors
-    /// When something that the client has not seen is not kept.
+    /// Returns an error if an event that the client has not received is not kept.
     pub fn resumed(track: Arc<Track>, seen: u64, mut resumable: Resumable) -> Result<Self, NoReplay> {
         let (turn, replay) = track.resume(seen)?;
         resumable.prime = false;
@@ -167,13 +166,12 @@ impl SseBody {
         Self { pieces: VecDeque::new(), track, turn, resumable, replay, keep_alive, over: false, session_end: None }
     }
 
-    /// Ends the stream with an error as the answer to its request, where the client cannot come back for that.
-    /// False where it can.
+    /// Fails the stream's request with an error if the client cannot resume. Returns `false` if it can.
     pub fn end_early(&mut self, fault: &Fault) -> bool {
         self.resumable.is_none() && self.track.fail(fault)
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Polls the next chunk of the body; `None` at its end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(piece) = self.pieces.pop_front() {
             return Poll::Ready(Some(piece));
@@ -213,15 +211,15 @@ impl SseBody {
         }
         if self.keep_alive.as_mut().poll(cx).is_ready() {
             self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            // Polled once more, so that the timer wakes this task the next time.
+            // Poll once more, so that the timer registers this task for the next interval.
             let _ = self.keep_alive.as_mut().poll(cx);
             return Poll::Ready(Some(Bytes::from_static(b": alive\n\n")));
         }
         Poll::Pending
     }
 
-    /// Adds an event. The data of a large one is not copied: it goes out as a piece of its own, and what
-    /// came before it too.
+    /// Encodes an event. The data of a large one is not copied: it becomes a chunk of its own, after a chunk with
+    /// everything before it.
     fn encode(&mut self, out: &mut BytesMut, number: u64, data: Bytes) {
         let id = self.track.event_id(number);
         if data.len() < CHUNK || memchr2(b'\r', b'\n', &data).is_some() {
@@ -233,8 +231,8 @@ impl SseBody {
 }
 
 impl Drop for SseBody {
-    /// A client that lost its stream may come back for the rest. That holds for one that has ended too: what was
-    /// written last need not have arrived.
+    /// Parks the stream, so that the client may resume it. This applies to an ended stream too, because its last events
+    /// may not have arrived.
     fn drop(&mut self) {
         if let Some(resumable) = &self.resumable
             && let Some(since) = self.track.leave(self.turn)

@@ -1,8 +1,8 @@
-//! One stream of events toward a client: what was written, as far as it is kept, and which connection writes now.
+//! One stream of events towards a client: the events written so far, as far as they are kept, and the connection that
+//! writes now.
 //!
-//! A client that comes back by another connection takes the stream over, whether or not the loss of the first one
-//! has been noticed: only the connection that has the turn takes messages, and every message that is taken is kept
-//! before it is written.
+//! A client that reconnects takes the stream over, even if the loss of the first connection has not been noticed: only
+//! the connection that holds the turn takes messages, and every message is kept before it is written.
 
 use super::sse_body::Ring;
 use bytes::Bytes;
@@ -19,58 +19,58 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a request's id that stand in event ids.
+/// Maximum length of a request id that is included in event ids.
 const MAX_CALL_ID: usize = 64;
 
-/// What comes next on a stream.
+/// Next step on a stream.
 #[derive(PartialEq, Eq, Debug)]
 pub enum TrackStep {
     /// An event with its number.
     Event(u64, Bytes),
-    /// The stream closes for now after the event of this number, and its client comes back for the rest, after this
-    /// wait where the backend named one.
+    /// The stream closes for now after the event of this number. Its client reconnects for the rest, after this delay
+    /// if the backend gave one.
     Part(u64, Option<Duration>),
-    /// The stream is over, or another connection has it.
+    /// The stream has ended, or another connection took it over.
     Over,
 }
 
-/// Why a stream cannot go on where its client left it.
+/// Reasons why a stream cannot be resumed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NoReplay {
-    /// Events after that one are no longer kept, or never were.
+    /// Later events are no longer kept, or never were.
     Gap,
-    /// There is no such event yet.
+    /// The event does not exist yet.
     Future,
 }
 
 struct State {
-    /// None once the stream has ended.
+    /// `None` once the stream has ended.
     reader: Option<StreamReader>,
-    /// What was taken from the reader before there was a stream of events.
+    /// Messages taken from the reader before the event stream began.
     first: VecDeque<Out>,
     ring: Ring,
     turn: u64,
     away: Option<Instant>,
-    /// Counted as open while a connection writes it.
+    /// Counts the stream as open while a connection writes it.
     count: Option<EventCount>,
 }
 
-/// The stream.
+/// A stream of events.
 pub struct Track {
-    /// Its number, unique in its session.
+    /// Number of the stream, unique in its session.
     pub stream: u64,
-    /// True for the one that belongs to no call.
+    /// Set for the general stream, which belongs to no call.
     pub general: bool,
-    /// The id of the request that it answers, in hexadecimal digits.
+    /// Id of the request that the stream answers, in hexadecimal.
     call: Option<Box<str>>,
-    /// The caller for whom events are kept; `None` if none are.
+    /// Caller for whom events are kept; `None` if none are.
     keeper: Option<Caller>,
     session: Weak<Session>,
     state: Mutex<State>,
 }
 
 impl Track {
-    /// A stream that begins with these messages. With a `keeper` events are kept, for which that caller may come back.
+    /// Creates a stream that begins with these messages. With a `keeper`, events are kept for that caller.
     pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeper: Option<Caller>) -> Self {
         let (stream, session) = (reader.id().0, Arc::downgrade(reader.session()));
         let state = State {
@@ -84,23 +84,24 @@ impl Track {
         Self { stream, general, call: None, keeper, session, state: Mutex::new(state) }
     }
 
-    /// The ids of its events name the request that it answers, so that even another process knows whose answer is lost.
+    /// Includes the id of the request in event ids, so that even the next process knows which answer is lost.
     pub fn answering(mut self, call: Option<&RawId>) -> Self {
         let short = call.filter(|call| call.token().len() <= MAX_CALL_ID);
         self.call = short.map(|call| hex(call.token()).into());
         self
     }
 
-    /// True if a caller may be given what was kept for another credential of its principal: one that is good for less
-    /// must not learn what the other was told.
+    /// Returns `true` if the caller may receive events kept for another credential of its principal. A credential with
+    /// fewer rights must not learn what the other one received.
     pub fn is_for(&self, caller: &Caller) -> bool {
         self.keeper.as_ref().is_none_or(|keeper| Session::are_alike(keeper, caller))
     }
 
-    /// Takes the stream over after the event that its client saw last: the turn, and the events that follow.
+    /// Takes the stream over after the last event that the client received. Returns the turn and the events that
+    /// follow.
     ///
     /// # Errors
-    /// When something that the client has not seen is not kept.
+    /// Returns an error if an event that the client has not received is not kept.
     pub fn resume(&self, seen: u64) -> Result<(u64, VecDeque<(u64, Bytes)>), NoReplay> {
         let mut state = self.lock();
         if seen > state.ring.last {
@@ -127,12 +128,12 @@ impl Track {
         Ok((turn, events))
     }
 
-    /// Answers the request of a session that serves no other with an error. False for other sessions.
+    /// Fails the only request of its session with an error. Returns `false` if the session serves more than one.
     pub fn fail(&self, fault: &Fault) -> bool {
         self.session.upgrade().is_some_and(|session| session.fail_lone_request(fault))
     }
 
-    /// The next step for the connection that has this turn.
+    /// Polls the next step for the connection that holds this turn.
     pub fn poll(&self, turn: u64, cx: &mut Context<'_>) -> Poll<TrackStep> {
         let mut state = self.lock();
         if state.turn != turn {
@@ -153,7 +154,7 @@ impl Track {
                 Poll::Ready(Some(out)) => out,
             };
             if out.part {
-                // Without event ids the client could not come back, so the stream stays open.
+                // Without event ids the client could not resume, so the stream stays open.
                 if self.keeper.is_some() {
                     return Poll::Ready(TrackStep::Part(state.ring.last, out.retry));
                 }
@@ -175,8 +176,8 @@ impl Track {
         }
     }
 
-    /// The connection that has this turn is gone. Since when the client is away, unless another
-    /// connection has the stream.
+    /// Releases the turn of a connection that is gone. Returns the time since which the client is away, or `None` if
+    /// another connection took the stream over.
     pub fn leave(&self, turn: u64) -> Option<Instant> {
         let mut state = self.lock();
         if state.turn != turn {
@@ -191,22 +192,22 @@ impl Track {
         Some(now)
     }
 
-    /// Since when nobody reads it.
+    /// Time since which the stream has no reader.
     pub fn away(&self) -> Option<Instant> {
         self.lock().away
     }
 
-    /// True once nothing more can come on it.
+    /// Returns `true` once the stream has ended.
     pub fn is_over(&self) -> bool {
         self.lock().reader.is_none()
     }
 
-    /// How many bytes of events it keeps.
+    /// Number of bytes of kept events.
     pub fn kept_bytes(&self) -> usize {
         self.lock().ring.bytes()
     }
 
-    /// The id of its event of this number, which names the stream, its kind and its request too.
+    /// Formats an event id, which names the stream, its kind and its request.
     pub fn event_id(&self, number: u64) -> Option<String> {
         let kind = if self.general { "g" } else { "" };
         self.keeper.is_some().then(|| match &self.call {
@@ -220,7 +221,7 @@ impl Track {
     }
 }
 
-/// The reader tells its session that nobody reads it any more; the state must not be locked meanwhile.
+/// Ends the stream. The state is unlocked first, because a dropped reader reports to its session.
 fn end(mut state: MutexGuard<'_, State>) {
     let gone = (state.reader.take(), state.count.take());
     drop(state);
@@ -228,7 +229,7 @@ fn end(mut state: MutexGuard<'_, State>) {
 }
 
 impl Drop for Track {
-    /// What waits for a client that never came back is lost, and counted.
+    /// Counts messages as lost whose client never came back.
     fn drop(&mut self) {
         let state = self.state.get_mut().unpoisoned();
         if let Some(reader) = state.reader.as_ref().filter(|_| self.keeper.is_some()) {
@@ -239,21 +240,21 @@ impl Drop for Track {
     }
 }
 
-/// An event id of ours.
+/// An event id that this gateway issued.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventId {
-    /// The stream's number.
+    /// Number of the stream.
     pub stream: u64,
-    /// True for one that belongs to no call.
+    /// Set for a stream that belongs to no call.
     pub general: bool,
-    /// The event's number.
+    /// Number of the event.
     pub number: u64,
-    /// The id of the request that the stream answers.
+    /// Id of the request that the stream answers.
     pub call: Option<RawId>,
 }
 
 impl EventId {
-    /// Reads an id as [`Track::event_id`] writes it.
+    /// Parses an id in the format of [`Track::event_id`].
     pub fn parse(text: &str) -> Option<Self> {
         let (stream, rest) = text.split_once('-')?;
         let (number, call) = rest.split_once('-').map_or((rest, None), |(number, call)| (number, Some(call)));
@@ -270,10 +271,10 @@ impl EventId {
     }
 }
 
-/// Reads the id of a request as it stands in an event id.
+/// Parses the request id in an event id.
 fn read_id(digits: &str) -> Option<RawId> {
     let token = unhex(digits).filter(|token| !token.is_empty() && token.len() <= MAX_CALL_ID)?;
-    // The client may have made it up, so it is read as the id of a request.
+    // A client may have forged it, so parse it as strictly as the id of a request.
     let request = [br#"{"jsonrpc":"2.0","method":"ping","id":"#, &*token, b"}"].concat();
     Envelope::parse(request.into()).ok()?.id()
 }

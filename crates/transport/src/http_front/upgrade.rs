@@ -16,48 +16,47 @@ use signalbox_engine::{FaultKind, dialect};
 use signalbox_wire::Era;
 use std::sync::Arc;
 
-/// The only version of the protocol there is.
+/// Only version of the WebSocket protocol.
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// A session whose client waits for its connection to become a WebSocket.
 pub struct PendingUpgrade {
-    /// Where the connection comes from.
+    /// Future of the upgraded connection.
     pub upgrade: OnUpgrade,
-    /// What will speak on it.
+    /// Session state for the upgraded connection.
     pub socket: UpgradedSocket,
 }
 
-/// What will speak on an upgraded connection.
+/// Session state of an upgraded connection.
 pub enum UpgradedSocket {
-    /// A session of a caller that is known.
+    /// Session of an authenticated caller.
     Session(Socket),
-    /// Nobody yet: the first message has to prove who calls.
+    /// No session yet: the first message must authenticate the caller.
     Unproved(Spoken),
 }
 
-/// What is spoken in the frames of a WebSocket.
+/// Message format in the frames of a WebSocket.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Spoken {
-    /// MCP as JSON, or whatever the first message shows.
+    /// MCP as JSON, unless the first message shows another dialect.
     Json,
     /// MCP as protobuf in binary frames.
     Protobuf,
-    /// The governed dialect.
     Governed,
 }
 
 impl Spoken {
-    /// What each subprotocol stands for.
+    /// Subprotocol name of each format.
     const ALL: [(&str, Self); 3] =
         [(SUBPROTOCOL, Self::Json), (protobuf::SUBPROTOCOL, Self::Protobuf), (dialect::SUBPROTOCOL, Self::Governed)];
 }
 
-/// True where the client asks for a WebSocket.
+/// Returns `true` if the client asks for a WebSocket.
 pub fn is_asked_for(headers: &HeaderMap) -> bool {
     headers.contains_key(UPGRADE) && names(headers, &UPGRADE).any(|name| name.eq_ignore_ascii_case("websocket"))
 }
 
-/// Answers the request; the session of a caller that is `known` is open before the client is told so.
+/// Answers the upgrade request. If the caller is `known`, its session is open before the response is sent.
 pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>, known: bool) -> FrontAnswer {
     let accept = match accept_key(request.headers()) {
         Ok(accept) => accept,
@@ -86,7 +85,7 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
     answer
 }
 
-/// What the client wants to hear, if it has asked as the protocol says.
+/// Computes the `Sec-WebSocket-Accept` value of a valid upgrade request.
 fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<FrontAnswer>> {
     let refuse = |status, text: &str| Box::new(sentence(status, FaultKind::InvalidRequest, text));
     if headers.get(SEC_WEBSOCKET_VERSION) != Some(&VERSION) {
@@ -104,13 +103,13 @@ fn accept_key(headers: &HeaderMap) -> Result<HeaderValue, Box<FrontAnswer>> {
         .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the Sec-WebSocket-Key header cannot be used"))
 }
 
-/// 16 bytes in base64.
+/// Returns `true` for 16 bytes in base64.
 fn is_key(key: &[u8]) -> bool {
     let digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     key.len() == 24 && key.ends_with(b"==") && key[..22].iter().all(digit)
 }
 
-/// The names in all values of a header.
+/// Returns the comma-separated names in all values of a header.
 fn names<'a>(headers: &'a HeaderMap, header: &HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(header).iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',').map(str::trim))
