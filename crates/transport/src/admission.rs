@@ -1,4 +1,5 @@
-//! Who may connect, and how many at a time. Both can change while connections are open.
+//! Admission rules of a front: allowed hosts and origins, and the number of open connections. Both can change at
+//! runtime.
 
 use crate::http_front::OriginGuard;
 use arc_swap::ArcSwap;
@@ -7,16 +8,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Places beyond the limit for connections whose caller is not known yet. They are used only while all others are
-/// taken, and each only until the first request is read.
+/// Number of places beyond the limit for connections whose caller is not known yet. They are used only while all others
+/// are taken, and each only until the first request is read.
 pub const RESERVE: usize = 256;
 
-/// Numbers of places for connections of a front.
+/// Numbers of places for the connections of a front.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FrontPlaces {
-    /// Most connections whose caller may be any.
+    /// Maximum number of connections of any caller.
     pub most: usize,
-    /// Most connections beyond these whose caller is not known yet.
+    /// Maximum number of further connections whose caller is not known yet.
     pub reserve: usize,
 }
 
@@ -26,7 +27,7 @@ impl From<usize> for FrontPlaces {
     }
 }
 
-/// The rules of a front at its door.
+/// Admission rules of a front.
 pub struct Admission {
     most: AtomicUsize,
     reserve: AtomicUsize,
@@ -36,7 +37,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// At most so many connections, with these origins and host names besides those of this machine.
+    /// Creates the rules. `origins` and `hosts` are allowed besides those of this machine.
     #[must_use]
     pub fn new(places: impl Into<FrontPlaces>, origins: &[String], hosts: &[String]) -> Arc<Self> {
         let FrontPlaces { most, reserve } = places.into();
@@ -49,8 +50,7 @@ impl Admission {
         })
     }
 
-    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at
-    /// by the new rules.
+    /// Replaces the rules. Open connections stay; the new rules apply to their next requests.
     pub fn set(&self, places: impl Into<FrontPlaces>, origins: &[String], hosts: &[String]) {
         let FrontPlaces { most, reserve } = places.into();
         self.most.store(most, Ordering::Relaxed);
@@ -58,19 +58,19 @@ impl Admission {
         self.guard.store(Arc::new(OriginGuard::new(origins, hosts)));
     }
 
-    /// How many connections may be open.
+    /// Maximum number of open connections.
     #[must_use]
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// The number of connections that may be open beyond these.
+    /// Maximum number of connections in the reserve.
     #[must_use]
     pub fn reserve(&self) -> usize {
         self.reserve.load(Ordering::Relaxed)
     }
 
-    /// A place for one more connection, if there is one.
+    /// Takes a place for a connection, if one is free.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let most = self.most();
@@ -79,7 +79,7 @@ impl Admission {
         entered.then(|| ConnectionPermit { admission: Arc::clone(self), is_provisional: false })
     }
 
-    /// A place in the reserve for a connection whose caller is not known yet, if there is one.
+    /// Takes a place in the reserve for a connection whose caller is not known yet, if one is free.
     #[must_use]
     pub fn enter_reserve(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let most = self.reserve();
@@ -88,7 +88,8 @@ impl Admission {
         entered.then(|| ConnectionPermit { admission: Arc::clone(self), is_provisional: true })
     }
 
-    /// True where a request with these headers, an `Origin` among them or not, may be looked at.
+    /// Returns `true` if a request with these headers may be processed. `has_origin` says whether `Origin` must be
+    /// checked.
     #[must_use]
     pub fn admits(&self, headers: &HeaderMap, has_origin: bool) -> bool {
         self.guard.load().admits(headers, has_origin)
@@ -101,14 +102,14 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// Counts as one connection until it is dropped.
+/// A place for a connection. Dropping it frees the place.
 pub struct ConnectionPermit {
     admission: Arc<Admission>,
     is_provisional: bool,
 }
 
 impl ConnectionPermit {
-    /// True for a place in the reserve.
+    /// Returns `true` for a place in the reserve.
     #[must_use]
     pub fn is_provisional(&self) -> bool {
         self.is_provisional

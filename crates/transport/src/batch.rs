@@ -1,4 +1,4 @@
-//! Arrays of messages (2025-03-26): what a client's bytes hold, for every front.
+//! Batches of messages (2025-03-26), for every front.
 
 use crate::large_proof::{self, LARGE};
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
@@ -11,10 +11,10 @@ use signalbox_wire::{Envelope, Kind, Limits, RawId, Revision, codes, json, meta,
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Takes what came in one piece on a pipe, one message or an array of them, and feeds it to the session.
+/// Parses one message or a batch from a pipe and passes it to the session.
 ///
 /// # Errors
-/// What is wrong with the bytes as a whole, and to whom it is to be said.
+/// Returns the refusal of the bytes as a whole and its addressee.
 pub(crate) async fn receive(
     gateway: &Arc<Gateway>,
     session: &Arc<Session>,
@@ -37,11 +37,11 @@ pub(crate) async fn receive(
     Ok(())
 }
 
-/// The messages of an array that came with a credential of its own, where the session may have one: its revision is one
-/// of those in which `takes_batches` is true.
+/// Parses a batch that came with its own credential. The session must have a revision for which `takes_batches` is
+/// true.
 ///
 /// # Errors
-/// Why the array is refused as a whole.
+/// Returns the reason why the batch is refused as a whole.
 pub(crate) fn read_of(
     gateway: &Gateway,
     session: &Session,
@@ -52,10 +52,10 @@ pub(crate) fn read_of(
     Ok(read(gateway, session, takes_batches, bytes)?.with_caller(session.distinct_caller(caller)))
 }
 
-/// The messages of an array, where the session may have one. A bad element gets a reply of its own.
+/// Parses a batch, if the session's revision allows it. Each bad element gets its own error response.
 ///
 /// # Errors
-/// Why the array is refused as a whole.
+/// Returns the reason why the batch is refused as a whole.
 fn read(
     gateway: &Gateway,
     session: &Session,
@@ -84,7 +84,7 @@ fn read(
         }
         match message.and_then(|message| single(message, &mut ids)) {
             Ok(message) => messages.push(message),
-            // An array that is not JSON has no elements.
+            // A batch that is not JSON has no elements.
             Err(unreadable) if unreadable.fault.kind == FaultKind::Parse => return Err(unreadable.fault),
             Err(unreadable) => {
                 Counters::add(&gateway.counters.malformed);
@@ -95,7 +95,7 @@ fn read(
     Ok(Batch::new(messages, refusals))
 }
 
-/// Why an array is refused where there is none: first of all because it is not JSON.
+/// Returns the reason for refusing a batch where none is allowed. Invalid JSON is reported first.
 pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
     if let Err(error) = scan(bytes, &Limits::default())
         && error.code() == codes::PARSE_ERROR
@@ -106,7 +106,7 @@ pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
     Fault::new(FaultKind::InvalidRequest, text)
 }
 
-/// What is wrong with an element only because it is one of several.
+/// Checks the rules that apply to a message only because it is part of a batch.
 fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unreadable> {
     if large_proof::is_needed(&message) {
         let text = format!("a signed message of a batch has less than {LARGE} bytes; send this one by itself");

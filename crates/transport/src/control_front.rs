@@ -1,4 +1,4 @@
-//! The control socket: the routes that are mounted there, over HTTP, for the user to whom the process belongs.
+//! The control socket: serves the routes mounted there over HTTP to the user who owns the process.
 
 use crate::admission::Admission;
 use crate::front_clock::TICK;
@@ -16,16 +16,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// Most connections at a time. The next ones wait.
+/// Maximum number of open connections. Further ones wait to be accepted.
 pub const MAX_CONNECTIONS: usize = 32;
-/// How long a caller may take for the head of its request.
+/// Maximum time to receive a request head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a caller may take nothing of what is written to it: somebody who watches may be suspended for a while.
+/// Maximum time that a caller may leave written data unread. A terminal that follows events may be suspended for long.
 const READER_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long nobody is let in after that went wrong.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers until dropped, which ends all connections.
+/// Serves until dropped. Dropping it ends all connections.
 pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<Router>) {
     let spec = FrontSpec {
         admission: Admission::new(MAX_CONNECTIONS, &[], &[]),
@@ -59,7 +59,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
             }
         };
         if lines().is_empty() {
-            // The clock stood still while nobody looked at it.
+            // The clock does not advance while there is no connection.
             front.clock.advance();
         }
         let connection = ClientConnection::new(Arc::clone(&front), None, None);
@@ -72,13 +72,13 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
     }
 }
 
-/// The next connection, once there is room for it.
+/// Accepts the next connection once there is room for it.
 async fn enter(listener: &UnixListener, room: &Arc<Semaphore>) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
     let place = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
     listener.accept().await.map(|(socket, _)| (socket, place))
 }
 
-/// Who is at the other end, as the system tells.
+/// Returns the user at the other end of the socket.
 fn user_of(socket: &UnixStream) -> Option<Shown> {
     let peer = socket.peer_cred().ok()?;
     Some(Shown::Owner(Principal::named(&format!("uid:{}", peer.uid()))))

@@ -1,32 +1,34 @@
-//! The open files of the process, divided between connections of clients, connections to backends and the rest.
+//! Divides the process's open files between client connections, backend connections and everything else.
 //!
-//! A process that has no file left can neither accept a connection nor open one, for any caller. So there are no more
-//! places for connections than the system's limit of open files allows.
+//! A process without free descriptors can neither accept nor open a connection, for any caller. The number of places
+//! for connections therefore never exceeds what the system's limit allows.
 
 use crate::admission::{FrontPlaces, RESERVE};
 
-/// Files for listeners, logs, databases and pipes of child processes, besides one in [`OTHERS_EACH`] of the limit.
+/// Files for listeners, logs, databases and pipes of child processes, in addition to one in [`OTHERS_EACH`] of the
+/// limit.
 const OTHERS: usize = 64;
-/// One file in so many is kept for what is not a connection.
+/// One file in this many is kept for uses other than connections.
 const OTHERS_EACH: usize = 16;
-/// One file in so many of the others is kept for connections to backends.
+/// One file in this many of the rest is kept for backend connections.
 const BACKENDS_EACH: usize = 4;
-/// The reserve of a front takes at most one file in so many, and connections that are told why they are closed as many.
+/// The reserve of a front takes at most one file in this many, and refused connections that are told the reason take as
+/// many.
 const RESERVE_EACH: usize = 8;
-/// Connections to backends where the system sets no limit.
+/// Maximum number of backend connections if the system sets no limit.
 pub const UNLIMITED_BACKENDS: usize = 65_536;
 
 /// Numbers of connections that fit into the limit of open files.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FileBudget {
-    /// Places for connections of clients.
+    /// Places for client connections.
     pub clients: FrontPlaces,
     /// Places for connections to HTTP backends.
     pub backends: usize,
 }
 
 impl FileBudget {
-    /// Divides a limit of open files (`None` for no limit), where at most `max_connections` of clients are configured.
+    /// Divides a limit of open files (`None` for no limit) for a configured maximum of client connections.
     #[must_use]
     pub fn of(limit: Option<u64>, max_connections: usize) -> Self {
         let Some(limit) = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)) else {
@@ -39,7 +41,7 @@ impl FileBudget {
         Self { clients: FrontPlaces { most, reserve }, backends }
     }
 
-    /// The least limit of open files with which so many connections of clients fit.
+    /// Returns the lowest limit of open files that allows this many client connections.
     #[must_use]
     pub fn least_files(max_connections: usize) -> u64 {
         let (mut low, mut high) = (0_u64, 4 * (max_connections as u64 + 1024));

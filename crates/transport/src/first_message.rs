@@ -1,10 +1,10 @@
-//! Authentication by the first message of a connection, for clients that send no headers.
+//! Authentication in the first message of a connection, for clients that cannot send headers.
 //!
 //! ```text
 //! → {"jsonrpc":"2.0","id":1,"method":"signalbox/authenticate","params":{"scheme":"bearer","credential":"…"}}
 //! ← {"jsonrpc":"2.0","id":1,"result":{"subject":"corp:ada","expiresAt":"2026-11-17T10:00:00.000Z"}}
 //! ```
-//! Anything else is answered as unauthenticated, and the connection is closed.
+//! Any other first message is answered as unauthenticated, and the connection is closed.
 
 use bytes::Bytes;
 use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
@@ -14,12 +14,12 @@ use signalbox_runtime::clock::unix_millis;
 use signalbox_wire::{Envelope, Era, Kind, RawId, builder, json, timestamp};
 use std::net::SocketAddr;
 
-/// The method.
+/// Name of the authentication method.
 pub const METHOD: &str = "signalbox/authenticate";
-/// The largest first message of a client that has proved nothing yet.
+/// Maximum size of the first message of an unauthenticated client.
 pub const MAX_FIRST_MESSAGE: usize = 64 * 1024;
 
-/// Who connected, as far as that is known before the first message.
+/// A connection before its first message, with all that identifies its client so far.
 pub(crate) struct Newcomer<'a> {
     pub authenticators: &'a Authenticators,
     pub transport: &'static str,
@@ -27,25 +27,25 @@ pub(crate) struct Newcomer<'a> {
     pub shown: Option<&'a Shown>,
 }
 
-/// A refused first message: its id, where it has one, and why.
+/// A refused first message.
 pub(crate) struct Refused {
     id: Option<RawId>,
-    /// Why.
+    /// Reason for the refusal.
     pub fault: Fault,
 }
 
 impl Refused {
-    /// The answer.
+    /// Builds the error response.
     pub fn reply(&self) -> Bytes {
         self.fault.reply(self.id.as_ref(), Era::Legacy)
     }
 }
 
 impl Newcomer<'_> {
-    /// Who calls, by the credential in the first message, and the answer to it.
+    /// Authenticates the caller by the credential in the first message. Returns the caller and the response.
     ///
     /// # Errors
-    /// If it is another message, or the credential is not valid.
+    /// Returns a refusal if this is another message or the credential is invalid.
     pub fn prove(&self, gateway: &Gateway, message: Bytes) -> Result<(Caller, Bytes), Refused> {
         let without_id = |fault| Refused { id: None, fault };
         if message.len() > MAX_FIRST_MESSAGE {
@@ -64,7 +64,7 @@ impl Newcomer<'_> {
         }
     }
 
-    /// Nobody known, for the record of a refusal.
+    /// Returns an unknown caller at the connection's address, for the record of a refusal.
     pub fn nobody(&self) -> Caller {
         let (principal, proof) = (Principal::named("unknown"), Proof::Unproved);
         let (address, transport) = (self.address, self.transport);
@@ -81,7 +81,7 @@ impl Newcomer<'_> {
             header: &header,
             now: unix_millis(),
         })?;
-        // A credential that no way of proving looks at has proved nothing.
+        // A credential that no authenticator checked has proved nothing.
         match caller.identity().proof {
             Proof::Unproved => Err(unauthenticated("no such credential is accepted here")),
             _ => Ok(caller),
@@ -93,7 +93,7 @@ fn unauthenticated(text: &str) -> Fault {
     Fault::new(FaultKind::Unauthenticated, text)
 }
 
-/// The credential that a request gives, and the request's id.
+/// Extracts the request's id and its credential.
 fn credential(message: &Envelope) -> Result<(RawId, String), Fault> {
     let Some(id) = message.id().filter(|_| message.kind() == Kind::Request && message.method() == Some(METHOD)) else {
         let text = "the caller did not prove who it is; the first message must be `signalbox/authenticate`";
@@ -110,7 +110,7 @@ fn credential(message: &Envelope) -> Result<(RawId, String), Fault> {
     Ok((id, credential))
 }
 
-/// The answer to a caller that was identified: who it is, and until when.
+/// Builds the response to an authenticated caller: its principal and the expiry of its credential.
 fn answer(id: &RawId, caller: &Caller) -> Bytes {
     let mut result = br#"{"subject":"#.to_vec();
     json::write_quoted(&mut result, caller.principal().as_str());

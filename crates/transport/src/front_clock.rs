@@ -1,13 +1,13 @@
-//! The clock of a front, which moves twice a second. A timer per request would cost more than all else that a
-//! connection notes of itself.
+//! The clock of a front, which advances twice a second. One timer per request would cost more than all other
+//! bookkeeping of a connection.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The time between two ticks.
+/// Time between two ticks.
 pub const TICK: Duration = Duration::from_millis(500);
 
-/// The clock of a front.
+/// Coarse clock of a front.
 #[derive(Debug)]
 pub(crate) struct FrontClock {
     started: Instant,
@@ -21,12 +21,12 @@ impl Default for FrontClock {
 }
 
 impl FrontClock {
-    /// The tick at which the clock was last moved.
+    /// Returns the tick of the last advance.
     pub fn now(&self) -> u32 {
         self.ticks.load(Ordering::Relaxed)
     }
 
-    /// Reads the real time.
+    /// Advances to the current time and returns the tick.
     pub fn advance(&self) -> u32 {
         let ticks = u32::try_from(self.started.elapsed().as_millis() / TICK.as_millis()).unwrap_or(u32::MAX);
         self.ticks.store(ticks, Ordering::Relaxed);
@@ -34,12 +34,12 @@ impl FrontClock {
     }
 }
 
-/// So many ticks are surely no less than this time.
+/// Returns a number of ticks that is never shorter than `time`.
 pub(crate) fn ticks(time: Duration) -> u32 {
     u32::try_from(time.as_millis().div_ceil(TICK.as_millis())).unwrap_or(u32::MAX).saturating_add(1)
 }
 
-/// True if what began then has taken longer than this.
+/// Returns `true` if at least `most` has passed since a tick.
 pub(crate) fn over(since: u32, now: u32, most: Duration) -> bool {
     now.saturating_sub(since) >= ticks(most)
 }

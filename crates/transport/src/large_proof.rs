@@ -1,5 +1,5 @@
-//! Signatures of large messages, which are verified on threads of their own: a worker that makes the canonical form of one serves
-//! no other connection meanwhile, and no key is needed to ask for it.
+//! Verifies signatures of large messages on separate threads. A worker that canonicalises a large message serves no
+//! other connection meanwhile, and a client needs no key to cause that.
 
 use crate::proved::Proved;
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -9,14 +9,15 @@ use signalbox_wire::Envelope;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The least size of such a message, in bytes. Smaller ones take less time than it takes to hand them over.
+/// Minimum size of a large message, in bytes. Smaller ones take less time than the handover.
 pub(crate) const LARGE: usize = 16 * 1024;
-/// Large messages that are verified at once in the process, so that the memory for canonical forms is bounded. Others wait.
+/// Maximum number of large messages verified concurrently in the process, which bounds the memory for canonical forms.
 const MAX_VERIFIERS: usize = 2;
 
 static VERIFIERS: Semaphore = Semaphore::const_new(MAX_VERIFIERS);
 
-/// Verifies the signature of a large message. `Ok(None)` if the message is small or carries none: its session looks at it.
+/// Verifies the signature of a large message. Returns an open proof if the message is small or unsigned: its session
+/// handles it.
 pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Envelope) -> Proved {
     if !is_needed(message) {
         return Proved(Ok(None));
@@ -25,12 +26,12 @@ pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Env
     Proved(Box::pin(off_the_workers(move || gateway.confirm(&caller, &message))).await)
 }
 
-/// True for a message whose signature has to be verified before its session gets it.
+/// Returns `true` if the signature must be verified before the session receives the message.
 pub(crate) fn is_needed(message: &Envelope) -> bool {
     message.bytes().len() >= LARGE && message.param_meta(META_SIGNATURE).is_some()
 }
 
-/// Does costly work on a thread that serves no connections.
+/// Runs expensive work on a thread that serves no connections.
 pub(crate) async fn off_the_workers<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {

@@ -1,4 +1,4 @@
-//! Every way in and out: each front feeds sessions of the runtime, each way to a backend is a `Link`.
+//! Transports of the gateway. Each front feeds sessions of the runtime, each backend connection is a `Link`.
 
 pub mod admission;
 pub mod auto_back;

@@ -1,4 +1,4 @@
-//! The places for connections: which connection has one, and which gives it to another.
+//! Places for connections: which connections have one, and which give theirs to another.
 //!
 //! ```text
 //! accept ──► a free place ──► an idle connection's place ──► the reserve, until the caller of the first request is known
@@ -6,9 +6,9 @@
 //!            a free place ◄── an idle connection's ◄── the newest stream of the holder with the most above its share
 //! ```
 //!
-//! A connection in the reserve displaces no other until its request shows whose it is, so that silent
-//! connections take nothing from others. In the reserve, the oldest connection of the address with the most of
-//! them gives way to the next.
+//! A connection in the reserve displaces no other until its request identifies the caller, so silent connections take
+//! nothing from others. When the reserve is full, the oldest connection of the address with the most connections in it
+//! gives way to the next.
 
 pub(crate) mod fair_share;
 
@@ -26,73 +26,72 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The time during which a holder above its share is told of once, in the log and in the audit log.
+/// Interval in which a holder above its share is reported at most once, in the log and in the audit log.
 pub const REPORT_EACH: Duration = Duration::from_secs(60);
-/// Most holders that are remembered as told of.
+/// Maximum number of holders whose last report is remembered.
 const MAX_REPORTED: usize = 1024;
-/// Connections are counted anew within a tick once one in so many has given its place away.
+/// Connections are recounted within a tick once one in this many has given its place away.
 const RECOUNT: usize = 16;
 
-/// The use that a connection makes of its place.
+/// Use that a connection makes of its place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Activity {
-    /// It carries nothing since this tick.
+    /// Idle since this tick.
     Idle(u32),
-    /// Its request has not come yet.
+    /// Waits for its first request.
     Opening,
-    /// A request of it is served.
     InUse,
-    /// It has no place, or one in the reserve.
+    /// Has no place, or one in the reserve.
     Unseated,
 }
 
-/// The reason for which a connection gives its place away.
+/// Reason for which a connection loses its place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Taking {
-    /// It is idle.
+    /// The connection is idle.
     Idle,
     /// Its holder has more than its share.
     Share,
-    /// Others wait for its place in the reserve.
+    /// Other connections wait for its place in the reserve.
     Reserve,
 }
 
-/// A connection that can give its place away.
+/// A connection that can lose its place.
 pub(crate) trait Placed {
-    /// The caller of its last request, if it is known.
+    /// Returns the caller of its last request, if known.
     fn known_caller(&self) -> Option<Caller>;
-    /// The remote address.
+    /// Returns the remote address.
     fn address(&self) -> Option<SocketAddr>;
-    /// The name of its transport in records.
+    /// Returns the name of its transport in records.
     fn transport(&self) -> &'static str;
-    /// The use that it makes of its place at this tick.
+    /// Returns its activity at this tick.
     fn activity(&self, now: u32) -> Activity;
-    /// Takes its place and ends the connection. `None` if the reason does not hold any more.
+    /// Takes its place and ends the connection. Returns `None` if the reason no longer applies.
     fn take_place(&self, taking: Taking, now: u32) -> Option<ConnectionPermit>;
 
-    /// The party that it counts for.
+    /// Returns the party that the connection counts for.
     fn holder(&self) -> Holder {
         Holder::of(self.known_caller().as_ref(), self.address())
     }
 
-    /// The caller in records about the connection: an unknown one from its address while none is known.
+    /// Returns the caller for records about the connection: an unknown one at its address until the caller is known.
     fn shown_caller(&self) -> Caller {
         self.known_caller().unwrap_or_else(|| unknown_caller(self.address(), self.transport()))
     }
 }
 
-/// A caller of which nothing but the address is known.
+/// Returns a caller of which only the address is known.
 pub(crate) fn unknown_caller(address: Option<SocketAddr>, transport: &'static str) -> Caller {
     let (principal, proof, claims) = (Principal::named("unknown"), Proof::Unproved, Vec::new());
     Caller::new(Identity { principal, proof, claims, address, transport, standing: None })
 }
 
-/// A holder from which places were taken.
+/// A holder that lost a place because it had more than its share.
 #[derive(Debug)]
 pub(crate) struct Overdrawn {
-    /// Its caller, or an unknown one from its address.
+    /// Caller of the holder, or an unknown one at its address.
     pub caller: Caller,
-    /// Number of connections that it had.
+    /// Number of connections that the holder had.
     pub held: usize,
     /// Number of connections that it may keep while others want places.
     pub share: usize,
@@ -100,7 +99,7 @@ pub(crate) struct Overdrawn {
 }
 
 impl Overdrawn {
-    /// Tells the operator and the audit log.
+    /// Reports the holder in the log and in the audit log.
     pub fn report(&self, gateway: &Gateway) {
         let Self { held, share, .. } = self;
         let name = match &self.holder {
@@ -121,30 +120,30 @@ impl Overdrawn {
     }
 }
 
-/// A place for a connection, and the holder to report that had too many, if any.
+/// A place for a connection, and the holder it was taken from.
 pub(crate) struct FoundPlace {
-    /// The place.
+    /// Permit for the place.
     pub permit: ConnectionPermit,
-    /// The holder that it was taken from, at most once in [`REPORT_EACH`].
+    /// Holder to report, at most once in [`REPORT_EACH`].
     pub report: Option<Overdrawn>,
 }
 
-/// All connections of a front, in the order in which they were opened.
+/// All connections of a front, in the order of their arrival.
 pub(crate) struct Places<C> {
     all: Vec<Weak<C>>,
-    /// Connections in the reserve, the oldest first.
+    /// Connections in the reserve, oldest first.
     reserve: VecDeque<Weak<C>>,
     /// Idle connections in the order in which they give way, as of `looked`.
     idlest: VecDeque<Weak<C>>,
-    /// The tick at which idle connections were last looked for.
+    /// Tick of the last search for idle connections.
     looked: Option<u32>,
-    /// The connections in use by holder, as of `counted`.
+    /// Connections in use by holder, as of `counted`.
     holdings: Option<Holdings<Weak<C>>>,
-    /// The tick at which connections were last counted.
+    /// Tick at which connections were last counted.
     counted: Option<u32>,
-    /// Connections in use that were asked for their places since then, those among them that had ended.
+    /// Number of connections in use that were displaced since then, including those that had already ended.
     taken: usize,
-    /// The tick at which each holder was last reported.
+    /// Tick of the last report of each holder.
     reported: HashMap<Holder, u32>,
 }
 
@@ -164,7 +163,7 @@ impl<C> Default for Places<C> {
 }
 
 impl<C: Placed> Places<C> {
-    /// Adds a connection that was opened just now.
+    /// Registers a connection that was just accepted.
     pub fn add(&mut self, connection: &Arc<C>, is_provisional: bool) {
         self.all.push(Arc::downgrade(connection));
         if is_provisional {
@@ -172,12 +171,12 @@ impl<C: Placed> Places<C> {
         }
     }
 
-    /// True if there was none when they were last gone through.
+    /// Returns `true` if there was no connection at the last pass over them.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Calls `each` with every open connection, and forgets the others.
+    /// Calls `each` with every open connection and removes the closed ones.
     pub fn for_each(&mut self, mut each: impl FnMut(&C)) {
         self.all.retain(|connection| connection.upgrade().map(|connection| each(&connection)).is_some());
         self.reserve.retain(|connection| connection.strong_count() > 0);
@@ -193,8 +192,8 @@ impl<C: Placed> Places<C> {
         self.reserved_place(now)
     }
 
-    /// Takes the place of the oldest connection of the address that has the most in the reserve, so that a flood from
-    /// one address closes its own connections.
+    /// Takes the place of the oldest connection of the address with the most connections in the reserve, so that a
+    /// flood from one address closes its own connections.
     fn reserved_place(&mut self, now: u32) -> Option<ConnectionPermit> {
         let is_reserved = |connection: Arc<C>| connection.activity(now) == Activity::Unseated;
         self.reserve.retain(|connection| connection.upgrade().is_some_and(is_reserved));
@@ -214,7 +213,7 @@ impl<C: Placed> Places<C> {
     }
 
     /// Finds a place for a connection of this holder: a free one, that of an idle connection, or that of the newest
-    /// stream of the holder with the most connections above its share.
+    /// stream of the holder that has the most connections above its share.
     pub fn make_room(&mut self, admission: &Arc<Admission>, holder: &Holder, now: u32) -> Option<FoundPlace> {
         if let Some(permit) = admission.enter().or_else(|| self.idle_place(now)) {
             return Some(FoundPlace { permit, report: None });
@@ -245,7 +244,7 @@ impl<C: Placed> Places<C> {
         Some(FoundPlace { permit, report })
     }
 
-    /// Notes a report of this holder. False if there was one a moment ago.
+    /// Records a report of this holder. Returns `false` if the last one was too recent.
     fn is_due(&mut self, holder: &Holder, now: u32) -> bool {
         if self.reported.get(holder).is_some_and(|then| !over(*then, now, REPORT_EACH)) {
             return false;
@@ -271,8 +270,8 @@ impl<C: Placed> Places<C> {
         (self.counted, self.taken) = (Some(now), 0);
     }
 
-    /// Takes the place of the idlest connection. Connections whose caller has proved nothing give way first, so that
-    /// idle strangers cannot shut out callers who prove themselves.
+    /// Takes the place of the connection that has been idle longest. Connections of unproved callers give way first, so
+    /// that idle strangers cannot shut out callers with credentials.
     fn idle_place(&mut self, now: u32) -> Option<ConnectionPermit> {
         loop {
             while let Some(connection) = self.idlest.pop_front() {
@@ -281,7 +280,7 @@ impl<C: Placed> Places<C> {
                     return Some(place);
                 }
             }
-            // Once a tick, so that a flood of connections does not become a flood of searches.
+            // Search once per tick, so that a flood of connections does not become a flood of searches.
             if self.looked.replace(now) == Some(now) {
                 return None;
             }

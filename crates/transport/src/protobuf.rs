@@ -1,5 +1,5 @@
-//! Messages that clients carry as protobuf. They become the JSON that everything behind the fronts sees, and
-//! answers become protobuf again.
+//! Messages that clients send as protobuf. They are converted to JSON for everything behind the fronts, and answers are
+//! converted back.
 
 use crate::large_proof::{LARGE, off_the_workers};
 use crate::proved::Proved;
@@ -12,41 +12,40 @@ use signalbox_seal::proto::mcp_message::Message;
 use signalbox_seal::{AnswerDetails, message_from_json, message_from_protobuf, message_to_json, message_to_protobuf};
 use std::sync::Arc;
 
-/// The content type of requests and answers over HTTP.
+/// Content type of requests and responses over HTTP.
 pub(crate) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("application/vnd.signalbox.mcp+protobuf");
-/// The subprotocol of WebSockets.
+/// WebSocket subprotocol for protobuf messages.
 pub(crate) const SUBPROTOCOL: &str = "signalbox.v1.protobuf";
 
-/// A message that came as protobuf.
+/// A protobuf message after conversion.
 pub(crate) struct Decoded {
-    /// The same as JSON-RPC.
+    /// JSON-RPC form of the message.
     pub json: Bytes,
-    /// Who signed it.
+    /// Verified signer of the message.
     pub proof: Proved,
-    /// The members that its answer repeats of it.
+    /// Fields that its answer repeats.
     pub origin: RequestOrigin,
 }
 
-/// The parts of a request that its answer speaks of.
+/// Fields of a request that its answer repeats.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestOrigin {
-    /// Its `request_id`.
     pub request_id: String,
-    /// True if the message itself is signed.
+    /// Set if the message itself is signed.
     pub signed: bool,
 }
 
-/// True where a body says that it is protobuf.
+/// Returns `true` if the content type is protobuf.
 pub(crate) fn is_named(kind: Option<&HeaderValue>) -> bool {
     let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     kind.as_bytes().eq_ignore_ascii_case(CONTENT_TYPE.as_bytes())
 }
 
-/// Reads a message, and checks who signed it; a large one on a thread that serves no connections.
+/// Decodes a message and verifies its signature. A large one is processed off the workers.
 ///
 /// # Errors
-/// If it is no message.
+/// Returns an error if the bytes are not a message.
 pub(crate) async fn decode(gateway: &Arc<Gateway>, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
     if bytes.len() < LARGE {
         return decode_here(gateway, caller, bytes);
@@ -70,9 +69,9 @@ fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decod
     Ok(Decoded { json, proof: Proved(proof), origin })
 }
 
-/// A message for the client of this session. An answer has an id, a time and a signature of its own, as the
-/// document has them; `origin` is looked up by the id of JSON-RPC. A message that is no JSON-RPC, which the gateway
-/// never sends, is none.
+/// Encodes a message for the client of this session. The protobuf schema requires an answer to carry its own id, time
+/// and signature; `origin` is looked up by the JSON-RPC id. Returns `None` for bytes that are not JSON-RPC, which the
+/// gateway never sends.
 pub(crate) fn encode(
     gateway: &Gateway,
     session: &Session,
@@ -94,7 +93,7 @@ pub(crate) fn encode(
     Some(gateway.sign_protobuf(message_to_protobuf(&message, false).into(), origin.signed))
 }
 
-/// The message after its length, where others may follow it.
+/// Prefixes a message with its length, so that others can follow it.
 pub(crate) fn delimited(message: &Bytes) -> Bytes {
     let mut out = Vec::with_capacity(message.len() + 10);
     let mut length = message.len() as u64;

@@ -1,4 +1,4 @@
-//! The charge for what is being read: it grows with the bytes that have come, and goes with each message that is whole.
+//! Memory charge of a reader: it grows with the bytes received, and moves to each complete message.
 
 use bytes::Bytes;
 use signalbox_engine::budget::{Charge, OverBudget, Share, WEIGHED};
@@ -9,32 +9,32 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// How long a reader waits for room before what it reads is refused.
+/// Maximum wait for room before the message being read is refused.
 pub const WAIT: Duration = Duration::from_secs(5);
-/// How often it asks meanwhile.
+/// Interval at which a waiting reader retries.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// What one reader holds.
+/// Memory charge of one reader.
 #[derive(Debug)]
 pub(crate) struct ReadCharge {
     share: Option<Arc<Share>>,
     charge: Option<Charge>,
-    /// Until when it waits for room, and when it asks next.
+    /// Deadline of the wait for room, and the timer of the next attempt.
     waits: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl ReadCharge {
-    /// Nothing is held yet. Without a share nothing is ever charged.
+    /// Creates an empty charge. Without a share nothing is ever charged.
     pub(crate) fn new(share: Option<Arc<Share>>) -> Self {
         Self { share, charge: None, waits: None }
     }
 
-    /// From now on this share is charged.
+    /// Sets the share to charge.
     pub(crate) fn charge_to(&mut self, share: Arc<Share>) {
         self.share = Some(share);
     }
 
-    /// Charges so many bytes in all, and waits for room where there is none. Few bytes are free.
+    /// Adjusts the charge to this total, and waits for room if there is none. Small totals are free.
     pub(crate) async fn cover(&mut self, bytes: usize) -> Result<(), OverBudget> {
         poll_fn(|cx| self.poll_cover(cx, bytes)).await
     }
@@ -55,7 +55,7 @@ impl ReadCharge {
         Ok(())
     }
 
-    /// As [`cover`](Self::cover), as a poll.
+    /// Polling form of [`cover`](Self::cover).
     pub(crate) fn poll_cover(&mut self, cx: &mut Context<'_>, bytes: usize) -> Poll<Result<(), OverBudget>> {
         loop {
             let Err(error) = self.try_cover(bytes) else {
@@ -73,7 +73,7 @@ impl ReadCharge {
         }
     }
 
-    /// Gives a message that is whole the part of the charge that is its own.
+    /// Attaches to a complete message its part of the charge.
     pub(crate) fn give(&mut self, message: Bytes) -> Bytes {
         match &mut self.charge {
             Some(charge) if message.len() >= WEIGHED => charge.split(message.len()).attach(message),

@@ -1,4 +1,4 @@
-//! One router for what is not MCP: a list of routes, each with a method, a path and the doors it is mounted at.
+//! Routes requests that are not MCP. A route has a method, a path and the listeners on which it is mounted.
 //!
 //! ```text
 //! /api/v1/holds               this path
@@ -30,37 +30,36 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-/// The largest body of a route that does not say otherwise.
+/// Default maximum size of a request body.
 pub const MAX_BODY: usize = 64 * 1024;
 
-/// What a handler gives: an answer, or why there is none.
+/// Result of a handler: an answer, or the problem to report instead.
 pub type Answered = Result<RoutedAnswer, Problem>;
 
-/// A handler at work.
+/// Future of a running handler.
 type Doing = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
-/// Where a request came in.
+/// The listener that a request arrived at.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Door {
-    /// The TCP listener.
+    /// The TCP listener, open to clients.
     Listener,
-    /// The control socket.
+    /// The control socket, open to the process's owner.
     Control,
 }
 
-/// Where a route can be reached. Elsewhere it does not exist.
+/// The listeners on which a route is mounted. On others it does not exist.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mount {
-    /// At the TCP listener.
+    /// The TCP listener only.
     Listener,
-    /// At the control socket.
+    /// The control socket only.
     Control,
-    /// At either.
     Both,
 }
 
 impl Mount {
-    /// True where whoever comes in by this door can reach it.
+    /// Returns `true` if requests at this listener can reach the route.
     #[must_use]
     pub fn is_at(self, door: Door) -> bool {
         match self {
@@ -75,20 +74,20 @@ impl Mount {
     }
 }
 
-/// Who may use a route at the TCP listener. At the control socket its owner may use all of them.
+/// Callers that may use a route at the TCP listener. At the control socket the owner may use all routes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// Everybody.
+    /// Any caller, authenticated or not.
     Open,
-    /// Every caller that MCP is served to.
+    /// Any caller that may use MCP.
     Caller,
-    /// Callers that have proved who they are, and have this role.
+    /// Authenticated callers with this role.
     Role(&'static str),
-    /// Callers that have proved who they are, and have one of these roles; the first is named to others.
+    /// Authenticated callers with one of these roles. Refusals name the first.
     EitherRole([&'static str; 2]),
 }
 
-/// Something that is answered.
+/// A method and path with their handler.
 pub struct Route {
     method: Method,
     path: &'static str,
@@ -101,8 +100,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Requests of this method for this path are answered by this handler, which must not block. `GET`
-    /// is `HEAD` as well.
+    /// Creates a route. The handler must not block. A `GET` route also answers `HEAD`.
     pub fn new<H, F>(method: Method, path: &'static str, mount: Mount, handler: H) -> Self
     where
         H: Fn(RoutedRequest) -> F + Send + Sync + 'static,
@@ -121,50 +119,50 @@ impl Route {
         }
     }
 
-    /// For these callers only.
+    /// Restricts the route to these callers.
     #[must_use]
     pub fn access(self, access: Access) -> Self {
         Self { access, ..self }
     }
 
-    /// With a body of up to so many bytes.
+    /// Sets the maximum size of a request body.
     #[must_use]
     pub fn max_body(self, max_body: usize) -> Self {
         Self { max_body, ..self }
     }
 
-    /// Whoever uses it is told to the observer, under this name.
+    /// Reports each use of the route to the observer, under this name.
     #[must_use]
     pub fn audited(self, action: &'static str) -> Self {
         Self { audited: Some(action), ..self }
     }
 
-    /// Served even while all places for connections are taken. For probes of orchestrators: its
-    /// handler answers at once.
+    /// Serves the route even while all places for connections are taken. Meant for probes of orchestrators: the handler
+    /// must answer at once.
     #[must_use]
     pub fn probe(self) -> Self {
         Self { is_probe: true, ..self }
     }
 
-    /// True if it may refuse callers, or its use is audited. Handlers of [`Access::Caller`] may
-    /// look at roles themselves.
+    /// Returns `true` if the route may refuse callers or its use is audited. Handlers of [`Access::Caller`] may check
+    /// roles themselves.
     fn is_observed(&self) -> bool {
         self.audited.is_some() || self.access != Access::Open
     }
 
-    /// Its method.
+    /// Returns the method of the route.
     #[must_use]
     pub fn method(&self) -> &Method {
         &self.method
     }
 
-    /// Its path, as it was given.
+    /// Returns the path pattern as it was given.
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.path
     }
 
-    /// Where it can be reached.
+    /// Returns the listeners on which the route is mounted.
     #[must_use]
     pub fn mount(&self) -> Mount {
         self.mount
@@ -175,60 +173,60 @@ impl Route {
     }
 }
 
-/// Why a list of routes cannot be served.
+/// Reasons why a list of routes is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RouteError {
-    /// A path that is none.
+    /// A path is not a valid pattern.
     #[error("the route `{path}`: {error}")]
     Pattern {
-        /// Which.
+        /// Path of the route.
         path: &'static str,
-        /// What is wrong with it.
+        /// Error in the pattern.
         error: PatternError,
     },
-    /// Two routes of which one could never be reached.
+    /// Two routes match the same requests.
     #[error("`{method} {first}` and `{method} {second}` are the same route")]
     Twice {
-        /// The method of both.
+        /// Method of both routes.
         method: Method,
-        /// The path of the one.
+        /// Path of the earlier route.
         first: &'static str,
-        /// The path of the other.
+        /// Path of the later route.
         second: &'static str,
     },
 }
 
-/// One use of a route that is audited, or a refusal of one that not everybody may use.
+/// A use of an audited route, or a refusal of a restricted one.
 #[derive(Debug)]
 pub struct RouteUse<'a> {
-    /// Where it came in.
+    /// Listener that the request arrived at.
     pub door: Door,
-    /// The name of the route; its path if it has none.
+    /// Audit name of the route, or its path if it has none.
     pub action: &'static str,
-    /// Path and query, as they were sent.
+    /// Path and query as sent.
     pub target: &'a str,
-    /// Who asked.
+    /// Caller of the request.
     pub caller: &'a Caller,
-    /// The status of the answer.
+    /// Status of the answer.
     pub status: StatusCode,
-    /// The body of the answer, if it is there as a whole.
+    /// Body of the answer, if it is not a stream.
     pub body: Option<&'a [u8]>,
-    /// What was said instead of an answer.
+    /// Text of the problem if there was no answer.
     pub problem: Option<&'a str>,
 }
 
-/// Hears who uses the routes of administration.
+/// Observer of administrative routes.
 pub trait RouteObserver: Send + Sync {
-    /// Somebody used a route, or was refused. Must not block.
+    /// Records that a route was used or its use refused. Must not block.
     fn used(&self, used: &RouteUse<'_>);
 
-    /// A caller that has proved who it is asked the listener for something that is not there. Must not block.
+    /// Records that an authenticated caller requested a route that does not exist. Must not block.
     fn missed(&self, caller: &Caller, target: &str, problem: &Problem) {
         let _ = (caller, target, problem);
     }
 }
 
-/// All routes. Where several fit, the first of the list is meant.
+/// All routes. If several match, the first one applies.
 #[derive(Default)]
 pub struct Router {
     routes: Vec<(Pattern, Route)>,
@@ -236,10 +234,10 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router over this list.
+    /// Creates a router.
     ///
     /// # Errors
-    /// If a path is none, or a route is there twice.
+    /// Returns an error if a path is invalid or two routes match the same requests.
     pub fn new(list: impl IntoIterator<Item = Route>) -> Result<Self, RouteError> {
         let mut routes: Vec<(Pattern, Route)> = Vec::new();
         for route in list {
@@ -257,18 +255,18 @@ impl Router {
         Ok(Self { routes, observer: None })
     }
 
-    /// The same, with somebody who hears of what is audited.
+    /// Sets the observer of audited routes.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn RouteObserver>) -> Self {
         Self { observer: Some(observer), ..self }
     }
 
-    /// The routes, in their order.
+    /// Returns the routes in their order.
     pub fn routes(&self) -> impl Iterator<Item = &Route> {
         self.routes.iter().map(|(_, route)| route)
     }
 
-    /// The route that is meant, and what stands at the names in its path.
+    /// Finds the matching route and the path segments it captures.
     fn find<'p>(&self, door: Door, method: &Method, path: &'p str) -> Result<(&Route, Captured<'p>), Problem> {
         let mut allowed = Allowed::default();
         for (pattern, route) in self.routes.iter().filter(|(_, route)| route.mount.is_at(door)) {
@@ -281,22 +279,22 @@ impl Router {
         Err(if allowed.is_empty() { Problem::NothingHere } else { Problem::Method(allowed) })
     }
 
-    /// True if everybody may use the route that is meant.
+    /// Returns `true` if the matching route is open to unauthenticated callers.
     #[must_use]
     pub fn is_open(&self, door: Door, method: &Method, path: &str) -> bool {
         self.find(door, method, path).is_ok_and(|(route, _)| route.access == Access::Open)
     }
 
-    /// True if the route that is meant is served even while all places for connections are taken.
+    /// Returns `true` if the matching route is served even while all places for connections are taken.
     #[must_use]
     pub fn is_probe(&self, door: Door, method: &Method, path: &str) -> bool {
         self.find(door, method, path).is_ok_and(|(route, _)| route.is_probe)
     }
 
-    /// Answers a request that came in by this door. Its body has to come, piece by piece, within this time.
+    /// Answers a request that arrived at this listener. Each read of its body must finish within `within`.
     ///
     /// # Errors
-    /// What is to be said instead of an answer.
+    /// Returns the problem to report instead of an answer.
     pub async fn answer(
         &self,
         door: Door,
@@ -322,7 +320,7 @@ impl Router {
     }
 }
 
-/// The parts of a request for a route.
+/// Parts of a request that a route needs.
 type Asked<'a> = (Method, &'a http::Uri, http::HeaderMap, &'a Captured<'a>, Incoming);
 
 async fn serve(
@@ -340,7 +338,7 @@ async fn serve(
     unfailing(route, request).await
 }
 
-/// Tells an observer of a request to an audited route, and of any that was refused for its caller.
+/// Reports a request to an audited route, and any request refused for its caller, to the observer.
 fn observe(
     observer: &dyn RouteObserver,
     door: Door,
@@ -383,7 +381,7 @@ fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
     }
 }
 
-/// A panic in a handler ends its request, and nothing else.
+/// Runs a handler. A panic in it fails this request only.
 async fn unfailing(route: &Route, request: RoutedRequest) -> Answered {
     let failed = |what: &str| {
         tracing::error!(method = %route.method, path = route.path, "a handler panicked while it {what}");

@@ -3,7 +3,7 @@
 //! ```text
 //! input ─► reader task ─► lines, at most 64 ─► session ─► its one stream ─► writer ─► output
 //! ```
-//! Nothing but the writer touches the output. While the client does not read it, nothing more is read of the input.
+//! Only the writer touches the output. While the client does not read it, no further input is read.
 
 pub(crate) mod intake;
 #[cfg(test)]
@@ -29,24 +29,24 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Most lines that were read and wait for the session.
+/// Maximum number of lines that wait for the session.
 pub const QUEUE: usize = 64;
-/// Bytes read at once; as much as a pipe holds.
+/// Size of a read, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
-/// Most messages joined in one write.
+/// Maximum number of messages joined in one write.
 const BATCH: usize = 64;
-/// How often the end looks whether anything is still in flight.
+/// Interval at which a session that ends checks for calls in flight.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a client that closed its end may take to read what is queued.
+/// Maximum time for a client that closed its input to read what is queued.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// Why the pipe could not be served to its end.
+/// Reasons why a pipe was not served to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
-    /// The gateway took no session.
+    /// No session could be opened.
     #[error("no session could be opened: {0}")]
     Session(Fault),
-    /// The client is gone.
+    /// The output is closed.
     #[error("the output cannot be written: {0}")]
     Output(#[from] io::Error),
     /// The client does not read.
@@ -55,7 +55,7 @@ pub enum StdioError {
 }
 
 impl StdioError {
-    /// True where the client is there and takes nothing of what is written to it.
+    /// Returns `true` if the client is connected but does not read.
     #[must_use]
     pub fn is_slow_reader(&self) -> bool {
         match self {
@@ -66,11 +66,11 @@ impl StdioError {
     }
 }
 
-/// Serves one client until its end of the input closes or the session is closed from elsewhere. Calls in flight at the
-/// end of the input have `drain` to be answered.
+/// Serves one client until its input ends or the session is closed from elsewhere. Calls in flight at the end of the
+/// input have `drain` to finish.
 ///
 /// # Errors
-/// If no session can be opened, or the output is closed before everything was written.
+/// Returns an error if no session can be opened, or the output closes before everything was written.
 pub async fn serve<R, W>(
     input: R,
     output: W,
@@ -99,7 +99,7 @@ where
     outcome
 }
 
-/// Cuts the input into lines until it ends or nobody wants them any more.
+/// Splits the input into lines until it ends or the receiver is dropped.
 async fn read(
     mut input: impl AsyncRead + Unpin,
     max: usize,
@@ -108,7 +108,7 @@ async fn read(
 ) {
     let mut decoder = LineDecoder::new(max);
     let mut chunk = vec![0; CHUNK];
-    // Why the line that is being skipped was given up, if not for its length.
+    // Set while a line is skipped for lack of room rather than for its length.
     let mut no_room = None;
     loop {
         let ended = match input.read(&mut chunk).await {
@@ -153,23 +153,23 @@ async fn read(
     }
 }
 
-/// Why there is no line.
+/// Reasons why a line was discarded.
 enum NoLine {
     TooLong(LineError),
     NoRoom(OverBudget),
 }
 
-/// What reader, session and writer share.
+/// State shared by the reader, the session and the writer.
 struct Front {
     gateway: Arc<Gateway>,
     session: Arc<Session>,
     stream: StreamReader,
-    /// Something was written, so there may be room for more, or nothing left to wait for.
+    /// Notified after each write, for waits on room in the outbox or on calls in flight.
     written: Notify,
 }
 
 impl Drop for Front {
-    /// A front whose client is given up before its end leaves no session behind.
+    /// Closes the session even if serving is cancelled.
     fn drop(&mut self) {
         self.session.close();
     }
@@ -186,13 +186,13 @@ impl Front {
         Ok(Self { gateway, session, stream, written: Notify::new() })
     }
 
-    /// How long a line may be.
+    /// Returns the maximum length of a line.
     fn line_limit(&self) -> usize {
         let most = self.gateway.settings().limits.line;
         unknown_caller::limit(&self.gateway, || self.session.caller.clone(), most, false)
     }
 
-    /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
+    /// Feeds the session. At the end of the input it waits for calls in flight and closes the session.
     async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, NoLine>>, drain: Duration) {
         while let Some(line) = lines.recv().await {
             if let Some(room) = self.gateway.room(line.as_ref().map_or(0, Bytes::len)) {
@@ -235,7 +235,7 @@ impl Front {
         }
     }
 
-    /// Writes what the session says until it is over; flushes whenever nothing more waits.
+    /// Writes the messages of the session until it ends. Flushes whenever the outbox is empty.
     async fn write(&self, output: impl AsyncWrite + Unpin) -> Result<(), StdioError> {
         let mut lines = LineWriter::new(output);
         while let Some(out) = self.stream.next().await {
@@ -256,7 +256,7 @@ impl Front {
     fn line(&self, out: &Out) -> Option<Bytes> {
         let bytes = out.bytes();
         if out.part {
-            // A pipe stays: nobody has to come back.
+            // A pipe stays open, so there is no break after which the client reconnects.
             return None;
         }
         match single_line(bytes) {

@@ -1,7 +1,7 @@
-//! The front over plain TCP: each connection is a client with a session of its own, one message per line.
+//! The plain TCP front: each connection is a client with its own session and sends one message per line.
 //!
-//! A page in a browser can send an HTTP request to any port of this machine, and lines of its body would pass for
-//! messages. So a connection that does not begin with JSON is closed before anything else of it is read.
+//! A browser page can send an HTTP request to any port of this machine, and lines of its body would pass for messages.
+//! A connection whose first byte cannot begin JSON is therefore closed before anything else is read.
 
 mod tcp_client;
 
@@ -30,28 +30,28 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep, timeout};
 
-/// How long a client may take for its first byte.
+/// Maximum wait for the first byte of a client.
 pub const FIRST_BYTE: Duration = Duration::from_secs(30);
-/// How long a client that is turned away may take to hear why.
+/// Maximum time for a refused client to read the reason.
 const LAST_WORD: Duration = Duration::from_secs(1);
-/// How long a client may take nothing of what is written to it.
+/// Maximum time that a client may leave written data unread.
 const KEPT_FOR: Duration = Duration::from_secs(75);
 
-/// How the front is set up.
+/// Configuration of the front.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
-    /// How many are welcome at a time.
+    /// Limits on open connections.
     pub admission: Arc<Admission>,
-    /// How callers prove who they are.
+    /// Methods by which callers authenticate.
     pub authenticators: Authenticators,
-    /// How long the first message may take, where that has to prove who calls.
+    /// Maximum wait for the first message if it must authenticate the caller.
     pub authentication_timeout: Duration,
-    /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
+    /// TLS configuration; `None` serves plain TCP. A client that presents a certificate is its own principal.
     pub tls: Option<Arc<FrontTls>>,
 }
 
-/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted, and open
-/// ones end with their sessions.
+/// Accepts connections and assigns each to the next worker until `stop` is set. Then it accepts none, and open
+/// connections end with their sessions.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,
@@ -71,19 +71,19 @@ pub async fn serve(
         let (socket, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: wait for some to come free instead of spinning.
+                // Most likely the process is out of descriptors: wait for some to be closed instead of spinning.
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             }
         };
-        // Where no caller can prove anything, none is waited for.
+        // If no caller can authenticate, the connection need not wait in the reserve for its caller.
         let may_prove = gateway.settings().require_proof || spec.tls.is_some();
         let Some(client) = clients.seat(address).filter(|client| may_prove || client.settle(None)) else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             let fault = no_room();
             gateway.refused(&unknown_caller(Some(address), "tcp"), None, &fault, None);
-            // Inside TLS nothing can be said before a handshake, which is what there is no room for.
+            // Inside TLS a response needs a handshake first, and there is no room for one.
             if spec.tls.is_none()
                 && let Some(telling) = exit.tell(socket, line(&fault))
             {
@@ -91,7 +91,7 @@ pub async fn serve(
             }
             continue;
         };
-        // The socket belongs to the runtime that accepted it until it is handed to a worker's.
+        // The socket is registered with the runtime that accepted it until it is moved to a worker's.
         let Ok(socket) = socket.into_std() else { continue };
         let (gateway, spec) = (Arc::clone(&gateway), Arc::clone(&spec));
         let serving = async move {
@@ -99,7 +99,7 @@ pub async fn serve(
                 gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
                 match &spec.tls {
                     None => connection(socket, &gateway, &spec, &client).await,
-                    // Boxed, so that connections without TLS do not carry the room for it.
+                    // Boxed, so that connections without TLS do not reserve space for it.
                     Some(tls) => Box::pin(secured(socket, tls, &gateway, &spec, &client)).await,
                 }
                 gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpe
     }
 }
 
-/// The same inside TLS.
+/// Serves a connection with TLS.
 async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
         Arrived::Secured(stream, shown) => (stream, shown),
@@ -133,7 +133,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
         }
         Arrived::Gone => return,
     };
-    // What is inside cannot be looked at without taking it.
+    // A TLS stream cannot be peeked, so the first byte is read and prepended again.
     let mut first = [0];
     match timeout(first_byte(gateway, spec), stream.read(&mut first)).await {
         Ok(Ok(1)) if is_json(first[0]) => {}
@@ -150,12 +150,12 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     welcome(input, output, gateway, spec, shown.as_ref(), client).await;
 }
 
-/// How long the first byte may take.
+/// Returns the maximum wait for the first byte.
 fn first_byte(gateway: &Gateway, spec: &TcpSpec) -> Duration {
     if gateway.settings().require_proof { FIRST_BYTE.min(spec.authentication_timeout) } else { FIRST_BYTE }
 }
 
-/// Finds out who calls, by the certificate that was shown or else by the first message, and serves.
+/// Authenticates the caller, by its certificate or else by its first message, and serves it.
 async fn welcome<R, W>(
     input: R,
     output: W,
@@ -191,7 +191,7 @@ async fn welcome<R, W>(
     }
 }
 
-/// Reads the first message, which has to prove who calls, and answers it. `None` if the client is turned away.
+/// Reads and answers the first message, which must authenticate the caller. Returns `None` if the client is refused.
 async fn admit<R, W>(
     input: &mut BufReader<R>,
     output: &mut W,
@@ -236,7 +236,7 @@ where
     }
 }
 
-/// Serves a client that has begun with JSON.
+/// Serves an authenticated client.
 async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller, client: &TcpClient)
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -266,8 +266,8 @@ where
     let _ = timeout(LAST_WORD, output.shutdown()).await;
 }
 
-/// Waits for the first byte. False where nothing will be done for the client, which has been told so where
-/// that is of use.
+/// Waits for the first byte. Returns `false` if the client is refused or gone; a refused client has been told the
+/// reason.
 async fn greeted(socket: &mut TcpStream, gateway: &Gateway, caller: impl FnOnce() -> Caller, within: Duration) -> bool {
     match timeout(within, begins_with_json(socket)).await {
         Ok(Ok(true)) => return true,
@@ -281,7 +281,7 @@ async fn greeted(socket: &mut TcpStream, gateway: &Gateway, caller: impl FnOnce(
     false
 }
 
-/// Looks at the first byte without taking it.
+/// Peeks at the first byte.
 async fn begins_with_json(socket: &TcpStream) -> io::Result<bool> {
     let mut first = [0];
     if socket.peek(&mut first).await? == 0 {
@@ -290,12 +290,12 @@ async fn begins_with_json(socket: &TcpStream) -> io::Result<bool> {
     Ok(is_json(first[0]))
 }
 
-/// True where a message can begin so.
+/// Returns `true` if a message can begin with this byte.
 fn is_json(first: u8) -> bool {
     matches!(first, b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n')
 }
 
-/// Turns a client away that does not begin with a message.
+/// Refuses a client whose first byte cannot begin a message.
 async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway, caller: &Caller) {
     gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
     let fault = Fault::new(FaultKind::Parse, "Parse error: one JSON-RPC message per line is served here, and no HTTP");
@@ -303,7 +303,7 @@ async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway, calle
     say(output, &fault).await;
 }
 
-/// The reason given to a client that has no place, or loses it.
+/// Fault of a client that gets no place or loses its place.
 fn no_room() -> Fault {
     Fault::new(FaultKind::Overloaded, "too many connections are open")
 }
@@ -312,14 +312,14 @@ fn not_tls() -> Fault {
     Fault::new(FaultKind::InvalidRequest, "TLS is spoken here: connect with TLS")
 }
 
-/// A fault as the one line that it is.
+/// Formats a fault as one line.
 fn line(fault: &Fault) -> Vec<u8> {
     let mut line = fault.reply(None, Era::Legacy).to_vec();
     line.push(b'\n');
     line
 }
 
-/// Tells a client why nothing will be done for it.
+/// Tells a client the reason for its refusal.
 async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
     let line = line(fault);
     let saying = async {
@@ -329,7 +329,7 @@ async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
     let _ = timeout(LAST_WORD, saying).await;
 }
 
-/// The writer. There is a timer only while the reader takes nothing.
+/// A writer that fails when the reader stalls. It sets a timer only while a write is blocked.
 struct Patient<W> {
     output: W,
     most: Duration,
@@ -337,12 +337,12 @@ struct Patient<W> {
 }
 
 impl<W> Patient<W> {
-    /// Waits for the reader for this long at most.
+    /// Creates a writer that waits for a stalled reader for at most `most`.
     fn new(output: W, most: Duration) -> Self {
         Self { output, most, waiting: None }
     }
 
-    /// What became of an attempt; one that waits for too long fails.
+    /// Returns the result of a write, or a timeout if writes have been blocked for too long.
     fn judge<T>(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if tried.is_ready() {
             self.waiting = None;

@@ -1,6 +1,6 @@
-//! One single-threaded runtime per core, with connections dealt out in turn.
+//! One single-threaded runtime per core. Connections are assigned to them in turn.
 //!
-//! A call then stays on the thread of its connection from the client's bytes to the backend's and back: no task moves
+//! A call stays on the thread of its connection from the client's bytes to the backend's and back: no task moves
 //! between threads, and no thread wakes another on the way.
 
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// The threads. They end when this is dropped.
+/// Worker threads. They end when this is dropped.
 pub struct Workers {
     handles: Vec<Handle>,
     next: AtomicUsize,
@@ -17,10 +17,10 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts this many. Each does `idle` whenever it has nothing else to do.
+    /// Starts `count` workers. Each calls `idle` whenever it is about to park.
     ///
     /// # Errors
-    /// When a thread or its runtime cannot be made.
+    /// Returns an error if a thread or its runtime cannot be created.
     pub fn start(count: usize, idle: impl Fn() + Clone + Send + Sync + 'static) -> io::Result<Self> {
         let (running, watched) = watch::channel(());
         let mut handles = Vec::new();
@@ -36,13 +36,13 @@ impl Workers {
         Ok(Self { handles, next: AtomicUsize::new(0), _running: running })
     }
 
-    /// Their runtimes.
+    /// Returns the runtimes of all workers.
     #[must_use]
     pub fn handles(&self) -> &[Handle] {
         &self.handles
     }
 
-    /// The runtime whose turn it is.
+    /// Returns the runtime of the next worker in turn.
     #[must_use]
     pub fn turn(&self) -> &Handle {
         let index = self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len();
@@ -50,7 +50,7 @@ impl Workers {
     }
 }
 
-/// A panic here would end the worker, and all connections that it has or will be given.
+/// Catches panics in `idle`: one would end the worker with all its present and future connections.
 fn unfailing(idle: impl Fn() + Send + Sync) -> impl Fn() + Send + Sync {
     move || {
         if catch_unwind(AssertUnwindSafe(&idle)).is_err() {

@@ -1,23 +1,23 @@
 //! Decides whose connection gives its place to a new one.
 //!
-//! Shares count only where no place is free. All unproved connections together weigh as much as one proved caller,
-//! and each address has its part of that: machines without a credential, however many, cannot take the places of
-//! callers who proved themselves.
+//! Shares apply only while no place is free. All unproved connections together weigh as much as one proved caller, and
+//! each address has a part of that: machines without credentials, however many, cannot take the places of callers with
+//! credentials.
 
 use signalbox_engine::{Caller, Principal, Proof};
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Places are divided by no less than this: even a single holder leaves some of them to others.
+/// Minimum divisor of the places: even a single holder leaves some of them to others.
 pub const LEAST_HOLDERS: usize = 2;
 
 /// The party that a connection counts for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Holder {
-    /// A caller that proved who it is.
+    /// A caller with a verified credential.
     Proved(Principal),
-    /// The remote address of an unproved caller; of IPv6 the first 64 bits, which one machine may vary beyond.
+    /// Remote address of an unproved caller; for IPv6 its first 64 bits, since one machine may vary the rest.
     Unproved(Option<IpAddr>),
 }
 
@@ -38,10 +38,10 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The connections of some holders, by holder. `C` stands for a connection.
+/// Connections of several holders, by holder. `C` represents a connection.
 #[derive(Debug)]
 struct Group<K, C> {
-    /// Connections of each holder in the order in which they give way, the first of them last.
+    /// Connections of each holder; the last one gives way first.
     connections: HashMap<K, Vec<C>>,
     by_count: BTreeSet<(usize, K)>,
     total: usize,
@@ -58,13 +58,13 @@ impl<K: Clone + Ord + Hash, C> Group<K, C> {
         self.connections.get(holder).map_or(0, Vec::len)
     }
 
-    /// Number of holders, this one included.
+    /// Returns the number of holders, including this one.
     fn holders_with(&self, holder: Option<&K>) -> usize {
         let is_new = holder.is_some_and(|holder| !self.connections.contains_key(holder));
         self.connections.len() + usize::from(is_new)
     }
 
-    /// The holder other than `but` with the most connections, if these are more than `share`.
+    /// Returns the holder other than `but` with the most connections, if it has more than `share`.
     fn largest_above(&self, share: usize, but: Option<&K>) -> Option<K> {
         let mut largest_first = self.by_count.iter().rev().filter(|(_, holder)| Some(holder) != but);
         largest_first.next().filter(|(count, _)| *count > share).map(|(_, holder)| holder.clone())
@@ -84,10 +84,9 @@ impl<K: Clone + Ord + Hash, C> Group<K, C> {
     }
 }
 
-/// A connection that gives its place away, and how many its holder had.
+/// A connection that loses its place, with the numbers for the report.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Displaced<C> {
-    /// The connection.
     pub connection: C,
     /// Number of connections that its holder had.
     pub held: usize,
@@ -95,20 +94,19 @@ pub struct Displaced<C> {
     pub share: usize,
 }
 
-/// A connection and what decides when it gives way.
+/// A connection with the properties that decide when it gives way.
 #[derive(Debug)]
 pub struct Candidate<C> {
-    /// The connection.
     pub connection: C,
-    /// Its holder.
+    /// Party that the connection counts for.
     pub holder: Holder,
-    /// True once its request has come, so that it holds its place for a stream or a call.
+    /// Set once its first request arrived, so that it holds its place for a stream or a call.
     pub is_in_use: bool,
-    /// Rises with each connection that is opened.
+    /// Sequence number in the order of arrival.
     pub number: u64,
 }
 
-/// The connections of all holders at one time.
+/// Snapshot of the connections of all holders.
 #[derive(Debug)]
 pub struct Holdings<C> {
     most: usize,
@@ -117,8 +115,8 @@ pub struct Holdings<C> {
 }
 
 impl<C> Holdings<C> {
-    /// Groups connections by holder, where at most `most` may be open. Of each holder the newest connection in use
-    /// gives way first; those whose request has not come yet are the last.
+    /// Groups connections by holder, of which at most `most` may be open. Of each holder, the newest connection in use
+    /// gives way first and connections without a request last.
     pub fn new(most: usize, mut candidates: Vec<Candidate<C>>) -> Self {
         candidates.sort_by_key(|candidate| (candidate.is_in_use, candidate.number));
         let (mut proved, mut unproved) = (HashMap::<_, Vec<C>>::new(), HashMap::<_, Vec<C>>::new());
@@ -131,8 +129,8 @@ impl<C> Holdings<C> {
         Self { most, proved: Group::new(proved), unproved: Group::new(unproved) }
     }
 
-    /// Takes out the connection that gives its place to a new one of `newcomer`. `None` where no other holder has more than its share, or
-    /// `newcomer` has its own.
+    /// Removes and returns the connection that gives its place to a new one of `newcomer`. Returns `None` if no other
+    /// holder has more than its share, or `newcomer` already has its own.
     pub fn displace(&mut self, newcomer: &Holder) -> Option<Displaced<C>> {
         let principal = match newcomer {
             Holder::Proved(principal) => Some(principal),

@@ -1,4 +1,4 @@
-//! What a handler gives: a status, headers, and a body that is there or comes bit by bit.
+//! The answer of a handler: a status, headers, and a complete or streamed body.
 
 use crate::http_front::KEEP_ALIVE;
 use bytes::{Bytes, BytesMut};
@@ -15,47 +15,44 @@ use tokio::time::{Instant, Sleep};
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-/// About how many bytes of events are written at a time.
+/// Approximate maximum size of events written at once.
 const CHUNK: usize = 64 * 1024;
 
-/// An answer.
+/// Answer of a route.
 #[derive(Debug)]
 pub struct RoutedAnswer {
-    /// The status.
     pub status: StatusCode,
-    /// The headers, with the type of the content.
+    /// Headers of the answer, including `Content-Type`.
     pub headers: HeaderMap,
-    /// The body.
+    /// Body, complete or streamed.
     pub content: AnswerBody,
 }
 
-/// The body of an answer.
+/// Body of an answer.
 #[derive(Debug)]
 pub enum AnswerBody {
-    /// It is there.
     Whole(Bytes),
-    /// It comes bit by bit.
     Stream(Streamed),
 }
 
 impl RoutedAnswer {
-    /// Content of this type, at once.
+    /// Creates an answer with a complete body of this type.
     pub fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
         Self { status, headers, content: AnswerBody::Whole(content.into()) }
     }
 
-    /// JSON, at once.
+    /// Creates an answer with a complete JSON body.
     pub fn json(status: StatusCode, text: impl Into<Bytes>) -> Self {
         Self::whole(status, JSON, text)
     }
 
-    /// Content of this type that comes to an end by itself, for which a gateway that stops waits a little.
+    /// Creates an answer whose stream ends by itself. A stopping gateway waits for it for a moment.
     pub fn stream(kind: &'static str, chunks: impl Chunks + 'static) -> Self {
         Self::streamed(kind, Streamed { chunks: Box::new(chunks), endless: false })
     }
 
-    /// Content of this type that goes on until the client leaves or the gateway stops.
+    /// Creates an answer whose stream continues until the client leaves or the gateway stops.
     pub fn live(kind: &'static str, chunks: impl Chunks + 'static) -> Self {
         let mut answer = Self::streamed(kind, Streamed { chunks: Box::new(chunks), endless: true });
         answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
@@ -63,7 +60,8 @@ impl RoutedAnswer {
         answer
     }
 
-    /// Server-sent events that go on until the client leaves or the gateway stops, with a comment when nothing happens for long.
+    /// Creates an answer with server-sent events that continue until the client leaves or the gateway stops. An idle
+    /// stream sends comments.
     pub fn events(events: impl Events + 'static) -> Self {
         Self::live(EVENTS, Told { events, ended: false, pulse: Box::pin(tokio::time::sleep(KEEP_ALIVE)) })
     }
@@ -74,43 +72,40 @@ impl RoutedAnswer {
     }
 }
 
-/// The rest of an answer will not come. The connection is closed, so that nobody takes what came for the whole.
+/// The rest of a body cannot be produced. The connection is closed, so that the client does not take the part for the
+/// whole.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(pub String);
 
-/// Bytes that come bit by bit. Dropped when the client has gone.
+/// Source of a streamed body. It is dropped when the client has left.
 pub trait Chunks: Send {
-    /// The next bytes; none at the end.
+    /// Polls the next bytes; `None` at the end.
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>>;
 }
 
-/// A server-sent event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AnswerEvent {
-    /// Its id.
     pub id: Option<String>,
-    /// Its kind.
     pub name: Option<String>,
-    /// Its data.
     pub data: Bytes,
 }
 
-/// Events that come as they happen. Dropped when the client has gone.
+/// Source of server-sent events. It is dropped when the client has left.
 pub trait Events: Send {
-    /// The next event; none at the end.
+    /// Polls the next event; `None` at the end.
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>>;
 }
 
-/// A body that comes bit by bit.
+/// A streamed body, polled chunk by chunk.
 pub struct Streamed {
     chunks: Box<dyn Chunks>,
-    /// True where it ends when the gateway stops.
+    /// Set if the stream ends only when the gateway stops or the client leaves.
     pub endless: bool,
 }
 
 impl Streamed {
-    /// The next bytes. A panic ends the stream, and nothing else.
+    /// Polls the next bytes. A panic in the source ends this stream only.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         catch_unwind(AssertUnwindSafe(|| self.chunks.poll_chunk(cx))).unwrap_or_else(|_| {
             tracing::error!("a panic while the body of an answer was produced");
@@ -125,11 +120,11 @@ impl fmt::Debug for Streamed {
     }
 }
 
-/// Events as bytes.
+/// Encodes events as bytes.
 struct Told<E> {
     events: E,
     ended: bool,
-    /// When something is to be said though nothing happens.
+    /// Timer for the next keep-alive comment.
     pulse: Pin<Box<Sleep>>,
 }
 

@@ -1,32 +1,32 @@
-//! The path of a route, and whether a request's path fits it.
+//! Path patterns of routes, and their matching.
 
-/// Why a path cannot be that of a route.
+/// Reasons why a pattern is invalid.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PatternError {
-    /// It begins with something else than `/`.
+    /// The pattern does not begin with `/`.
     #[error("a path begins with `/`")]
     NoRoot,
-    /// Something follows what stands for everything.
+    /// A segment follows `{*name}`.
     #[error("nothing can follow `{{*name}}`")]
     AfterRest,
-    /// A name is missing or there are braces in it, or around only a part of a segment.
+    /// A name is missing, contains braces, or is only a part of its segment.
     #[error("a segment is text, `{{name}}` or, at the end, `{{*name}}`")]
     Braces,
-    /// Two segments have one name.
+    /// Two segments have the same name.
     #[error("a name is used twice")]
     Twice,
 }
 
-/// What stands at the names of a path, as it was sent.
+/// Captured segments by name, still percent-encoded.
 pub type Captured<'p> = Vec<(&'static str, &'p str)>;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Part {
-    /// This text, and no other way to write it.
+    /// Exactly this text, without decoding.
     Text(&'static str),
-    /// Any segment.
+    /// Any one segment, by this name.
     Name(&'static str),
-    /// All segments to the end.
+    /// All segments to the end, by this name.
     Rest(&'static str),
 }
 
@@ -50,12 +50,12 @@ impl Part {
     }
 }
 
-/// The path of a route, taken apart.
+/// A parsed path pattern.
 #[derive(Debug)]
 pub struct Pattern(Vec<Part>);
 
 impl Pattern {
-    /// Takes a path apart.
+    /// Parses a pattern, which must begin with `/`.
     pub fn parse(path: &'static str) -> Result<Self, PatternError> {
         let segments = path.strip_prefix('/').ok_or(PatternError::NoRoot)?.split('/');
         let parts = segments.map(Part::parse).collect::<Result<Vec<_>, _>>()?;
@@ -70,8 +70,8 @@ impl Pattern {
         Ok(Self(parts))
     }
 
-    /// What stands at the names, where this path fits. Text has to be the same byte for byte: whoever guards a path in
-    /// front of the gateway need not know other ways to write it.
+    /// Returns the captured segments if the path matches. Text must match byte for byte, so that a proxy that guards a
+    /// path in front of the gateway need not know other spellings of it.
     pub fn captures<'p>(&self, path: &'p str) -> Option<Captured<'p>> {
         let mut rest = Some(path.strip_prefix('/')?);
         let mut captured = Captured::new();
@@ -92,7 +92,7 @@ impl Pattern {
         rest.is_none().then_some(captured)
     }
 
-    /// True where both fit the same paths.
+    /// Returns `true` if both patterns match the same paths.
     pub fn is_like(&self, other: &Self) -> bool {
         let same = |pair: (&Part, &Part)| match pair {
             (Part::Text(one), Part::Text(other)) => one == other,

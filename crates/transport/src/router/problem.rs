@@ -1,4 +1,4 @@
-//! What is said where there is no answer: a status, and JSON that says what was wrong.
+//! Problems that are reported instead of an answer: a status, and JSON with the reason.
 
 use super::answer::RoutedAnswer;
 use super::query::{QueryError, Undecodable};
@@ -8,50 +8,50 @@ use http::{HeaderValue, Method, StatusCode};
 use signalbox_wire::json::quote;
 use std::fmt;
 
-/// Why there is no answer.
+/// Reason why a request has no answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
     /// No route has this path.
     #[error("there is nothing here")]
     NothingHere,
-    /// Routes have this path, but for other methods.
+    /// The path has routes, but for other methods only.
     #[error("only {0} is served here")]
     Method(Allowed),
-    /// Nobody may use this without a proof of who they are.
+    /// The route needs an authenticated caller.
     #[error("this needs a credential, such as `Authorization: Bearer KEY`; `signalbox keys new` makes a key")]
     Unauthenticated,
     /// The caller lacks this role.
     #[error("this needs the role `{0}`")]
     Role(&'static str),
-    /// The path cannot be read.
+    /// The path cannot be decoded.
     #[error("the path: {0}")]
     Path(Undecodable),
-    /// The query cannot be read.
+    /// The query cannot be decoded.
     #[error("the query: {0}")]
     Query(QueryError),
-    /// The body was not taken.
+    /// The body was not read.
     #[error(transparent)]
     Body(#[from] BodyError),
-    /// The handler panicked.
+    /// The handler panicked; the log has the details.
     #[error("this failed because of a fault in the gateway; its log says more")]
     Failed,
-    /// What a handler says.
+    /// The handler refused the request.
     #[error("{why}")]
     Refused {
-        /// The status.
+        /// Status of the refusal.
         status: StatusCode,
-        /// In these words.
+        /// Text of the refusal.
         why: String,
     },
 }
 
 impl Problem {
-    /// What a handler says instead of an answer.
+    /// Creates the refusal of a handler.
     pub fn new(status: StatusCode, why: impl fmt::Display) -> Self {
         Self::Refused { status, why: why.to_string() }
     }
 
-    /// The status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -66,7 +66,7 @@ impl Problem {
         }
     }
 
-    /// What is sent: `{"error": "…"}`.
+    /// Builds the error answer, `{"error": "…"}`.
     #[must_use]
     pub fn answer(&self) -> RoutedAnswer {
         let mut answer = RoutedAnswer::json(self.status(), format!(r#"{{"error":{}}}"#, quote(&self.to_string())));
@@ -77,7 +77,7 @@ impl Problem {
             Self::Unauthenticated => {
                 answer.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
-            // The rest of the body is not read, so that nothing more can be sent on this connection.
+            // The rest of the body stays unread, so the connection cannot be reused.
             Self::Body(_) => {
                 answer.headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
@@ -87,7 +87,7 @@ impl Problem {
     }
 }
 
-/// The methods that a path has routes for.
+/// Methods for which a path has routes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Allowed(Vec<Method>);
 

@@ -1,37 +1,36 @@
-//! What stands behind the `?` of a request, and how percent signs are read. Nothing is guessed: what is not written
-//! correctly is refused.
+//! Parses the query of a request, and decodes percent-encoded text. Malformed input is refused, never repaired.
 
 use percent_encoding::percent_decode_str;
 
-/// Most parameters of one query.
+/// Maximum number of parameters in a query.
 pub const MAX_PARAMETERS: usize = 256;
 
-/// Text whose percent signs stand for nothing.
+/// Text with invalid percent-encoding.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Undecodable {
-    /// A percent sign without two hexadecimal digits behind it.
+    /// A percent sign without two hexadecimal digits after it.
     #[error("a `%` needs two hexadecimal digits behind it")]
     Percent,
-    /// The bytes that percent signs stand for are no text.
+    /// The decoded bytes are not UTF-8.
     #[error("its percent signs do not stand for UTF-8")]
     Utf8,
 }
 
-/// Why a query was not taken.
+/// Reasons why a query is refused.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum QueryError {
-    /// It cannot be read.
+    /// The query cannot be decoded.
     #[error(transparent)]
     Undecodable(#[from] Undecodable),
-    /// It is too long.
+    /// The query has too many parameters.
     #[error("it has more than {MAX_PARAMETERS} parameters")]
     TooMany,
 }
 
-/// What a text stands for in which percent signs introduce bytes.
+/// Decodes percent-encoded text. Invalid encoding is an error.
 pub fn decoded(text: &str) -> Result<String, Undecodable> {
     let hexadecimal = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
-    // Every part but the first stands behind a percent sign.
+    // Every part but the first follows a percent sign.
     let well_formed = |part: &str| hexadecimal(part.as_bytes().get(..2).unwrap_or_default());
     if !text.split('%').skip(1).all(well_formed) {
         return Err(Undecodable::Percent);
@@ -39,15 +38,15 @@ pub fn decoded(text: &str) -> Result<String, Undecodable> {
     percent_decode_str(text).decode_utf8().map(Into::into).map_err(|_| Undecodable::Utf8)
 }
 
-/// The parameters of a request, in their order.
+/// Parameters of a request, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads what stands behind the `?`, as forms write it.
+    /// Parses the part after `?` as `application/x-www-form-urlencoded`.
     ///
     /// # Errors
-    /// If it is not written correctly or too long.
+    /// Returns an error if the query is malformed or has too many parameters.
     pub fn read(text: &str) -> Result<Self, QueryError> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         if pairs.clone().nth(MAX_PARAMETERS).is_some() {
@@ -61,18 +60,18 @@ impl Query {
         pairs.map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The first value of this name.
+    /// Returns the first value with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All values of this name.
+    /// Returns all values with this name.
     pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// All parameters.
+    /// Returns all parameters as name and value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

@@ -1,4 +1,4 @@
-//! What a handler is given.
+//! The request that a handler receives.
 
 use super::pattern::Captured;
 use super::problem::Problem;
@@ -19,23 +19,21 @@ use tokio::time::timeout;
 /// A request for a route.
 #[derive(Debug)]
 pub struct RoutedRequest {
-    /// The method; `HEAD` where the route says `GET` and only the head is wanted.
+    /// Method; `HEAD` if the route is for `GET` and the client wants only the head.
     pub method: Method,
-    /// The path, as it was sent.
+    /// Path as sent, not decoded.
     pub path: String,
-    /// What stands behind the `?`, decoded.
     pub query: Query,
-    /// All headers.
     pub headers: HeaderMap,
-    /// Who asks.
+    /// Caller of the request.
     pub caller: Caller,
-    /// What was sent with it.
+    /// Body, which is not read yet.
     pub body: RoutedBody,
     segments: Vec<(&'static str, String)>,
 }
 
 impl RoutedRequest {
-    /// A request with this head and body, of this caller, for a route whose names stand for what was captured.
+    /// Creates a request and decodes its query and its captured path segments.
     pub(super) fn new(
         method: Method,
         uri: &Uri,
@@ -56,20 +54,20 @@ impl RoutedRequest {
         })
     }
 
-    /// What stands in the path at this name, decoded. Nothing where the route has no such name.
+    /// Returns the decoded path segment with this name, or an empty string if the route has no such name.
     #[must_use]
     pub fn segment(&self, name: &str) -> &str {
         self.segments.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
     }
 
-    /// True where the client would rather have events than anything else.
+    /// Returns `true` if the client prefers server-sent events.
     #[must_use]
     pub fn wants_events(&self) -> bool {
         Accepts::read(&self.headers).rather_sse
     }
 }
 
-/// The body of a request, which has a limit. What is not read of it is thrown away.
+/// Body of a request, with a size limit. Unread bytes are discarded.
 #[derive(Debug)]
 pub struct RoutedBody {
     incoming: Incoming,
@@ -79,7 +77,7 @@ pub struct RoutedBody {
 }
 
 impl RoutedBody {
-    /// A body of which at most so much is taken, and which may take so long.
+    /// Creates a body with a maximum size and a time limit per read.
     pub(super) fn new(incoming: Incoming, limit: usize, within: Duration) -> Result<Self, BodyError> {
         if incoming.size_hint().lower() > limit as u64 {
             return Err(BodyError::TooLarge(limit));
@@ -87,19 +85,19 @@ impl RoutedBody {
         Ok(Self { incoming, limit, read: 0, within })
     }
 
-    /// The whole of it, or what has not been read by pieces.
+    /// Reads the whole body, or the rest after [`Self::piece`].
     ///
     /// # Errors
-    /// If it is too large, too slow, or breaks off.
+    /// Returns an error if the body is too large, too slow, or incomplete.
     pub async fn bytes(self) -> Result<Bytes, BodyError> {
         self.charged(None).await
     }
 
-    /// The whole of it, charged to a share from its first byte until its last copy is dropped. A body for which there is no room
-    /// is refused before it is read.
+    /// Reads the whole body and charges it to a share from its first byte until its last copy is dropped. A body for
+    /// which there is no room is refused before it is read.
     ///
     /// # Errors
-    /// As [`Self::bytes`], and if there is no room for it for a while.
+    /// Like [`Self::bytes`]; also returns an error if there is no room for a while.
     pub async fn charged(self, share: Option<Arc<Share>>) -> Result<Bytes, BodyError> {
         let rest = read_body(self.incoming, self.limit.saturating_sub(self.read), self.within, || share).await;
         rest.map_err(
@@ -107,10 +105,11 @@ impl RoutedBody {
         )
     }
 
-    /// The next piece of it; none at its end. Each has the time that a body as a whole has in [`Self::bytes`].
+    /// Reads the next piece of the body; `None` at its end. Each piece has the time limit that [`Self::bytes`] has for
+    /// the whole body.
     ///
     /// # Errors
-    /// If it is too large, too slow, or breaks off.
+    /// Returns an error if the body is too large, too slow, or incomplete.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, BodyError> {
         loop {
             let frame = timeout(self.within, self.incoming.frame()).await.map_err(|_| BodyError::TooSlow)?;

@@ -1,4 +1,4 @@
-//! From bytes of a client to a message, or to what is to be said about them.
+//! Parses client bytes into a message, or into a refusal and its addressee.
 
 use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;
@@ -6,28 +6,28 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Settings;
 use signalbox_wire::{Envelope, EnvelopeError, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
 
-/// Bytes that are no message we accept.
+/// Bytes that are not an acceptable message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unreadable {
-    /// What is wrong with them.
+    /// Reason for the refusal.
     pub fault: Fault,
-    /// Whom to tell.
+    /// Request to send the refusal to, if any.
     pub answer: Addressee,
 }
 
-/// To which request a refusal is addressed.
+/// Request that a refusal answers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Addressee {
-    /// To this one.
+    /// The request with this id.
     To(RawId),
-    /// To one whose id could not be read.
+    /// A request whose id could not be read.
     ToUnknown,
-    /// To nobody: it was a notification or an answer, and neither is ever answered.
+    /// None: notifications and responses are never answered.
     Nobody,
 }
 
 impl Unreadable {
-    /// To whom it is to be said, and what, if there is anybody.
+    /// Returns the id to answer, if known, and the fault; `None` if nothing is answered.
     #[must_use]
     pub fn addressed(self) -> Option<(Option<RawId>, Fault)> {
         match self.answer {
@@ -38,10 +38,10 @@ impl Unreadable {
     }
 }
 
-/// Reads one message, after the strict scan where messages are governed.
+/// Parses one message, after the strict scan if messages are governed.
 ///
 /// # Errors
-/// What is wrong, and to whom it is to be said.
+/// Returns the refusal and its addressee.
 pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
     let read = match settings.strict {
         true => Envelope::read(bytes.clone(), &settings.limits),
@@ -53,13 +53,13 @@ pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
     })
 }
 
-/// What the strict rules refuse.
+/// Converts a failure of the strict scan.
 fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
     let kind = kind_of(error.code());
     let answer = match kind {
-        // What is not JSON has no id that could be believed.
+        // Input that is not JSON has no id that can be trusted.
         FaultKind::Parse => Addressee::ToUnknown,
-        // The id may be the very thing that was refused, and then nobody could read the answer.
+        // The id itself may be what was refused, and then the client could not parse the answer.
         _ => match addressee(bytes) {
             Addressee::To(id) if scan(id.token(), &settings.limits).is_err() => Addressee::ToUnknown,
             answer => answer,
@@ -68,13 +68,13 @@ fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
     Unreadable { fault: fault(kind, &error.to_string()), answer }
 }
 
-/// A message that was too long to be kept.
+/// Refuses a message that was too long to read.
 #[must_use]
 pub fn too_long(why: &str) -> Unreadable {
     Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Addressee::ToUnknown }
 }
 
-/// A message for which there was no room.
+/// Refuses a message for which there was no room.
 #[must_use]
 pub fn no_room(error: OverBudget) -> Unreadable {
     let fault = Fault::new(FaultKind::Overloaded, format!("a message was not taken: {error}; try again later"));
@@ -110,7 +110,7 @@ fn kind_of(code: i64) -> FaultKind {
     }
 }
 
-/// Whom a message that is JSON but not acceptable came from.
+/// Returns the request that a message made, which is JSON but not acceptable.
 fn addressee(bytes: Bytes) -> Addressee {
     match Envelope::parse(bytes.clone()) {
         Ok(message) => match (message.kind(), message.id()) {
@@ -122,7 +122,7 @@ fn addressee(bytes: Bytes) -> Addressee {
     }
 }
 
-/// The id of an answer is one of ours: sent back to the client it would name a request of its own.
+/// The id of a response is one of ours: sent back to the client, it would name a request of its own.
 fn is_answer(bytes: &[u8]) -> bool {
     let has = |key| json::member(bytes, key).is_some();
     !has("method") && (has("result") || has("error"))

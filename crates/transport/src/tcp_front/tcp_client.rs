@@ -1,4 +1,4 @@
-//! The place of a connection over TCP.
+//! The places of TCP connections.
 
 use crate::admission::{Admission, ConnectionPermit};
 use crate::front_clock::FrontClock;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::Notify;
 
-/// The connections of the front and their places.
+/// The connections of the TCP front and their places.
 pub struct TcpClients {
     gateway: Arc<Gateway>,
     admission: Arc<Admission>,
@@ -20,12 +20,12 @@ pub struct TcpClients {
 }
 
 impl TcpClients {
-    /// A front without connections.
+    /// Creates a front without connections.
     pub fn new(gateway: Arc<Gateway>, admission: Arc<Admission>) -> Arc<Self> {
         Arc::new(Self { gateway, admission, clock: FrontClock::default(), places: Mutex::default() })
     }
 
-    /// Takes in a new connection from this address. `None` if there is no place for it.
+    /// Registers a new connection from this address. Returns `None` if there is no place for it.
     pub fn seat(self: &Arc<Self>, address: SocketAddr) -> Option<Arc<TcpClient>> {
         let mut places = self.places.lock().unpoisoned();
         places.for_each(|_| {});
@@ -43,7 +43,7 @@ impl TcpClients {
     }
 }
 
-/// A connection over TCP, as its place is concerned.
+/// A TCP connection with its place.
 pub struct TcpClient {
     clients: Arc<TcpClients>,
     address: SocketAddr,
@@ -53,7 +53,8 @@ pub struct TcpClient {
 }
 
 impl TcpClient {
-    /// Notes who calls, and leaves the reserve for a place of that caller. False if there is none.
+    /// Records the caller, and moves a connection in the reserve to a place of that caller. Returns `false` if there is
+    /// none.
     pub fn settle(&self, caller: Option<&Caller>) -> bool {
         if let Some(caller) = caller {
             let _ = self.caller.set(caller.clone());
@@ -74,7 +75,7 @@ impl TcpClient {
         true
     }
 
-    /// Waits until its place is given to another connection.
+    /// Waits until the place is given to another connection.
     pub async fn displaced(&self) {
         self.displaced.notified().await;
     }
