@@ -1,9 +1,8 @@
-//! A backend at an `http://` address that does not say which transport it speaks: Streamable HTTP, or the HTTP+SSE of
-//! 2024-11-05.
+//! A backend at an `http://` address whose transport is not configured: Streamable HTTP, or HTTP+SSE of 2024-11-05.
 //!
-//! It is found out when a connection is opened, and remembered until opening one fails. HTTP+SSE is only believed where the
-//! backend really opens a stream and names an address to post to; in any other case Streamable HTTP is spoken, whose own
-//! handshake then says what is wrong. This costs a Streamable HTTP backend one extra request, once.
+//! The transport is detected when a connection is opened, and remembered until opening one fails. HTTP+SSE is chosen
+//! only if the backend actually opens a stream and names an address to post to. Otherwise Streamable HTTP is used,
+//! whose own handshake then reports what is wrong. Detection costs a Streamable HTTP backend one extra request, once.
 
 #[cfg(test)]
 mod tests;
@@ -22,26 +21,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
-/// How long each of the two requests that find out may take.
+/// Timeout of each of the two requests that detect the transport.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The path of an address that deserves to be asked for a stream of events first.
+/// Path suffix for which HTTP+SSE is tried first.
 const SSE_PATH: &str = "/sse";
 
 const UNKNOWN: u8 = 0;
 const HTTP: u8 = 1;
 const SSE: u8 = 2;
 
-/// Opens links to one backend of either kind.
+/// Opens links to one backend of either transport.
 pub struct AutoConnector {
     http: Arc<HttpConnector>,
     found: Arc<AtomicU8>,
 }
 
 impl AutoConnector {
-    /// Checks what is configured. Nothing is sent yet.
+    /// Checks the configuration. Sends nothing yet.
     ///
     /// # Errors
-    /// When the address is not a usable one, or a header is not the configuration's to set.
+    /// Returns an error if the address is unusable, or a configured header is reserved.
     pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         Ok(Self { http: Arc::new(HttpConnector::new(spec)?), found: Arc::new(AtomicU8::new(UNKNOWN)) })
     }
@@ -63,7 +62,7 @@ impl Connector for AutoConnector {
         Box::pin(opening.run())
     }
 
-    /// As long as nothing is known, a backend is taken for what most are.
+    /// Until the transport is known, Streamable HTTP is assumed.
     fn carries_headers(&self) -> bool {
         self.found() != SSE
     }
@@ -127,7 +126,7 @@ impl Opening {
         if !asked_first {
             match tokio::time::timeout(PATIENCE, tell_transport(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
-                // Nothing listens there, so that another transport would fail in the same way.
+                // The connection failed, so another transport would fail in the same way.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
                 Ok(Ok(Verdict::Other) | Err(_)) | Err(_) => return self.http().await,
             }
@@ -158,8 +157,8 @@ impl Opening {
     }
 }
 
-/// Remembers that the backend speaks Streamable HTTP once a message came on such a link. Where requests fail before there was
-/// any, opening has failed, and what was found out before may be out of date.
+/// Records that the backend speaks Streamable HTTP once a message arrived on such a link. If requests fail before that,
+/// opening has failed and the remembered transport may be outdated.
 struct Finding {
     found: Arc<AtomicU8>,
     heard: AtomicBool,
@@ -180,25 +179,26 @@ impl Notice for Finding {
     }
 }
 
-/// Most bytes of the answer that are read.
+/// Maximum size of the probe's answer that is read.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// How the gateway calls itself.
+/// Client information in the probe.
 const INFO: &str = concat!(r#"{"name":"signalbox","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
-/// What the answer means.
+/// Interpretation of the probe's answer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Verdict {
-    /// It may come from a server that knows no POST at this address.
+    /// The server may not accept a POST at this address.
     PerhapsSse,
-    /// It comes from Streamable HTTP, or from something that asking for a stream would not explain either.
+    /// The answer comes from Streamable HTTP, or from a server that HTTP+SSE would not explain either.
     Other,
 }
 
-/// Sends the one request that tells Streamable HTTP from HTTP+SSE: a POST that either era of the former answers in its own way.
+/// Sends the probe that distinguishes Streamable HTTP from HTTP+SSE: a POST that either era of Streamable HTTP answers
+/// in its own way.
 ///
 /// # Errors
-/// If there is no answer.
+/// Returns a fault if there is no answer.
 async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
     let probe = events.asks(back::probe(INFO));
     let credential = backend.credential(events, None).await?;
@@ -207,7 +207,7 @@ async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     let (mut conn, head) = backend.exchange(events, kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
-        // Nobody wants a stream, which may take long to end; a whole answer is recorded.
+        // A stream may take long to end and is not needed; a complete answer is recorded.
         if content != ContentKind::Events
             && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
         {

@@ -1,8 +1,8 @@
 //! Backends that are child processes: one message per line on their standard input and output.
 //!
 //! Four tasks serve each child: one writes its input, one reads its output, one follows its standard error, and one
-//! (`life`) owns the process and is the only one that reports its end. A child leads a process group of its own, and
-//! the whole group ends with it.
+//! (`life`) owns the process and is the only one that reports its end. A child leads its own process group, and the
+//! whole group ends with it.
 
 pub(crate) mod group;
 mod life;
@@ -31,32 +31,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a child may take to end by itself, and again after it was asked to by a signal.
+/// Time for a child to exit by itself, and again after SIGTERM.
 pub const KILL_GRACE: Duration = Duration::from_secs(2);
 
-/// How to start a backend's process.
+/// Configuration of a child process.
 #[derive(Clone)]
 pub struct ChildSpec {
-    /// The backend's name.
+    /// Name of the backend, for messages.
     pub name: Arc<str>,
-    /// The program: a path, or a name to look for on `PATH`. No shell reads it.
+    /// Program: a path, or a name to search on `PATH`. No shell is involved.
     pub program: String,
-    /// Its arguments, each passed as it is.
+    /// Arguments, each passed unchanged.
     pub args: Vec<String>,
-    /// Variables to set.
+    /// Environment variables to set.
     pub env: Vec<(String, String)>,
-    /// Names of variables to pass on from our own environment, beyond those that always pass.
+    /// Names of variables to pass on from our own environment, besides those that are always passed on.
     pub env_pass: Vec<String>,
-    /// The folder to start in; ours if not given.
+    /// Working directory; `None` for ours.
     pub cwd: Option<PathBuf>,
-    /// Longest line accepted from the child, in bytes.
+    /// Maximum length of a line from the child, in bytes.
     pub max_message: usize,
-    /// How long the child may take to end once its input is closed, and again after SIGTERM.
+    /// Time for the child to exit after its input is closed, and again after SIGTERM.
     pub kill_grace: Duration,
 }
 
 impl ChildSpec {
-    /// A program without arguments, with the default bounds.
+    /// Creates a configuration without arguments and with the default limits.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, program: impl Into<String>) -> Self {
         Self {
@@ -98,7 +98,7 @@ pub struct ChildConnector {
 }
 
 impl ChildConnector {
-    /// A connector whose children are known to a reaper of their own.
+    /// Creates a connector with its own reaper.
     #[must_use]
     pub fn new(spec: ChildSpec) -> Self {
         Self { spec: Arc::new(spec), reaper: Reaper::default(), counts: Arc::default() }
@@ -111,13 +111,13 @@ impl ChildConnector {
         self
     }
 
-    /// The reaper that knows this connector's children.
+    /// Returns the reaper of this connector's children.
     #[must_use]
     pub fn reaper(&self) -> &Reaper {
         &self.reaper
     }
 
-    /// What was dropped or refused at this backend's children so far.
+    /// Returns the counters of this backend's children.
     #[must_use]
     pub fn counts(&self) -> &Arc<ChildCounts> {
         &self.counts
@@ -151,14 +151,14 @@ impl Connector for ChildConnector {
     }
 }
 
-/// Counts over all children of one backend.
+/// Counters over all children of one backend.
 #[derive(Debug, Default)]
 pub struct ChildCounts {
     /// Lines on standard output that cannot be a message, such as banners.
     pub not_json: AtomicU64,
-    /// Lines on standard output that were longer than allowed.
+    /// Lines on standard output that exceed the maximum length.
     pub too_long: AtomicU64,
-    /// Lines on standard error that were not logged because too many came at once.
+    /// Lines on standard error that were not logged because too many arrived at once.
     pub unlogged: AtomicU64,
     /// Messages refused because the child does not read fast enough.
     pub refused: AtomicU64,
@@ -167,7 +167,7 @@ pub struct ChildCounts {
 }
 
 impl ChildCounts {
-    /// What was dropped or refused, by reason.
+    /// Returns the number of dropped or refused messages and lines by reason.
     fn dropped(&self) -> BTreeMap<&'static str, u64> {
         let all = [
             ("line_too_long", &self.too_long),
@@ -202,7 +202,7 @@ impl Link for ChildLink {
                     let text = "does not read its input fast enough: too many messages already wait for it";
                     (FaultKind::Overloaded, format!("backend `{name}` {text}"))
                 }
-                // Down rather than died: this message has surely not reached the child.
+                // Down rather than died: this message has certainly not reached the child.
                 NotQueued::Ended => {
                     let why = self.queue.why().unwrap_or("is ending");
                     (FaultKind::BackendDown, format!("backend `{name}` is not running: it {why}"))

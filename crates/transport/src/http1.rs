@@ -1,24 +1,24 @@
-//! An HTTP/1.1 client, as much of it as calls to a backend need. It knows nothing of MCP.
+//! An HTTP/1.1 client with the features that calls to a backend need. It must know nothing of MCP.
 //!
-//! # Why it exists beside hyper
+//! # Why not hyper
 //!
-//! A call sends a head that is the same each time but for a few lines, and needs of the response its status, its type and
-//! where it ends. hyper's client took 16,400 instructions more per call, most of them in maps of headers, channels and polls
-//! (docs/performance.md, "What was chosen"). The lines of a head are parsed by `httparse`, as in hyper; what they mean for the
-//! connection is decided here.
+//! Every call sends nearly the same head and needs only the status, the content type and the end of the response.
+//! hyper's client took 16,400 more instructions per call, most of them in header maps, channels and polls
+//! (docs/performance.md, "What was chosen"). `httparse` parses the lines of a head, as it does for hyper; this module
+//! decides what they mean for the connection.
 //!
-//! # How a connection is used
+//! # Connections
 //!
-//! A [`Conn`] has no task: whoever uses it drives it, and dropping it closes the socket. It carries one request at a time and
-//! never pipelines. A [`HttpRequest`] of which nothing was written can be sent again on another connection; any other may have
-//! been processed. [`Pool`] keeps idle connections for the runtime that opened them.
+//! A [`Conn`] has no task: its user polls it, and dropping it closes the socket. It carries one request at a time and
+//! never pipelines. A [`HttpRequest`] of which no byte was written can be sent again on another connection; any other
+//! may have been processed. [`Pool`] keeps idle connections for the runtime that opened them.
 //!
-//! # What is accepted and what is refused
+//! # Accepted and refused input
 //!
-//! Section numbers are those of RFC 9112 where no other RFC is named. Whatever is refused ends the connection: the caller gets
-//! [`MalformedBody`], and the connection is not used again.
+//! Section numbers are those of RFC 9112 unless another RFC is named. Refused input ends the connection: the caller
+//! gets [`MalformedBody`], and the connection is not reused.
 //!
-//! | what the server sends | what is done | section |
+//! | input from the server | handling | section |
 //! |---|---|---|
 //! | `HTTP/1.1` or `HTTP/1.0` in the status line | accepted; any other protocol or version is refused | 2.3, 4 |
 //! | a status line without a reason | accepted | 4 |
@@ -30,17 +30,20 @@
 //! | a line that begins with a blank (obs-fold) | refused | 5.2 |
 //! | a name that is no token, a value with control characters | refused | 5.1; RFC 9110 5.5 |
 //! | a head of more than 64 KiB or 100 lines | refused | RFC 9110 5.4 |
-//! | 1xx heads | skipped, at most 16 of them; after 101 the connection is not used again | RFC 9110 15.2 |
+//! | 1xx heads | skipped, at most 16 of them; after 101 the connection is not reused | RFC 9110 15.2 |
 //! | 1xx, 204 and 304 | have no body, whatever the head says | 6.3, rule 1 |
-//! | 1xx or 204 that announces a body | the connection is not used again, since the body may still come | 6.1; RFC 9110 8.6 |
+//! | 1xx or 204 that announces a body | the connection is not reused, since the body may still arrive | 6.1; RFC 9110
+//! 8.6 |
 //! | `Transfer-Encoding` in HTTP/1.0 | refused | 6.1 |
 //! | an empty `Transfer-Encoding`, or one that names `chunked` twice | refused | 6.1 |
-//! | `Transfer-Encoding` that ends in `chunked` | read in chunks; other codings before it are left to the caller | 6.3, rule 4 |
+//! | `Transfer-Encoding` that ends in `chunked` | read in chunks; the caller handles other codings before it | 6.3,
+//! rule 4 |
 //! | `Transfer-Encoding` that ends in something else | read until the connection closes | 6.3, rule 4 |
-//! | `Transfer-Encoding` together with `ContentKind-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
-//! | several equal `ContentKind-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
-//! | several different `ContentKind-Length` values | refused | 6.3, rule 5 |
-//! | a `ContentKind-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
+//! | `Transfer-Encoding` together with `Content-Length` | the coding decides, and the connection is not reused | 6.3,
+//! rule 3 |
+//! | several equal `Content-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
+//! | several different `Content-Length` values | refused | 6.3, rule 5 |
+//! | a `Content-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
 //! | neither of the two | read until the connection closes | 6.3, rule 8 |
 //! | a body that ends before its length or its last chunk | an error, never a shorter body | 8 |
 //! | a chunk size that is not 1 to 15 hexadecimal digits | refused | 7.1 |
@@ -48,12 +51,12 @@
 //! | chunk extensions and trailers | read and dropped, at most 16 KiB for each body | 7.1.1, 7.1.2 |
 //! | a trailer that is not `name:` and a value, or begins with a blank | refused | 5.1, 7.1.2 |
 //! | a line between chunks that ends in a bare LF, holds a bare CR or another control character, or is longer than 4 KiB | refused | 2.2, 7.1 |
-//! | bytes after the end of a response, or before a request | the connection is not used again | 9.2 |
-//! | `Connection: close`, or HTTP/1.0 without `keep-alive` | the connection is not used again | 9.3 |
-//! | a response before the whole request was written | read, but the connection is not used again | 9.5 |
-//! | `Keep-Alive: timeout=N` | the connection is given up a second before that | |
+//! | bytes after the end of a response, or before a request | the connection is not reused | 9.2 |
+//! | `Connection: close`, or HTTP/1.0 without `keep-alive` | the connection is not reused | 9.3 |
+//! | a response before the whole request was written | read, but the connection is not reused | 9.5 |
+//! | `Keep-Alive: timeout=N` | the connection is closed a second before that | |
 //!
-//! `http1/tests` holds all of this against the situations of a public test suite.
+//! `http1/tests` checks these rules against the cases of a public test suite.
 
 pub(crate) mod body;
 mod conn;

@@ -1,8 +1,8 @@
-//! The Streamable HTTP transport toward a backend, in both eras.
+//! The Streamable HTTP transport to a backend, in both eras.
 //!
-//! Every message is one POST in a task of its own. What comes back, a JSON body or a stream of events, is posted to the
-//! link's events. All links of one connector share one pool of kept-alive connections. A connection has no task: whoever
-//! uses it drives it, so that a call costs one task and aborting the task closes the socket.
+//! Every message is one POST in a task of its own. The response, a JSON body or a stream of events, is posted to the
+//! link's events. All links of a connector share one pool of kept-alive connections. A connection has no task of its
+//! own: its user polls it, so that a call costs one task and aborting that task closes the socket.
 
 pub(crate) mod answer;
 pub(crate) mod backend;
@@ -31,47 +31,46 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// How long a connection may take to open, name lookup included.
+/// Maximum time to open a connection, including name lookup.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most idle connections kept for one backend.
+/// Maximum number of idle connections to one backend.
 pub const MAX_IDLE: usize = 64;
-/// How long an idle connection is kept. Common servers close theirs after 5 s without saying so, and a call that is
-/// written at that moment is lost.
+/// Maximum idle time of a connection. Common servers close theirs after 5 s without notice, and a call written at that
+/// moment is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Places for connections to all HTTP backends. The process has one table of open files, so there is one
-/// for all of them.
+/// Places for connections to all HTTP backends. They are shared because the process has one table of open files.
 pub static BACKEND_PLACES: LazyLock<Arc<CallerPlaces>> = LazyLock::new(|| CallerPlaces::new(UNLIMITED_BACKENDS));
 
-/// What is configured about an HTTP backend.
+/// Configuration of an HTTP backend.
 #[derive(Clone)]
 pub struct HttpSpec {
-    /// The backend's name, for messages.
+    /// Name of the backend, for messages.
     pub name: Arc<str>,
-    /// `http://host:port/path`, or the same with `https`.
+    /// Address: `http://host:port/path`, or the same with `https`.
     pub url: String,
     /// Headers to send with every request. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Gives the credential of each request, where the backend is protected.
+    /// Source of the credential of each request, if the backend is protected.
     pub credentials: Option<Arc<dyn BackendCredentials>>,
-    /// Bounds on what the backend may send.
+    /// Limits on what the backend may send.
     pub limits: Limits,
-    /// How long a connection may take to open.
+    /// Maximum time to open a connection.
     pub connect_timeout: Duration,
-    /// Most idle connections kept.
+    /// Maximum number of idle connections.
     pub max_idle: usize,
-    /// How long an idle connection is kept, if the backend does not ask for less.
+    /// Maximum idle time of a connection, if the backend does not ask for less.
     pub idle_timeout: Duration,
-    /// How TLS is spoken, where the address begins with `https`.
+    /// TLS configuration for `https` addresses.
     pub tls: BackTlsSpec,
-    /// How often a message is sent again that surely was not processed.
+    /// Maximum number of times a message is sent again that was certainly not processed.
     pub retries: u32,
-    /// Places for connections that carry a request. Idle ones, of which there are at most `max_idle`, have none.
+    /// Places for connections that carry a request. Idle ones, of which there are at most `max_idle`, need none.
     pub places: Arc<CallerPlaces>,
 }
 
 impl HttpSpec {
-    /// A backend at this address, with the defaults for everything else.
+    /// Creates a configuration with this address and defaults for everything else.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, url: impl Into<String>) -> Self {
         Self {
@@ -91,7 +90,7 @@ impl HttpSpec {
 }
 
 impl fmt::Debug for HttpSpec {
-    /// Addresses and header values may hold secrets, so only the names are shown.
+    /// Addresses and header values may contain secrets, so only the names are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpSpec").field("name", &self.name).field("headers", &names).finish_non_exhaustive()
@@ -104,10 +103,10 @@ pub struct HttpConnector {
 }
 
 impl HttpConnector {
-    /// Checks what is configured. Nothing is sent yet.
+    /// Checks the configuration. Sends nothing yet.
     ///
     /// # Errors
-    /// When the address is not a usable one, or a header is not the configuration's to set.
+    /// Returns an error if the address is unusable, or a configured header is reserved.
     pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         let reserved = spec.headers.iter().find(|(name, _)| is_reserved(name));
         if let Some((name, _)) = reserved {
@@ -117,7 +116,7 @@ impl HttpConnector {
         Ok(Self { backend })
     }
 
-    /// What is known of the backend, for other transports to the same address.
+    /// Returns the shared state of the backend, for other transports to the same address.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         &self.backend
     }
@@ -176,7 +175,7 @@ impl Connector for HttpConnector {
     }
 }
 
-/// Headers that say how the message travels or repeat what is in it.
+/// Returns `true` for headers that control framing or repeat parts of the message.
 fn is_reserved(name: &HeaderName) -> bool {
     let framing = [
         header::ACCEPT,

@@ -15,23 +15,23 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-/// Most messages that wait in each direction.
+/// Maximum number of queued messages in each direction.
 const QUEUE: usize = 64;
-/// How long a server may take to end once it has given up the way back.
+/// Maximum time for a server to end after it dropped its sender.
 const END_WAIT: Duration = Duration::from_millis(250);
 
-/// What a server is started with.
+/// Arguments of a server task.
 #[derive(Debug)]
 pub struct Visitor {
-    /// The messages for the server.
+    /// Messages for the server.
     pub incoming: mpsc::Receiver<Bytes>,
-    /// The way back.
+    /// Sender for the server's messages.
     pub outgoing: mpsc::Sender<Bytes>,
-    /// The principal whose calls come by this link, if that is known.
+    /// Principal whose calls use this link, if known.
     pub principal: Option<Principal>,
 }
 
-/// Starts a server task for every link. The function makes a server of who comes; the link ends with it.
+/// Starts a server task for every link by calling the function. The link ends with the task.
 pub struct InProcessConnector<F> {
     name: Arc<str>,
     server: Arc<F>,
@@ -41,7 +41,7 @@ impl<F> InProcessConnector<F>
 where
     F: Fn(Visitor) -> BoxFuture<()> + Send + Sync + 'static,
 {
-    /// A connector for the backend of this name.
+    /// Creates a connector for the backend with this name.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, server: F) -> Self {
         Self { name: name.into(), server: Arc::new(server) }
@@ -87,7 +87,7 @@ where
     }
 }
 
-/// The runtime's end of a server task. Dropping it closes it.
+/// The runtime's end of a server task. Dropping it closes the link.
 struct InProcessLink {
     name: Arc<str>,
     queue: mpsc::Sender<Bytes>,
@@ -112,7 +112,7 @@ impl Link for InProcessLink {
     }
 }
 
-/// Hands on what the server says until it ends or is to end; reports that once.
+/// Forwards the server's messages until it ends or the link is closed. Reports the end once.
 async fn pump(
     mut from: mpsc::Receiver<Bytes>,
     mut server: JoinHandle<()>,
@@ -133,7 +133,7 @@ async fn pump(
                 None => break ending(timeout(END_WAIT, &mut server).await),
             },
             ended = &mut server => {
-                // Something the server started may still hold the way back open.
+                // A task that the server spawned may still hold the sender.
                 while let Ok(bytes) = from.try_recv() {
                     events.received(bytes, None, None);
                 }

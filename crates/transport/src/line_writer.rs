@@ -1,15 +1,15 @@
-//! Writes lines to a pipe: small ones are gathered, and a large one goes out as it is.
+//! Writes lines to a pipe. Small lines are gathered; a large one is written without a copy.
 
 use bytes::{Buf as _, Bytes};
 use std::io;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-/// A line of as many bytes is not copied to be joined with others.
+/// Minimum size of a line that is not copied to be joined with others.
 const LARGE: usize = 64 * 1024;
-/// A larger buffer is given back after use.
+/// Maximum capacity that the buffer keeps after a flush.
 const KEPT: usize = 256 * 1024;
 
-/// The writer.
+/// Buffered writer of lines.
 pub(crate) struct LineWriter<W> {
     pipe: W,
     gathered: Vec<u8>,
@@ -20,7 +20,7 @@ impl<W: AsyncWrite + Unpin> LineWriter<W> {
         Self { pipe, gathered: Vec::new() }
     }
 
-    /// Adds a line, which has no line break in it.
+    /// Adds a line without its line break.
     pub(crate) async fn add(&mut self, line: Bytes) -> io::Result<()> {
         if line.len() < LARGE {
             self.gathered.extend_from_slice(&line);
@@ -32,7 +32,7 @@ impl<W: AsyncWrite + Unpin> LineWriter<W> {
         self.pipe.write_all_buf(&mut line.chain(&b"\n"[..])).await
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered lines.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         self.pipe.write_all(&self.gathered).await?;
         self.pipe.flush().await?;

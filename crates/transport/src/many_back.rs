@@ -1,8 +1,8 @@
-//! A backend at several addresses, which are taken to be the same server.
+//! A backend at several addresses, which are assumed to be the same server.
 //!
-//! A message of the new era goes to any of them. In the old era a session lives at the address where it was opened, and what
-//! belongs to it goes there; so does everything on a connection that is a pipe. An address that fails is left out for a
-//! while, unless all of them fail. What surely was not processed at one address is sent to another.
+//! A modern message goes to any address. A legacy session lives at the address where it was opened, and its messages go
+//! there; so does everything on a connection that is a pipe. An address that fails is skipped for a while, unless all
+//! of them fail. A message that was certainly not processed at one address is sent to another.
 
 mod link;
 mod relay;
@@ -21,26 +21,26 @@ use std::sync::Arc;
 use std::time::Duration;
 use targets::Targets;
 
-/// One address.
+/// One address of a backend.
 pub struct Address {
-    /// Host and port, for people.
+    /// Host and port, for display.
     pub label: String,
-    /// How often it is chosen, compared to the others.
+    /// Relative weight of the address in the choice.
     pub weight: u32,
-    /// Opens links to it.
+    /// Connector for the address.
     pub connector: Arc<dyn Connector>,
 }
 
-/// What is configured of all of them.
+/// Configuration common to all addresses.
 #[derive(Clone, Debug)]
 pub struct ManySpec {
-    /// The backend's name, for messages.
+    /// Name of the backend, for messages.
     pub name: Arc<str>,
-    /// How one is chosen.
+    /// Strategy for choosing an address.
     pub balance: Balance,
-    /// How long an address that fails is left out.
+    /// Time for which a failed address is skipped.
     pub recovery: Duration,
-    /// How often a message that no address took is sent to them again.
+    /// Maximum number of times a message that no address accepted is sent to all of them again.
     pub retries: u32,
 }
 
@@ -50,7 +50,7 @@ pub struct ManyConnector {
 }
 
 impl ManyConnector {
-    /// A backend at these addresses, which speak the same transport.
+    /// Creates a backend with these addresses, which must speak the same transport.
     #[must_use]
     pub fn new(spec: ManySpec, addresses: Vec<Address>) -> Self {
         Self { targets: Arc::new(Targets::new(spec, addresses)) }

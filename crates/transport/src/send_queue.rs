@@ -1,4 +1,4 @@
-//! What waits for a backend to read it, for links that write one message after the other.
+//! Queue of messages to a backend, for links that write one message after the other.
 
 use signalbox_engine::back::ToBackend;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,15 +6,15 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
-/// Most messages that wait.
+/// Maximum number of queued messages.
 pub const QUEUE: usize = 1024;
-/// Most bytes that wait; a single message may be larger.
+/// Maximum number of queued bytes; a single message may be larger.
 pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Why a message is not taken; it has then surely not reached the backend.
+/// Reasons why a message is not queued. It has then certainly not reached the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum NotQueued {
-    /// Too much waits already.
+    /// The queue is full.
     Full,
     /// The connection is ending or has ended.
     Ended,
@@ -23,18 +23,18 @@ pub(crate) enum NotQueued {
 /// The link's end of the queue. Dropping it ends the connection.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
-    /// Becomes true, or loses its sender, when the connection is to end. Above the queue, so that it is dropped first and
-    /// the end of the queue is not taken for a broken pipe.
+    /// Becomes `true`, or is dropped, when the connection must end. Declared above the queue so that it is dropped
+    /// first; otherwise the end of the queue would look like a broken pipe.
     pub closing: watch::Sender<bool>,
     pub queue: mpsc::Sender<ToBackend>,
     /// Bytes that are queued or being written.
     pub waiting: Arc<AtomicUsize>,
-    /// Why the connection has ended, once it has.
+    /// Reason why the connection ended, once it has.
     pub ended: Arc<OnceLock<String>>,
 }
 
 impl SendQueue {
-    /// Takes a message, without waiting.
+    /// Queues a message without waiting.
     pub fn send(&self, message: ToBackend) -> Result<(), NotQueued> {
         if *self.closing.borrow() || self.ended.get().is_some() {
             return Err(NotQueued::Ended);
@@ -55,18 +55,18 @@ impl SendQueue {
         sent
     }
 
-    /// Ends the connection.
+    /// Ends the connection. Messages queued before are still written.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Why the connection has ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub fn why(&self) -> Option<&str> {
         self.ended.get().map(String::as_str)
     }
 }
 
-/// Waits until the link is closed, or dropped with the sender in it. May be cancelled.
+/// Waits until the link is closed, or dropped together with the sender. Cancel-safe.
 pub(crate) async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
 }

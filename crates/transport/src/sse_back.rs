@@ -1,8 +1,9 @@
-//! The HTTP+SSE transport of 2024-11-05 toward a backend.
+//! The HTTP+SSE transport of 2024-11-05 to a backend.
 //!
-//! A GET opens a stream of events on which everything the backend says arrives. Its first event names the address that
-//! messages are posted to, which must be of the same origin. Toward the runtime this is a pipe: a question does not say
-//! which call caused it, a cancellation is a notification, and the end of the stream is the end of the connection.
+//! A GET opens a stream of events that carries all messages of the backend. Its first event names the address to which
+//! messages are posted, which must have the same origin. For the runtime this is a pipe: a request of the backend does
+//! not say which call caused it, a cancellation is a notification, and the end of the stream is the end of the
+//! connection.
 
 mod link;
 mod stream;
@@ -18,7 +19,7 @@ use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
 
-/// How this transport is shown to people.
+/// Name of this transport in status output.
 pub(crate) const KIND: &str = "sse";
 
 /// Opens links to one HTTP+SSE backend.
@@ -27,10 +28,10 @@ pub struct SseConnector {
 }
 
 impl SseConnector {
-    /// Checks what is configured. Nothing is sent yet.
+    /// Checks the configuration. Sends nothing yet.
     ///
     /// # Errors
-    /// When the address is not a usable one, or a header is not the configuration's to set.
+    /// Returns an error if the address is unusable, or a configured header is reserved.
     pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         let backend = Arc::clone(HttpConnector::new(spec)?.backend());
         Ok(Self { backend })
@@ -77,10 +78,10 @@ impl Connector for SseConnector {
     }
 }
 
-/// Opens the stream, waits until the backend has said where to post to, and goes on reading.
+/// Opens the stream, waits until the backend has named the address to post to, and continues to read.
 ///
 /// # Errors
-/// `BackendDown` where the backend cannot be reached, any other kind where it does not speak HTTP+SSE here.
+/// Returns `BackendDown` if the backend cannot be reached, and another kind if it does not speak HTTP+SSE here.
 pub(crate) async fn open(backend: Arc<Backend>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
     let opened = stream::open(&backend, &*events).await?;
     Ok(Arc::new(SseLink::begin(backend, events, opened)))

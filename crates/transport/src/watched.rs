@@ -1,4 +1,4 @@
-//! Passing on everything that happens on a link, and noticing some of it.
+//! Forwards all events of a link, and reports some of them to an observer.
 
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
@@ -9,19 +9,19 @@ use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hears of what happens on a link before it is passed on.
+/// Observer of link events. It is called before the event is forwarded.
 pub(crate) trait Notice: Send + Sync {
-    /// A message came.
+    /// Reports a message from the backend.
     fn heard(&self) {}
 
-    /// A request got no answer.
+    /// Reports a request that failed.
     fn failed(&self) {}
 
-    /// The connection is gone.
+    /// Reports that the connection was lost.
     fn lost(&self) {}
 }
 
-/// Passes on all that happens on a link.
+/// Forwards all events of a link.
 pub(crate) struct Watched<N> {
     pub events: Arc<dyn LinkEvents>,
     pub notice: N,

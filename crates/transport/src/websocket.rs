@@ -1,7 +1,7 @@
-//! A WebSocket as a duplex of messages, for clients and for backends alike.
+//! A WebSocket as a duplex of messages, for clients and backends.
 //!
-//! One task drives each: it reads, writes, answers pings and sends its own. Nothing waits for the other side to read while
-//! there is something to be read from it.
+//! One task drives each socket: it reads, writes, answers pings and sends its own. It never waits for the peer to read
+//! while there is something to read from it.
 
 mod ending;
 mod moving;
@@ -32,38 +32,37 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 
-/// The subprotocol that MCP is spoken under.
+/// Subprotocol name of MCP.
 pub(crate) const SUBPROTOCOL: &str = "mcp";
-/// How often it is looked whether the other side still moves; one that does not is pinged.
+/// Interval at which the peer is checked. A silent peer is pinged.
 pub(crate) const TICK: Duration = Duration::from_secs(15);
-/// How long the other side may take to answer a closing, or to stop sending.
+/// Maximum time for the peer to answer a close frame, or to stop sending.
 const LINGER: Duration = Duration::from_secs(2);
-/// Bytes read at once. Every open connection holds as many.
+/// Size of the read buffer, which every open connection holds.
 const READ_BUFFER: usize = 16 * 1024;
-/// Bytes gathered before they are written in between; what is gathered is always written once nothing more waits.
+/// Size of the write buffer at which it is written early. It is always written once no message waits.
 const WRITE_BUFFER: usize = 64 * 1024;
-/// Most messages gathered in one go.
+/// Maximum number of messages gathered at once.
 const BATCH: usize = 64;
 
-/// What happened next.
+/// Result of driving the socket.
 #[derive(Debug)]
 pub(crate) enum SocketEvent {
-    /// A message came.
     Message(Bytes),
-    /// What was to be written is written, or some of it.
+    /// Some or all pending messages were written.
     Written,
     /// The source of messages has ended.
     Finished,
-    /// The connection has ended, or must be.
+    /// The connection has ended, or must be closed.
     Ended(Ending),
 }
 
-/// A message to be written, in the kind of frame that carries it.
+/// A message to write, by the kind of its frame.
 #[derive(Clone, Debug)]
 pub(crate) enum Outgoing {
-    /// JSON.
+    /// A text frame with JSON.
     Text(Utf8Bytes),
-    /// Protobuf.
+    /// A binary frame with protobuf.
     Binary(Bytes),
 }
 
@@ -98,15 +97,15 @@ pub(crate) struct Duplex<S> {
     pulse: Pulse,
     ticks: Interval,
     unflushed: bool,
-    /// Large messages that the socket may not have taken yet: they stay charged until it has.
+    /// Large messages that the socket may not have written yet. They stay charged until it has.
     written: Vec<Outgoing>,
-    /// How often something had come when the last message was whole.
+    /// Read count at the end of the last complete message.
     heard: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
-    /// Takes over a socket. `early` was read with the handshake, `max` is the largest message. What the other side sends is
-    /// charged to its `share`.
+    /// Takes over a socket. `early` was read with the handshake, `max` is the maximum message size. Incoming messages
+    /// are charged to `share`.
     pub(crate) async fn new(
         socket: S,
         early: &[u8],
@@ -126,12 +125,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         Self { socket, pulse: Pulse::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
     }
 
-    /// From now on this share is charged for what the other side sends.
+    /// Sets the share to charge for incoming messages.
     pub(crate) fn charge_to(&mut self, share: Arc<Share>) {
         self.socket.get_mut().charge_to(share);
     }
 
-    /// Goes on: writes what `source` gives, reads if that `may_read`, and looks after the other side.
+    /// Drives the socket: writes messages from `source`, reads if `may_read`, and checks the peer.
     pub(crate) fn poll_step<T: Into<Outgoing>>(
         &mut self,
         cx: &mut Context<'_>,
@@ -157,23 +156,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
             self.written.clear();
             written = true;
         }
-        // Read in the same go: a source that never runs dry must not keep the other side from being heard.
+        // Read in the same pass: a source that never runs dry must not block reading.
         if may_read && let Poll::Ready(step) = self.read(cx) {
             return Poll::Ready(step);
         }
         if written { Poll::Ready(SocketEvent::Written) } else { Poll::Pending }
     }
 
-    /// Pings a silent other side; fails once it has kept us waiting for too long.
+    /// Pings a silent peer. Fails once it has been silent, or unfinished, for too long.
     fn look_after(&mut self, cx: &mut Context<'_>, may_read: bool) -> Result<(), Ending> {
         while self.ticks.poll_tick(cx).is_ready() {
             let socket = self.socket.get_ref();
-            // A message that is not read cannot be finished.
+            // While reading is paused, a message cannot be finished.
             let begun = may_read && socket.reads() != self.heard;
             match self.pulse.beat(socket.moves(), begun) {
                 Beat::Moves => {}
                 Beat::Ping => {
-                    // One that does not read what was written before cannot be asked.
+                    // A peer that does not read what was written cannot be pinged.
                     if let Poll::Ready(ready) = Pin::new(&mut self.socket).poll_ready(cx) {
                         ready?;
                         Pin::new(&mut self.socket).start_send(Message::Ping(Bytes::new()))?;
@@ -220,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
             let step = match heard {
                 Some(Ok(Message::Text(text))) => SocketEvent::Message(self.socket.get_mut().give(text.into())),
                 Some(Ok(Message::Binary(bytes))) => SocketEvent::Message(self.socket.get_mut().give(bytes)),
-                // The next reading writes the answer to a ping by itself.
+                // tungstenite writes the pong during the next read.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Close(frame))) => SocketEvent::Ended(frame.into()),
                 Some(Err(error)) => SocketEvent::Ended(error.into()),
@@ -230,8 +229,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         }
     }
 
-    /// Says why the connection ends and ends it. What was written before is still delivered to a side that reads. The
-    /// protocol has room for a reason of 123 bytes.
+    /// Sends a close frame and ends the connection. A peer that reads still receives what was written before. The
+    /// protocol limits a reason to 123 bytes.
     pub(crate) async fn close(mut self, code: CloseCode, reason: &'static str) {
         let frame = CloseFrame { code, reason: Utf8Bytes::from_static(reason) };
         let closing = async {
@@ -248,7 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         let _ = timeout(LINGER, closing).await;
     }
 
-    /// Lets a closing by the other side come to its end.
+    /// Completes a close that the peer began.
     pub(crate) async fn closed(mut self) {
         let closing = async {
             if self.socket.flush().await.is_ok() {
@@ -258,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         let _ = timeout(LINGER, closing).await;
     }
 
-    /// Reads and forgets what still comes: a socket that is closed with unread bytes takes back what was written to it.
+    /// Reads and discards remaining bytes: closing a socket with unread bytes would discard what was written.
     async fn discard(&mut self) {
         let socket = self.socket.get_mut();
         let mut scrap = vec![0; READ_BUFFER];
@@ -268,15 +267,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
     }
 }
 
-/// How far gathering came.
+/// Outcome of gathering messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Gathered {
-    /// Nothing more waits.
+    /// No further message waits.
     All,
-    /// More may wait.
+    /// More messages may wait.
     Batch,
-    /// The other side takes nothing more for now.
+    /// The socket accepts no more for now.
     Blocked,
-    /// There will be nothing more.
+    /// The source has ended.
     Ended,
 }

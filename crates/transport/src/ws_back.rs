@@ -1,6 +1,7 @@
-//! Backends reached over WebSocket: one connection per link, one message per text frame.
+//! Backends over WebSocket: one connection per link, one message per text frame.
 //!
-//! One task drives each connection: it writes what is queued, posts what comes, and is the only one that reports its end.
+//! One task drives each connection: it writes queued messages, posts received ones, and is the only one that reports
+//! the end.
 
 mod connect;
 mod life;
@@ -18,30 +19,30 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The scheme that this transport serves.
+/// Scheme that this transport serves.
 const SCHEME: &str = "ws";
 
-/// What is configured about a WebSocket backend.
+/// Configuration of a WebSocket backend.
 #[derive(Clone)]
 pub struct WsSpec {
-    /// The backend's name, for messages.
+    /// Name of the backend, for messages.
     pub name: Arc<str>,
-    /// `ws://host:port/path`, or the same with `wss`.
+    /// Address: `ws://host:port/path`, or the same with `wss`.
     pub url: String,
     /// Headers to send with the handshake. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// Gives the credential of each handshake, where the backend is protected.
+    /// Source of the credential of each handshake, if the backend is protected.
     pub credentials: Option<Arc<dyn BackendCredentials>>,
-    /// The largest message accepted from the backend, in bytes.
+    /// Maximum size of a message from the backend, in bytes.
     pub max_message: usize,
-    /// How long connecting may take, and the handshake after it.
+    /// Maximum time to connect, and again for the handshake.
     pub connect_timeout: Duration,
-    /// How TLS is spoken, where the address begins with `wss`.
+    /// TLS configuration for `wss` addresses.
     pub tls: BackTlsSpec,
 }
 
 impl WsSpec {
-    /// A backend at this address, with the defaults for everything else.
+    /// Creates a configuration with this address and defaults for everything else.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, url: impl Into<String>) -> Self {
         Self {
@@ -57,7 +58,7 @@ impl WsSpec {
 }
 
 impl fmt::Debug for WsSpec {
-    /// Addresses and header values may hold secrets, so only the names are shown.
+    /// Addresses and header values may contain secrets, so only the names are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("WsSpec").field("name", &self.name).field("headers", &names).finish_non_exhaustive()
@@ -69,7 +70,7 @@ pub struct WsConnector {
     backend: Arc<Backend>,
 }
 
-/// What all connections to one backend share.
+/// State shared by all connections to one backend.
 struct Backend {
     name: Arc<str>,
     target: HttpTarget,
@@ -80,10 +81,10 @@ struct Backend {
 }
 
 impl WsConnector {
-    /// Checks what is configured. Nothing is sent yet.
+    /// Checks the configuration. Sends nothing yet.
     ///
     /// # Errors
-    /// When the address is not a usable one, or a header is not the configuration's to set.
+    /// Returns an error if the address is unusable, or a configured header is reserved.
     pub fn new(spec: WsSpec) -> Result<Self, SpecError> {
         let WsSpec { name, url, mut headers, credentials, max_message, connect_timeout, tls } = spec;
         if let Some((reserved, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
@@ -143,7 +144,7 @@ impl Connector for WsConnector {
     }
 }
 
-/// Headers of the handshake itself.
+/// Returns `true` for headers of the handshake itself.
 fn is_reserved(name: &HeaderName) -> bool {
     let framing = [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE];
     framing.contains(name) || name.as_str().starts_with("sec-websocket-")

@@ -1,4 +1,4 @@
-//! A child's process group: the child and every descendant that has not left it.
+//! The process group of a child: the child and every descendant that has not left it.
 
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// A process group that we started. Once it is known to be gone it is never signalled again, because its number may
-/// then belong to a stranger.
+/// A process group that we started. Once it is known to be gone it is never signalled again, because its id may have
+/// been reused.
 #[derive(Debug)]
 pub(crate) struct Group {
     id: Pid,
@@ -17,7 +17,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// The group that this process leads.
+    /// Returns the group that this process leads.
     pub(crate) fn led_by(pid: u32) -> Option<Self> {
         let id = Pid::from_raw(i32::try_from(pid).ok()?)?;
         Some(Self { id, gone: AtomicBool::new(false) })
@@ -35,7 +35,7 @@ impl Group {
         }
     }
 
-    /// True while there are members. Only to be asked once the leader was waited for: it also reaps members that
+    /// Returns `true` while there are members. Call it only after the leader was waited for: it also reaps members that
     /// became our own children, as orphans do when the gateway is process 1 of a container.
     pub(super) fn survives(&self) -> bool {
         if self.gone.load(Ordering::Acquire) {
@@ -49,36 +49,36 @@ impl Group {
         !gone
     }
 
-    /// The group is gone, or nothing more can be done about it.
+    /// Marks the group as gone, or as one that signals no longer reach.
     pub(crate) fn forget(&self) {
         self.gone.store(true, Ordering::Release);
     }
 }
 
-/// How long processes may take to vanish once they were killed.
+/// Time for processes to disappear after SIGKILL.
 pub(super) const KILLED_WAIT: Duration = Duration::from_secs(1);
 
-/// Knows the live children of all connectors that share it. Clones are the same reaper.
+/// Registry of the live children of all connectors that share it. Clones share the same registry.
 #[derive(Clone, Debug, Default)]
 pub struct Reaper {
     groups: Arc<watch::Sender<BTreeMap<u32, Arc<Group>>>>,
 }
 
 impl Reaper {
-    /// A reaper that knows no children yet.
+    /// Creates an empty reaper.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many children have not ended with all their descendants.
+    /// Number of children that have not ended with all their descendants.
     #[must_use]
     pub fn live(&self) -> usize {
         self.groups.borrow().len()
     }
 
-    /// Waits until every child is gone with its descendants, and kills what is left at the deadline. True if nothing
-    /// had to be killed. It closes no link: a child whose link is open is given the whole time.
+    /// Waits until every child and its descendants are gone, and kills the rest at the deadline. Returns `true` if
+    /// nothing was killed. It closes no link: a child whose link is open gets the whole time.
     pub async fn all_gone(&self, within: Duration) -> bool {
         if self.emptied(within).await {
             return true;
@@ -92,7 +92,7 @@ impl Reaper {
         false
     }
 
-    /// Enters the group of a child that was just started, by the number of its leader.
+    /// Registers the group of a new child by the process id of its leader.
     pub(super) fn register(&self, pid: u32, group: Arc<Group>) -> Registration {
         self.groups.send_modify(|groups| {
             groups.insert(pid, Arc::clone(&group));
@@ -107,7 +107,7 @@ impl Reaper {
     }
 }
 
-/// A live child in its reaper's books. Dropping it kills what is left of the group.
+/// Registration of a live child. Dropping it kills the rest of the group.
 #[derive(Debug)]
 pub(super) struct Registration {
     reaper: Reaper,
@@ -126,7 +126,7 @@ impl Drop for Registration {
         self.group.signal(Signal::KILL);
         self.group.forget();
         self.reaper.groups.send_modify(|groups| {
-            // The number may have been given to a newer child already.
+            // The process id may have been reused for a newer child.
             if groups.get(&self.pid).is_some_and(|group| Arc::ptr_eq(group, &self.group)) {
                 groups.remove(&self.pid);
             }

@@ -1,7 +1,7 @@
-//! A child from its start to the end of its last descendant.
+//! The life of a child, from its start to the end of its last descendant.
 //!
-//! One task owns the process. It ends when the process exits, when one of the pipes breaks, or when the link is closed
-//! or dropped; it reports the end once, and then sees to it that the whole group goes.
+//! One task owns the process. It ends when the process exits, when a pipe breaks, or when the link is closed or
+//! dropped. It reports the end once, and then ends the whole group.
 
 use super::group::{Group, KILLED_WAIT, Reaper, Registration};
 use super::reader::Reader;
@@ -24,16 +24,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long a child may take to exit once one of its pipes has broken, so that its exit code can be told.
+/// Time for a child to exit after one of its pipes has broken, so that its exit code can be reported.
 const EXIT_WAIT: Duration = Duration::from_secs(1);
-/// After the exit, how long its pipes may be silent: a descendant may hold them open for ever.
+/// After the exit, time without output before its pipes are dropped: a descendant may hold them open for ever.
 const DRAIN_IDLE: Duration = Duration::from_millis(250);
-/// After the exit, how long its pipes are read at all.
+/// After the exit, maximum time to read its pipes.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
-/// How often survivors of the leader are looked for.
+/// Interval at which survivors of the leader are checked.
 const SURVIVOR_POLL: Duration = Duration::from_millis(20);
 
-/// Starts the tasks around a process that was just started.
+/// Starts the tasks of a process that was just spawned.
 pub(super) fn begin(
     mut child: Child,
     spec: &ChildSpec,
@@ -86,16 +86,16 @@ pub(super) fn begin(
     Ok(ChildLink { name, pid, queue, counts })
 }
 
-/// What ended a child's usefulness.
+/// Event that ended a child's use.
 enum Ending {
     Exited(io::Result<ExitStatus>),
     PipeBroke(&'static str),
     Closed,
 }
 
-/// The state of the owning task.
+/// State of the owning task.
 struct Life {
-    /// First, so that it is dropped first: the group must be killed before its leader is reaped.
+    /// First field, so that it is dropped first: the group must be killed before its leader is reaped.
     registration: Registration,
     child: Child,
     name: Arc<str>,
@@ -125,7 +125,7 @@ impl Life {
         if status.is_some() {
             self.drain().await;
         }
-        // After the report nothing more may be posted.
+        // After the report, no event may be posted.
         self.reader.stop().await;
         self.writer.stop().await;
         self.report(match (otherwise, &status) {
@@ -149,7 +149,7 @@ impl Life {
         }
     }
 
-    /// Lets what the child wrote before its end arrive.
+    /// Waits for output that the child wrote before its end.
     async fn drain(&mut self) {
         let limit = Instant::now() + DRAIN_MAX;
         loop {
@@ -166,16 +166,17 @@ impl Life {
         }
     }
 
-    /// The only place that reports the end.
+    /// Reports the end. Nothing else does.
     fn report(&self, why: String) {
         tracing::debug!(backend = %self.name, %why, "a child has ended");
-        // Set first, so that whoever hears of the end also sees it on the link.
+        // Set first, so that a receiver of the event also sees the end on the link.
         let _ = self.ended.set(why.clone());
         self.events.last_words(self.words.lines());
         self.events.lost(why);
     }
 
-    /// Ends the leader: its input is closed or about to be, so it may go by itself; then by signals to the whole group.
+    /// Ends the leader. Its input is closed or about to be, so it may exit by itself; otherwise the whole group is
+    /// signalled.
     async fn end_leader(&mut self) -> Option<io::Result<ExitStatus>> {
         for (signal, wait) in [(None, self.grace), (Some(Signal::TERM), self.grace), (Some(Signal::KILL), KILLED_WAIT)]
         {
@@ -189,7 +190,7 @@ impl Life {
         None
     }
 
-    /// Ends what the leader left behind.
+    /// Ends the processes that the leader left behind.
     async fn end_survivors(&self) {
         let group = self.registration.group();
         for (signal, wait) in [(Signal::TERM, self.grace), (Signal::KILL, KILLED_WAIT)] {
@@ -203,7 +204,7 @@ impl Life {
             }
         }
         if group.survives() {
-            // Only zombies that nobody reaps, or processes stuck in the kernel, outlive SIGKILL.
+            // Only unreaped zombies and processes stuck in the kernel outlive SIGKILL.
             tracing::info!(backend = %self.name, "processes of a child's group remain although they were killed");
             group.forget();
         }
@@ -225,7 +226,7 @@ fn describe(status: &io::Result<ExitStatus>, last_words: Option<String>) -> Stri
     }
 }
 
-/// A spawned task. It may be awaited again after it has ended, and is aborted when dropped.
+/// A spawned task. It can be awaited again after its end, and is aborted when dropped.
 #[derive(Debug)]
 pub(super) struct OwnedTask(Option<JoinHandle<()>>);
 
@@ -234,16 +235,16 @@ impl OwnedTask {
         Self(Some(tokio::spawn(future)))
     }
 
-    /// Waits until the task has ended, in whichever way. May be cancelled.
+    /// Waits until the task has ended, successfully or not. Cancel-safe.
     pub(super) async fn done(&mut self) {
         if let Some(handle) = &mut self.0 {
-            // A task that panicked has ended too; the runtime has said so on stderr.
+            // A task that panicked has ended too; the runtime has printed the panic to stderr.
             let _ = handle.await;
             self.0 = None;
         }
     }
 
-    /// Ends the task; when this returns it does nothing any more.
+    /// Aborts the task and waits until it has ended.
     pub(super) async fn stop(&mut self) {
         if let Some(handle) = &self.0 {
             handle.abort();

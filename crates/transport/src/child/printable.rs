@@ -1,10 +1,10 @@
-//! Text from a child, made fit for a log, a terminal and an error message.
+//! Makes text from a child safe for a log, a terminal and an error message.
 
 use signalbox_wire::printable::is_harmful;
 use std::fmt::Write as _;
 
-/// The text on one line, at most `max` bytes of it. Whatever could forge a log line, move a cursor or turn the reading
-/// direction is written as an escape.
+/// Returns the text as one line of at most `max` bytes. Characters that could forge a log line, move the cursor or
+/// change the reading direction are escaped.
 pub(super) fn printable(bytes: &[u8], max: usize) -> String {
     let mut out = String::with_capacity(bytes.len().min(max));
     for chunk in bytes.utf8_chunks() {

@@ -13,21 +13,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
-/// Bytes read at once; as much as a pipe holds.
+/// Size of a read, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
-/// How much of a line that is no message is shown.
+/// Maximum number of bytes shown of a line that is not a message.
 const SHOWN: usize = 200;
-/// Most complaints about lines that are too long, in one window.
+/// Maximum number of warnings about discarded lines, per window.
 const COMPLAINTS: u32 = 10;
 const COMPLAINT_WINDOW: Duration = Duration::from_secs(60);
 
-/// What the reading task needs beside the pipe.
+/// State of the reading task.
 pub(super) struct Reader {
     name: Arc<str>,
     max_message: usize,
     events: Arc<dyn LinkEvents>,
     counts: Arc<ChildCounts>,
-    /// Grows with every chunk, so that the end can wait while something still comes.
+    /// Incremented with every chunk, so that the end can wait while output still arrives.
     progress: Arc<AtomicU64>,
 }
 
@@ -85,12 +85,12 @@ impl Reader {
     }
 }
 
-/// Sorts lines into messages and the rest.
+/// Separates messages from other lines.
 struct Lines {
     reader: Reader,
     complaints: LogAllowance,
     skipped: u64,
-    /// Why the line that is being skipped was given up, if not for its length.
+    /// Set while a line is skipped for lack of room rather than for its length.
     no_room: Option<OverBudget>,
 }
 
@@ -112,7 +112,8 @@ impl Lines {
         }
     }
 
-    /// Many servers greet on their standard output. One such line is worth a warning, a thousand are not.
+    /// Counts a line that is not a message. Many servers print a banner to standard output: the first such line is
+    /// worth a warning, a thousand are not.
     fn skip(&mut self, line: &[u8]) {
         self.skipped += 1;
         ChildCounts::add(&self.reader.counts.not_json);
@@ -127,12 +128,12 @@ impl Lines {
         self.reader.events.stray_line(shown);
     }
 
-    /// Fails the request that the line would have answered, where that can be told.
+    /// Fails the request that the line would have answered, if that can be determined.
     fn complain(&mut self, error: &LineError) {
         let LineError::TooLong { line, .. } = error;
         let (kind, why) = match self.no_room.take() {
             Some(over) => (FaultKind::Overloaded, over.to_string()),
-            // It has answered; that the answer is too large depends on the call.
+            // The backend did answer; the size of the answer depends on the call.
             None => (FaultKind::BackendRefused, error.to_string()),
         };
         let name = &self.reader.name;

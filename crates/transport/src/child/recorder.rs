@@ -1,4 +1,4 @@
-//! Events of a link, kept for tests.
+//! Records the events of a link for tests.
 
 use bytes::Bytes;
 use signalbox_engine::Fault;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// What happened on a link.
+/// An event of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Happened {
     Received(String),
@@ -17,10 +17,10 @@ pub(crate) enum Happened {
     Lost(String),
 }
 
-/// Takes events in.
+/// Receiver of the link's events.
 pub(crate) struct Recorder(mpsc::Sender<Happened>);
 
-/// Gives them out.
+/// Recorded events, in their order.
 pub(crate) struct Recorded(mpsc::Receiver<Happened>);
 
 pub(crate) fn recorder() -> (Arc<Recorder>, Recorded) {
@@ -72,14 +72,14 @@ impl Recorded {
         }
     }
 
-    /// Waits until nobody can post any more; nothing may have been posted.
+    /// Waits until all senders are dropped, and asserts that they sent nothing.
     pub(crate) async fn silence(&mut self) {
         let next = timeout(Duration::from_secs(20), self.0.recv()).await;
         assert_eq!(next.expect("the tasks of a link have not ended"), None);
     }
 }
 
-/// A message without an answer, or with one.
+/// Creates a message; with a `key` it is a request.
 pub(crate) fn outbound(text: &str, key: Option<u64>) -> ToBackend {
     ToBackend::for_test(key, "ping", None, Bytes::copy_from_slice(text.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Starting a child: its arguments, its environment, and what to say when it does not start.
+//! Starts a child with its arguments and environment, and explains a failed start.
 
 use super::ChildSpec;
 use signalbox_engine::{Fault, FaultKind};
@@ -9,53 +9,52 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// Variables that every child gets from our own environment, where they are set. Whatever else we were started with,
-/// keys among it, is not theirs to see.
+/// Variables that every child inherits from our environment, if set. All others, keys among them, are withheld.
 const PASSED: [&str; 9] = ["PATH", "HOME", "USER", "LANG", "NODE_PATH", "NVM_DIR", "NVM_BIN", "TMPDIR", "TERM"];
 
-/// Why a child could not be started.
+/// Reasons why a child could not be started.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpawnError {
-    /// The folder to start in is missing.
+    /// The working directory does not exist.
     #[error("its `cwd` {} is not a folder; create it or correct `cwd`", .0.display())]
     Cwd(PathBuf),
-    /// The command line was written into `command`.
+    /// A whole command line was given as `command`.
     #[error(
         "there is no program called `{0}`; no shell is used, so put only the program into `command` and the rest into `args`"
     )]
     CommandLine(String),
-    /// The program was looked for in vain.
+    /// The program was not found.
     #[error("program `{program}` was not found on PATH ({path}); install it, or give its full path as `command`")]
     NotOnPath {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// Where it was looked for.
+        /// Value of the `PATH` that was searched.
         path: String,
     },
-    /// The program is not at the path that was given.
+    /// There is no file at the given path.
     #[error("program `{0}` does not exist; correct `command`")]
     Missing(String),
-    /// The program is a script for an interpreter that is not there.
+    /// The program is a script whose interpreter does not exist.
     #[error("program `{0}` exists, but the interpreter named in its first line does not; install that")]
     Interpreter(String),
-    /// The program may not be run.
+    /// The program is not executable for this user.
     #[error("program `{0}` may not be run by this user; make it executable (chmod +x), or correct `command`")]
     Permission(String),
-    /// The file is no program.
+    /// The file is not a program.
     #[error("`{0}` is not a program for this machine; a script needs a first line such as #!/bin/sh")]
     Format(String),
     /// The system refused for another reason.
     #[error("the system could not start `{program}`: {why}")]
     Other {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What the system said.
+        /// Error of the system.
         why: String,
     },
 }
 
 impl SpawnError {
-    /// The fault for the calls that wait for this backend.
+    /// Returns the fault for calls that wait for this backend.
     pub(super) fn fault(&self, backend: &str) -> Fault {
         let text = format!("backend `{backend}` cannot be started: {self}");
         Fault::new(FaultKind::BackendDown, text).with_str("backend", backend)
@@ -79,7 +78,7 @@ impl SpawnError {
     }
 }
 
-/// Starts the process, as the leader of a new group, with all three pipes.
+/// Starts the process as the leader of a new group, with three pipes.
 pub(super) fn spawn(spec: &ChildSpec) -> Result<Child, SpawnError> {
     if let Some(cwd) = &spec.cwd
         && !cwd.is_dir()
@@ -103,7 +102,7 @@ pub(super) fn spawn(spec: &ChildSpec) -> Result<Child, SpawnError> {
     command.spawn().map_err(|error| SpawnError::from_io(&error, spec, env.get(&OsString::from("PATH"))))
 }
 
-/// The child's whole environment. What is configured wins over what is passed on.
+/// Builds the child's environment. Configured values override inherited ones.
 fn environment(spec: &ChildSpec, own: impl Fn(&str) -> Option<OsString>) -> BTreeMap<OsString, OsString> {
     let mut env = BTreeMap::new();
     for name in PASSED {
@@ -123,7 +122,7 @@ fn environment(spec: &ChildSpec, own: impl Fn(&str) -> Option<OsString>) -> BTre
     env
 }
 
-/// Whether a program given as a path is there; a relative one is meant from where the child starts.
+/// Returns `true` if a program given as a path exists. A relative path is resolved from the child's working directory.
 fn exists(spec: &ChildSpec) -> bool {
     let program = Path::new(&spec.program);
     let from = spec.cwd.as_deref().unwrap_or(Path::new(""));

@@ -1,4 +1,4 @@
-//! Follows a child's standard error: into the log, and its last lines for the message about its end.
+//! Follows a child's standard error: logs it, and keeps its last lines for the report of its end.
 
 use super::ChildCounts;
 use super::printable::printable;
@@ -11,25 +11,25 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
-/// Bytes read at once.
+/// Size of a read.
 const CHUNK: usize = 8 * 1024;
-/// Bytes kept of one line.
+/// Maximum number of bytes kept of a line.
 const LINE: usize = 2 * 1024;
-/// Lines kept for the message about the end.
+/// Maximum number of lines kept for the report.
 const KEPT: usize = 10;
-/// Bytes of a line quoted in that message.
+/// Maximum number of bytes of a line in that report.
 const QUOTED: usize = 300;
-/// Most lines logged in one window of a second.
+/// Maximum number of lines logged per second.
 pub const LOGGED: u32 = 100;
 const LOG_WINDOW: Duration = Duration::from_secs(1);
 
-/// The last lines a child wrote to its standard error.
+/// Last lines that a child wrote to its standard error.
 #[derive(Debug, Default)]
 pub(super) struct LastWords(Mutex<VecDeque<String>>);
 
 impl LastWords {
-    /// The line that most likely says why the child ended: one that names a package that npm does not find, else the
-    /// last that speaks of an error, else the last.
+    /// Returns the line that most likely explains why the child ended: one that names a package that npm cannot find,
+    /// else the last one that mentions an error, else the last one.
     pub(super) fn quote(&self) -> Option<String> {
         let lines = self.0.lock().unpoisoned();
         let names_package = |line: &&String| {
@@ -41,7 +41,7 @@ impl LastWords {
         lines.iter().find(names_package).or_else(|| lines.iter().rfind(speaks)).or(lines.back()).cloned()
     }
 
-    /// All that is kept, oldest first.
+    /// Returns all kept lines, oldest first.
     pub(super) fn lines(&self) -> Vec<String> {
         self.0.lock().unpoisoned().iter().cloned().collect()
     }
@@ -60,12 +60,12 @@ impl LastWords {
     }
 }
 
-/// What the following task needs beside the pipe.
+/// State of the task that follows standard error.
 pub(super) struct Follower {
     name: Arc<str>,
     words: Arc<LastWords>,
     counts: Arc<ChildCounts>,
-    /// Grows with every chunk, so that the end can wait while something still comes.
+    /// Incremented with every chunk, so that the end can wait while output still arrives.
     progress: Arc<AtomicU64>,
 }
 
@@ -127,13 +127,13 @@ impl Follower {
     }
 }
 
-/// Appends to a line as far as it is kept. One byte beyond the bound shows that it was clipped.
+/// Appends to a line up to the limit. One byte beyond it shows that the line was clipped.
 fn keep(line: &mut Vec<u8>, more: &[u8]) {
     let room = (LINE + 1).saturating_sub(line.len());
     line.extend_from_slice(&more[..more.len().min(room)]);
 }
 
-/// At most so many in one window of time; the rest is counted.
+/// Rate limit: at most `most` events per window; the rest is counted.
 #[derive(Debug)]
 pub(super) struct LogAllowance {
     most: u32,
@@ -148,7 +148,7 @@ impl LogAllowance {
         Self { most, window, since: now, used: 0, missed: 0 }
     }
 
-    /// Asks for one more. If it is granted, says how many were denied since the last one that was.
+    /// Requests one event. If granted, returns the number of events denied since the last granted one.
     pub(super) fn take(&mut self, now: Instant) -> Option<u64> {
         if now.duration_since(self.since) >= self.window {
             self.since = now;
@@ -162,7 +162,7 @@ impl LogAllowance {
         Some(self.missed())
     }
 
-    /// How many were denied since one was granted; starts to count anew.
+    /// Returns and resets the number of denied events since the last granted one.
     pub(super) fn missed(&mut self) -> u64 {
         std::mem::take(&mut self.missed)
     }

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, watch};
 
-/// Most messages joined in one write.
+/// Maximum number of messages joined in one write.
 const BATCH: usize = 64;
 
-/// What the writing task needs beside the pipe.
+/// State of the writing task.
 pub(super) struct Writer {
     pub(super) name: Arc<str>,
     pub(super) queue: mpsc::Receiver<ToBackend>,
@@ -28,7 +28,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Writes until the link closes, then what was queued before; returning closes the pipe.
+    /// Writes messages until the link closes, then those queued before. Returning closes the pipe.
     pub(super) async fn run(mut self, pipe: impl AsyncWrite + Unpin) {
         if let Err(error) = self.write_all(pipe).await {
             tracing::debug!(backend = %self.name, %error, "the child no longer reads its input");

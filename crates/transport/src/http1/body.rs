@@ -1,4 +1,4 @@
-//! Reading the whole body of a response, within a bound.
+//! Reads the whole body of a response, within a limit.
 
 use super::conn::{Conn, HttpError};
 use crate::read_charge::ReadCharge;
@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use signalbox_engine::budget::{OverBudget, Share, WEIGHED};
 use std::sync::Arc;
 
-/// Why a body could not be read.
+/// Reason why a body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ResponseBodyError {
     #[error("a body larger than {0} bytes")]
@@ -17,8 +17,8 @@ pub(crate) enum ResponseBodyError {
     NoRoom(OverBudget),
 }
 
-/// The whole body. One whose length is known, or that came in a single piece, is not copied. A large one is charged to what
-/// `share` gives.
+/// Reads the whole body. A body of known length, or one that arrives as a single piece, is not copied. A large one is
+/// charged to `share`.
 pub(crate) async fn whole(
     conn: &mut Conn,
     max: usize,

@@ -12,25 +12,26 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 
-/// Room that is made for reading, in bytes.
+/// Usual space reserved for a read, in bytes.
 const ROOM: usize = 8 * 1024;
-/// The buffer is enlarged before a read when less room than this is left, in bytes, so that one read brings a small response.
+/// Minimum free space before a read, in bytes, so that one read receives a small response.
 const LEAST_ROOM: usize = 1024;
-/// Most room that is made because the last response was large or a `Content-Length` announces one, in bytes.
+/// Maximum space reserved because the last response was large or a `Content-Length` announces a large one, in bytes.
 const MAX_ROOM: usize = 1024 * 1024;
-/// Most room that is made for the next piece of a body of unknown length, in bytes.
+/// Maximum space reserved for the next piece of a body of unknown length, in bytes.
 const MAX_STRIDE: usize = 256 * 1024;
-/// Extra room for a read, so that a buffer that is not full shows that nothing more is there.
+/// Extra space for a read: a buffer that is not full after it shows that no more bytes are waiting.
 const SLACK: usize = 64;
-/// Largest buffer that is kept with an idle connection, in bytes.
+/// Maximum buffer size that an idle connection keeps, in bytes.
 const MAX_KEPT: usize = 16 * 1024;
-/// Most heads that may come before the one of the response.
+/// Maximum number of interim heads before the one of the response.
 const MAX_INTERIM: u32 = 16;
 
-/// How much earlier than the server an idle connection is given up, so that no call meets the closing.
+/// Time before the server's keep-alive timeout at which an idle connection is closed, so that no call races with the
+/// server.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
-/// Why there is no response, or not all of it.
+/// Reason why a response is missing or incomplete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     #[error("the connection ended before the message did")]
@@ -41,47 +42,47 @@ pub(crate) enum HttpError {
     Malformed(#[from] MalformedBody),
 }
 
-/// Why a request got no response.
+/// Reason why a request got no response.
 pub(crate) enum SendError {
-    /// The connection ended before any of it was written, with this error where it was one.
+    /// The connection ended before any of the request was written. Holds the error, if there was one.
     Unsent(HttpRequest, Option<io::Error>),
-    /// It may have been processed.
+    /// The request may have been processed.
     Failed(HttpError),
 }
 
-/// A connection. Dropping it closes the socket.
+/// A client connection. Dropping it closes the socket.
 pub(crate) struct Conn {
     stream: MaybeTlsStream,
-    /// The request that is not written yet.
+    /// Request that is not fully written yet.
     out: Option<HttpRequest>,
-    /// The buffer of the last request's head.
+    /// Buffer of the last request's head, for reuse.
     room: Vec<u8>,
     came: BytesMut,
-    /// This many of the bytes that came were searched, and hold no whole head.
+    /// Number of received bytes that were searched and hold no complete head.
     seen: usize,
-    /// What is left of the response's body.
+    /// Rest of the response's body.
     body: Framing,
-    /// Another request may follow.
+    /// Set while the connection can be reused.
     kept: bool,
-    /// How long the server keeps it idle, where it says so.
+    /// Keep-alive timeout of the server, if it sent one.
     keep: Option<Duration>,
-    /// How large the last response was.
+    /// Size of the last response.
     usual: usize,
-    /// Room for the next piece of a body of unknown length: it grows while reads fill it.
+    /// Space reserved for the next piece of a body of unknown length. It grows while reads fill it.
     stride: usize,
-    /// The most of it with this response.
+    /// Largest `stride` during this response.
     widest: usize,
-    /// The place of the caller whose request it carries, if it was opened for that.
+    /// Place of the caller for whose request the connection was opened, if any.
     place: Option<CallerPlace>,
 }
 
 impl Conn {
-    /// Connects. No byte is sent yet.
+    /// Connects. Sends no request yet.
     pub(crate) async fn open(target: &HttpTarget, timeout: Duration) -> Result<Box<Self>, ConnectError> {
         Ok(Self::over(target.connect(timeout).await?))
     }
 
-    /// A connection over a stream that is open.
+    /// Creates a connection over an open stream.
     pub(crate) fn over(stream: MaybeTlsStream) -> Box<Self> {
         Box::new(Self {
             stream,
@@ -99,12 +100,12 @@ impl Conn {
         })
     }
 
-    /// Holds the place of a caller until the connection is idle or ends.
+    /// Holds the caller's place until the connection is idle or ends.
     pub(crate) fn occupy(&mut self, place: Option<CallerPlace>) {
         self.place = place;
     }
 
-    /// A buffer for the head of the next request.
+    /// Takes the reusable buffer for the head of the next request.
     pub(crate) fn room(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.room)
     }
@@ -112,7 +113,7 @@ impl Conn {
     /// Writes the request and waits for the head of its response.
     ///
     /// # Errors
-    /// Holds the request if the connection ended before any of it was written.
+    /// Returns the request if the connection ended before any of it was written.
     pub(crate) async fn send(&mut self, request: HttpRequest) -> Result<Head, SendError> {
         if !self.is_idle() {
             return Err(SendError::Unsent(request, None));
@@ -124,7 +125,7 @@ impl Conn {
 
     fn poll_head(&mut self, cx: &mut Context<'_>, interim: &mut u32) -> Poll<Result<Head, SendError>> {
         let begins = self.out.as_ref().is_some_and(HttpRequest::is_untouched);
-        // A server that has closed the connection, or speaks without being asked, will not see the request.
+        // A server that has closed the connection, or sends bytes unasked, will not process the request.
         let ended =
             if begins { self.poll_fill(cx, self.expected(), ROOM).map(|read| read.err()) } else { Poll::Pending };
         let ended = match ended {
@@ -137,7 +138,7 @@ impl Conn {
             }
             self.give_up_writing();
         } else if begins {
-            // Nothing had come, and what comes after that wakes the task.
+            // The read above was pending, so the task will be woken by the first byte.
             return Poll::Pending;
         }
         loop {
@@ -156,10 +157,10 @@ impl Conn {
         }
     }
 
-    /// The head of the response, if it has come. Those that only say that it will come are passed over.
+    /// Takes the head of the response, if it has arrived. Skips interim heads.
     fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, MalformedBody> {
         loop {
-            // The bytes are parsed again only once they may hold the end of a head.
+            // Parse again only once the bytes may contain the end of a head.
             if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
                 self.seen = self.came.len();
                 if self.seen > head::MAX_HEAD {
@@ -175,7 +176,7 @@ impl Conn {
             self.seen = 0;
             if head.status.is_informational() && head.status.as_u16() != 101 {
                 *interim += 1;
-                // An interim head says nothing of its own about the connection, but it may announce a body.
+                // An interim head has no say over reuse, but it may announce a body.
                 self.kept &= manner.kept;
                 if *interim > MAX_INTERIM {
                     return Err(MalformedBody("too many heads before the one of the response"));
@@ -194,7 +195,7 @@ impl Conn {
         }
     }
 
-    /// How many bytes are left of the body, where that was said.
+    /// Returns the number of remaining body bytes, if it is known.
     pub(crate) fn announced(&self) -> Option<u64> {
         match self.body {
             Framing::Done => Some(0),
@@ -203,7 +204,7 @@ impl Conn {
         }
     }
 
-    /// The next piece of the response's body; none at its end.
+    /// Reads the next piece of the response's body; `None` at its end.
     pub(crate) async fn frame(&mut self) -> Option<Result<Bytes, HttpError>> {
         poll_fn(|cx| self.poll_frame(cx)).await
     }
@@ -222,7 +223,7 @@ impl Conn {
                     self.stride = (self.stride * 2).min(MAX_STRIDE);
                     self.widest = self.widest.max(self.stride);
                 }
-                // A trickle needs no more room than any other.
+                // A slow stream needs only the usual space.
                 Ok(()) => self.stride = ROOM,
                 Err(HttpError::Closed) if self.body == Framing::UntilClose => {
                     self.body = Framing::Done;
@@ -233,10 +234,11 @@ impl Conn {
         }
     }
 
-    /// Waits until this many bytes of a body of known length have come, so that they are one piece and need no copying.
+    /// Waits until this many bytes of a body of known length have arrived, so that they are contiguous and need no
+    /// copy.
     ///
     /// # Errors
-    /// When the connection ends before.
+    /// Returns an error if the connection ends first.
     pub(crate) async fn gather(&mut self, length: usize) -> Result<(), HttpError> {
         if self.came.len() < length {
             self.make_room(missing(length, &self.came).min(MAX_ROOM));
@@ -245,7 +247,7 @@ impl Conn {
             poll_fn(|cx| {
                 self.poll_rest(cx);
                 let missing = missing(length, &self.came);
-                // Room beyond MAX_ROOM grows only as fast as bytes really come, whatever length was announced.
+                // Beyond MAX_ROOM the buffer grows only as fast as bytes arrive, whatever length was announced.
                 self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
             })
             .await?;
@@ -258,7 +260,7 @@ impl Conn {
         Poll::Ready(Some(Err(error)))
     }
 
-    /// Whether another request can be sent, as far as is known without asking the socket.
+    /// Returns `true` if another request can be sent, as far as is known without reading from the socket.
     pub(crate) fn is_idle(&self) -> bool {
         self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
     }
@@ -266,13 +268,13 @@ impl Conn {
     /// Frees large buffers and the caller's place before the connection becomes idle.
     pub(crate) fn rest(&mut self) {
         self.place = None;
-        // Even a nearly empty rest of a buffer keeps the whole allocation alive, with the response that was in it.
+        // Even a short remaining slice keeps the whole allocation alive, together with the response that was in it.
         if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
             self.came = BytesMut::new();
         }
     }
 
-    /// How long it may be idle, if `most` is allowed.
+    /// Returns the time for which the connection may stay idle, at most `most`.
     pub(crate) fn idle_time(&self, most: Duration) -> Duration {
         match self.keep {
             Some(keep) => most.min(keep.saturating_sub(KEEP_ALIVE_MARGIN).max(keep / 2)),
@@ -280,20 +282,20 @@ impl Conn {
         }
     }
 
-    /// Writes what is left of the request while its response is read.
+    /// Continues to write the request while its response is read.
     fn poll_rest(&mut self, cx: &mut Context<'_>) {
         if self.out.is_some() && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
             self.give_up_writing();
         }
     }
 
-    /// A server may refuse a request, and say so, before it has read all of it.
+    /// Stops writing. A server may refuse a request before it has read all of it.
     fn give_up_writing(&mut self) {
         self.out = None;
         self.kept = false;
     }
 
-    /// Writes what can be written of the request.
+    /// Writes as much of the request as the socket accepts.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(out) = &mut self.out else { return Poll::Ready(Ok(())) };
         let mut stream = Pin::new(&mut self.stream);
@@ -311,12 +313,12 @@ impl Conn {
         Poll::Ready(Ok(()))
     }
 
-    /// Room for a response like the last one, or for the rest of a head.
+    /// Returns the space to reserve for a response like the last one, or for the rest of a head.
     fn expected(&self) -> usize {
         if self.came.is_empty() { (self.usual + SLACK).clamp(LEAST_ROOM, MAX_ROOM) } else { LEAST_ROOM }
     }
 
-    /// Reads more, which must come.
+    /// Reads more bytes. An end of the stream is an error.
     fn poll_more(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<Result<(), HttpError>> {
         Poll::Ready(match ready!(self.poll_fill(cx, least, room)) {
             Ok(0) => {
@@ -331,7 +333,7 @@ impl Conn {
         })
     }
 
-    /// Reads what there is. Where less than `least` bytes of room are left, `room` is made.
+    /// Reads available bytes. If less than `least` bytes are free, `room` bytes are reserved first.
     fn poll_fill(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<io::Result<usize>> {
         if self.came.capacity() - self.came.len() < least {
             self.make_room(room.max(least));
@@ -339,7 +341,7 @@ impl Conn {
         pin!(self.stream.read_buf(&mut self.came)).poll(cx)
     }
 
-    /// Allocates a new buffer rather than growing this one, since others may hold pieces of it.
+    /// Allocates a new buffer instead of growing this one, because others may hold slices of it.
     fn make_room(&mut self, room: usize) {
         if self.came.capacity() - self.came.len() < room {
             let mut larger = BytesMut::with_capacity(self.came.len() + room);
@@ -349,7 +351,7 @@ impl Conn {
     }
 }
 
-/// How much room the rest of a body of this length needs.
+/// Returns the space that the rest of a body of this length needs.
 fn missing(length: usize, came: &BytesMut) -> usize {
     length.saturating_sub(came.len()).saturating_add(SLACK)
 }

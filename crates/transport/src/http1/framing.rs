@@ -1,33 +1,33 @@
-//! Where the body of a response ends.
+//! Framing of response bodies.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-/// Longest line between chunks, in bytes.
+/// Maximum length of a line between chunks, in bytes.
 const MAX_CHUNK_LINE: usize = 4096;
-/// Most bytes of chunk extensions and trailers in one body.
+/// Maximum total size of chunk extensions and trailers in one body.
 const MAX_BESIDES: usize = 16 * 1024;
-/// Most digits of a chunk's size.
+/// Maximum number of digits of a chunk size.
 const MAX_SIZE_DIGITS: usize = 15;
 
-/// Something in a response that HTTP/1.1 does not allow, or that is larger than it may be.
+/// A violation of HTTP/1.1 in a response, or of one of our limits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct MalformedBody(pub &'static str);
 
-/// How the end of a body is found.
+/// Method by which the end of a body is determined.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
-    /// Nothing is left of it.
+    /// The body is complete.
     Done,
-    /// So many bytes are left.
+    /// This many bytes remain.
     Length(u64),
-    /// It comes in chunks.
+    /// The body is chunked.
     Chunked(Chunked),
-    /// It goes on until the connection ends.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// Where a body that comes in chunks is.
+/// Parser state of a chunked body.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Chunked {
     at: At,
@@ -46,21 +46,21 @@ enum At {
 /// The next piece of a body.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum BodyPiece {
-    /// These bytes.
+    /// Bytes of the body.
     Data(Bytes),
-    /// More must come first.
+    /// More bytes must arrive first.
     More,
-    /// Nothing.
+    /// The body has ended.
     End,
 }
 
 impl Framing {
-    /// A body that comes in chunks.
+    /// Creates the state of a chunked body.
     pub(crate) fn chunked() -> Self {
         Self::Chunked(Chunked { at: At::Size, besides: 0 })
     }
 
-    /// Takes the next piece of the body out of the bytes that have come.
+    /// Takes the next piece of the body from the received bytes.
     pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         let step = match self {
             Self::Done => BodyPiece::End,
@@ -76,7 +76,7 @@ impl Framing {
     }
 }
 
-/// As much of the next `left` bytes as has come.
+/// Takes as many of the next `left` bytes as have arrived.
 fn data(came: &mut BytesMut, left: &mut u64) -> BodyPiece {
     if *left == 0 {
         return BodyPiece::End;
@@ -125,7 +125,7 @@ impl Chunked {
     }
 }
 
-/// The next line without its end, if it has come as a whole.
+/// Takes the next line without its end, if it is complete.
 fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
     let Some(end) = memchr::memchr(b'\n', came) else {
         return if came.len() > MAX_CHUNK_LINE {
@@ -140,20 +140,20 @@ fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
         return Err(MalformedBody("a line between chunks is too long or does not end in CR LF"));
     }
     line.truncate(line.len() - 1);
-    // Others on the way may take a bare CR for the end of a line.
+    // A proxy on the way may take a bare CR for the end of a line.
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(MalformedBody("a line between chunks holds a control character"));
     }
     Ok(Some(line))
 }
 
-/// Whether a line is a header field, as far as its name tells.
+/// Returns `true` if a line looks like a header field, judged by its name.
 fn is_field(line: &[u8]) -> bool {
     let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     memchr::memchr(b':', line).is_some_and(|colon| colon > 0 && line.iter().take(colon).all(token))
 }
 
-/// The size that a line names, and how many bytes besides the line holds.
+/// Parses the size in a chunk line, and returns the number of other bytes in it.
 fn chunk_size(line: &[u8]) -> Result<(u64, usize), MalformedBody> {
     let bad = MalformedBody("the size of a chunk is invalid");
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
@@ -162,7 +162,7 @@ fn chunk_size(line: &[u8]) -> Result<(u64, usize), MalformedBody> {
         return Err(bad);
     }
     let number = std::str::from_utf8(number).map_err(|_| bad)?;
-    // Blanks after a size are not counted; the length of the line bounds them.
+    // Blanks after a size are not counted; the limit on the line bounds them.
     Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.trim_ascii().len()))
 }
 

@@ -1,4 +1,4 @@
-//! The head of a response: one walk reads what the connection needs, other headers are looked up when somebody asks.
+//! Parses response heads. One pass extracts what the connection needs; other headers are parsed on request.
 
 use super::framing::{Framing, MalformedBody};
 use bytes::{Bytes, BytesMut};
@@ -8,20 +8,19 @@ use httparse::{EMPTY_HEADER, Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-/// Largest response head, in bytes.
+/// Maximum size of a response head, in bytes.
 pub(crate) const MAX_HEAD: usize = 64 * 1024;
-/// Most lines of a response head.
+/// Maximum number of header lines in a response.
 const MAX_LINES: usize = 100;
 
-/// What `ContentKind-Type` says, as far as callers tell types apart.
+/// Value of `Content-Type`, as far as callers distinguish it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) enum ContentKind {
-    /// `application/json`, or no type at all.
+    /// `application/json`, or no type.
     #[default]
     Json,
-    /// `text/event-stream`.
     Events,
-    /// Any other type.
+    /// Any other content type.
     Other,
 }
 
@@ -41,15 +40,15 @@ impl ContentKind {
 
 /// The head of a response.
 pub(crate) struct Head {
-    /// The status.
+    /// Status of the response.
     pub status: StatusCode,
-    /// What `ContentKind-Type` says.
+    /// Kind of the content.
     pub content: ContentKind,
     bytes: Bytes,
 }
 
 impl Head {
-    /// The first value under this name.
+    /// Returns the first value with this name.
     pub(crate) fn get(&self, name: &HeaderName) -> Option<HeaderValue> {
         let mut lines = [EMPTY_HEADER; MAX_LINES];
         let mut response = Response::new(&mut lines);
@@ -58,7 +57,7 @@ impl Head {
         HeaderValue::from_bytes(found.value).ok()
     }
 
-    /// All values under this name that are text, in their order.
+    /// Returns all values with this name that are valid text, in order.
     pub(crate) fn texts(&self, name: &HeaderName) -> Vec<String> {
         let mut lines = [EMPTY_HEADER; MAX_LINES];
         let mut response = Response::new(&mut lines);
@@ -70,17 +69,17 @@ impl Head {
     }
 }
 
-/// What a head says about its connection.
+/// Connection handling that a head asks for.
 pub(crate) struct Manner {
-    /// Where the body ends.
+    /// Framing of the body.
     pub framing: Framing,
-    /// Another request may follow once the body is read.
+    /// Set if the connection can be reused after the body.
     pub kept: bool,
-    /// How long the server keeps the connection idle, where it says so.
+    /// Keep-alive timeout of the server, if it sent one.
     pub keep: Option<Duration>,
 }
 
-/// Takes the head off the front of what came, if it has come as a whole.
+/// Splits the head off the received bytes, if it is complete.
 pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, MalformedBody> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
@@ -100,7 +99,7 @@ pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malfor
     Ok(Some((Head { status, content, bytes: came.split_to(length).freeze() }, manner)))
 }
 
-/// Whether a head may end among these bytes, of which the first `seen` were looked through before.
+/// Returns `true` if a head may end in these bytes, of which the first `seen` were searched before.
 pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
     let from = seen.saturating_sub(3);
     let fresh = bytes.get(from..).unwrap_or_default();
@@ -110,15 +109,15 @@ pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
     })
 }
 
-/// The header lines that matter to the connection.
+/// Header lines that matter to the connection.
 #[derive(Default)]
 struct Said {
     content: ContentKind,
     typed: bool,
     length: Option<u64>,
-    /// There is a coding; true where chunks are the last one.
+    /// Set if there is a transfer coding; `true` if the last one is `chunked`.
     coded: Option<bool>,
-    /// Chunks are one of the codings.
+    /// Set if `chunked` is one of the codings.
     chunked: bool,
     close: bool,
     keep_alive: bool,
@@ -152,7 +151,7 @@ impl Said {
         }
     }
 
-    /// Of several lines, the last coding of the last line is the outermost one.
+    /// Parses codings. Over several lines, the last coding of the last line is the outermost one.
     fn codings(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
         let codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty());
         let mut any = false;
@@ -168,7 +167,7 @@ impl Said {
         if any { Ok(()) } else { Err(MalformedBody("an empty transfer-encoding")) }
     }
 
-    /// With two different lengths nobody knows where the next response begins.
+    /// Parses lengths. Two different lengths are refused, because they leave open where the next response begins.
     fn length(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
         let bad = MalformedBody("an invalid content-length");
         for one in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
@@ -188,15 +187,15 @@ impl Said {
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
             _ if bodyless => {
-                // The announced body may still come, and would be taken for the response to the next request. Only 304 may
-                // tell the length that its body would have.
+                // The announced body may still arrive and would be taken for the next response. Only 304 may announce
+                // the length that its body would have had.
                 let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
                 kept &= !announced || status == StatusCode::NOT_MODIFIED;
                 Framing::Done
             }
             (Some(_), _) if !modern => return Err(MalformedBody("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
-                // The two may disagree on where the body ends, and a proxy on the way may have believed the length.
+                // The two may disagree on the end of the body, and a proxy on the way may have used the length.
                 kept &= length.is_none();
                 Framing::chunked()
             }
@@ -211,7 +210,7 @@ impl Said {
     }
 }
 
-/// The time in a value like `timeout=5, max=100`.
+/// Parses the time in a value like `timeout=5, max=100`.
 fn keep_alive(value: &str) -> Option<Duration> {
     let seconds = value.split(',').find_map(|part| {
         let (name, seconds) = part.split_once('=')?;

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Id};
 
-/// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old. A
-/// connection is used again in the runtime that opened it, which watches its socket: any other would have to be woken for
-/// every byte. Where each thread has a runtime of its own, a connection so stays on its thread.
+/// Idle connections of one backend. The most recently used one is reused first, so that surplus ones age out. A
+/// connection is reused only in the runtime that opened it, which watches its socket; another runtime would have to be
+/// woken for every byte. With one runtime per thread, a connection therefore stays on its thread.
 pub(crate) struct Pool {
     max_idle: usize,
     idle_timeout: Duration,
@@ -16,7 +16,7 @@ pub(crate) struct Pool {
 #[derive(Default)]
 struct State {
     idle: Vec<Idle>,
-    /// A task is running that closes connections which were idle for too long.
+    /// Set while a task is running that closes connections which were idle for too long.
     reaping: bool,
 }
 
@@ -38,7 +38,7 @@ impl Pool {
         Arc::new(Self { max_idle, idle_timeout, state: Mutex::default() })
     }
 
-    /// A connection that was open when it was last used. [`Conn::send`] finds out whether it still is before it writes.
+    /// Takes a connection that was open when last used. [`Conn::send`] checks that it still is before it writes.
     pub(crate) fn take(&self) -> Option<Box<Conn>> {
         let (now, here) = (Instant::now(), Handle::current().id());
         loop {
@@ -49,7 +49,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection whose last response was read to its end, if it can serve another request.
+    /// Keeps a connection whose last response was read completely, if it can be reused.
     pub(crate) fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
         if !conn.is_idle() {
             return;
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// Closes connections that were idle for too long. Returns false when none is left.
+    /// Closes connections that were idle for too long. Returns `false` if none is left.
     fn reap(&self) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
@@ -90,8 +90,8 @@ impl Pool {
     }
 }
 
-/// Closes idle connections in time. Nothing reads from an idle connection, so one that the server has closed would otherwise
-/// stay half open.
+/// Closes idle connections in time. Nothing reads from an idle connection, so one that the server closed would
+/// otherwise stay half open.
 async fn reap(pool: Weak<Pool>, every: Duration) {
     loop {
         tokio::time::sleep(every).await;

@@ -4,26 +4,26 @@ use http::{Method, Uri};
 use signalbox_wire::id::Digits;
 use std::io::IoSlice;
 
-/// The head of a request that is being written. Names and values are of types that hold no line break.
+/// The head of a request under construction. The types of names and values exclude line breaks.
 #[derive(Clone)]
 pub(crate) struct RequestDraft(Vec<u8>);
 
 impl RequestDraft {
-    /// Begins with the request line and `Host`.
+    /// Starts with the request line and `Host`.
     pub(crate) fn new(method: &Method, line: &Uri, host: &HeaderValue) -> Self {
         let mut draft = Self(format!("{method} {line} HTTP/1.1\r\n").into_bytes());
         draft.add(&http::header::HOST, host);
         draft
     }
 
-    /// Begins as another one did. `room` is a buffer that may have been used before.
+    /// Starts as a copy of `start`. `room` is a buffer to reuse.
     pub(crate) fn like(start: &Self, mut room: Vec<u8>) -> Self {
         room.clear();
         room.extend_from_slice(&start.0);
         Self(room)
     }
 
-    /// Adds a header.
+    /// Appends a header line.
     pub(crate) fn add(&mut self, name: &HeaderName, value: &HeaderValue) {
         self.line(name.as_str(), value.as_bytes());
     }
@@ -37,20 +37,20 @@ impl RequestDraft {
         head.extend_from_slice(b"\r\n");
     }
 
-    /// A request with a body.
+    /// Finishes a request with a body.
     pub(crate) fn with_body(mut self, body: Bytes) -> HttpRequest {
         self.line("content-length", Digits::of(body.len() as u64).as_ref());
         HttpRequest { body, ..self.without_body() }
     }
 
-    /// A request without a body.
+    /// Finishes a request without a body.
     pub(crate) fn without_body(mut self) -> HttpRequest {
         self.0.extend_from_slice(b"\r\n");
         HttpRequest { head: self.0, body: Bytes::new(), written: 0 }
     }
 }
 
-/// A request on its way. Its head may hold secrets, so that it is not to be shown.
+/// A request being sent. Its head may contain secrets, so it must not be printed.
 pub(crate) struct HttpRequest {
     head: Vec<u8>,
     body: Bytes,
@@ -58,30 +58,30 @@ pub(crate) struct HttpRequest {
 }
 
 impl HttpRequest {
-    /// True while nothing of it has been written.
+    /// Returns `true` while no byte was written.
     pub(super) fn is_untouched(&self) -> bool {
         self.written == 0
     }
 
-    /// True once all of it has been written.
+    /// Returns `true` once every byte was written.
     pub(super) fn is_written(&self) -> bool {
         self.written >= self.head.len() + self.body.len()
     }
 
-    /// What is left to write.
+    /// Returns the bytes that are not written yet.
     pub(super) fn left(&self) -> [IoSlice<'_>; 2] {
         let head = self.head.get(self.written..).unwrap_or_default();
         let body = self.body.get(self.written.saturating_sub(self.head.len())..).unwrap_or_default();
-        // A slice that is empty would be the whole of a write that takes only the first.
+        // A vectored write that uses only the first slice would write nothing if that one were empty.
         if head.is_empty() { [IoSlice::new(body), IoSlice::new(&[])] } else { [IoSlice::new(head), IoSlice::new(body)] }
     }
 
-    /// So many bytes more have been written.
+    /// Records that `count` more bytes were written.
     pub(super) fn wrote(&mut self, count: usize) {
         self.written += count;
     }
 
-    /// The buffer of its head, for the next one.
+    /// Returns the buffer of the head for reuse.
     pub(super) fn into_room(self) -> Vec<u8> {
         self.head
     }

@@ -6,33 +6,33 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// The ports of an address that names none.
+/// Default port of an address without one.
 const DEFAULT_PORT: u16 = 80;
 const DEFAULT_TLS_PORT: u16 = 443;
 
-/// Why an address cannot be used. The address is not repeated, since it may hold a secret.
+/// Reasons why an address cannot be used. The address is not repeated, since it may contain a secret.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The address cannot be read. Holds the scheme that is served.
+    /// The address cannot be parsed. Holds the supported scheme.
     #[error("the url cannot be parsed; expected {0}://host:port/path or {0}s://host/path")]
     Url(&'static str),
-    /// The address has a scheme that is not served.
+    /// The scheme of the address is not supported.
     #[error("the url's scheme is {found:?}, but only {served} and {served}s are served")]
     Scheme {
-        /// The scheme of the address.
+        /// Scheme of the address.
         found: String,
-        /// The scheme that is served, without TLS.
+        /// Supported scheme, without TLS.
         served: &'static str,
     },
-    /// The address holds a user name or password.
+    /// The address contains a user name or password.
     #[error("the url holds credentials; put them into an `authorization` header instead")]
     Credentials,
-    /// TLS is configured in a way that cannot work.
+    /// The TLS configuration is invalid.
     #[error("{0}")]
     Tls(#[from] TlsError),
 }
 
-/// Why a connection could not be opened.
+/// Reason why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("{0}")]
@@ -45,25 +45,25 @@ pub(crate) enum ConnectError {
     TlsTimedOut(Duration),
 }
 
-/// A checked address: where to connect to, and what to ask for there.
+/// A checked address: the host to connect to and the resource to request.
 #[derive(Debug)]
 pub(crate) struct HttpTarget {
-    /// The name or address to connect to, without brackets.
+    /// Host name or address to connect to, without brackets.
     pub host: Box<str>,
-    /// The port to connect to.
+    /// Port to connect to.
     pub port: u16,
-    /// The value of `Host`.
+    /// Value of the `Host` header.
     pub authority: HeaderValue,
-    /// Path and query, as a request line has them.
+    /// Path and query, as in a request line.
     pub uri: Uri,
-    /// Whether the scheme asks for TLS.
+    /// Set if the scheme requires TLS.
     pub secure: bool,
-    /// How TLS is spoken, where the scheme asks for it.
+    /// TLS client, if the scheme requires TLS.
     tls: Option<Arc<BackTls>>,
 }
 
 impl HttpTarget {
-    /// Reads an address with this scheme, or its form with TLS: `http` or `https`.
+    /// Parses an address with this scheme, or with its TLS variant: `http` or `https`.
     pub(crate) fn parse(url: &str, scheme: &'static str) -> Result<Self, TargetError> {
         let bad = || TargetError::Url(scheme);
         let uri: Uri = url.parse().map_err(|_| bad())?;
@@ -79,7 +79,7 @@ impl HttpTarget {
         }
         let host = authority.host();
         let inner = host.trim_start_matches('[').trim_end_matches(']');
-        // The parser takes a port that is no number for none at all.
+        // The parser treats an invalid port as no port.
         let port = match authority.as_str().get(host.len()..) {
             None | Some("") if secure => DEFAULT_TLS_PORT,
             None | Some("") => DEFAULT_PORT,
@@ -99,7 +99,7 @@ impl HttpTarget {
         })
     }
 
-    /// Reads the files that TLS needs, where the scheme asks for it. The log calls the server `name`.
+    /// Reads the TLS files if the scheme requires TLS. `name` identifies the server in the log.
     pub(crate) fn with_tls(mut self, name: &Arc<str>, spec: BackTlsSpec) -> Result<Self, TargetError> {
         if self.secure {
             self.tls = Some(BackTls::new(name, spec, &self.host)?);
@@ -107,7 +107,7 @@ impl HttpTarget {
         Ok(self)
     }
 
-    /// Connects, and shakes hands where the scheme asks for TLS. Each of the two may take so long.
+    /// Connects, and performs the TLS handshake if the scheme requires it. Each of the two has this timeout.
     pub(crate) async fn connect(&self, timeout: Duration) -> Result<MaybeTlsStream, ConnectError> {
         let connect = TcpStream::connect((&*self.host, self.port));
         let socket = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
@@ -116,18 +116,18 @@ impl HttpTarget {
         Ok(securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??)
     }
 
-    /// The connection to speak on, over a socket that is connected.
+    /// Performs the TLS handshake on a connected socket, if the scheme requires it.
     pub(crate) async fn secured(&self, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         match &self.tls {
             None => Ok(MaybeTlsStream::Plain(socket)),
-            // Boxed, so that connections without TLS do not carry the room for it.
+            // Boxed, so that connections without TLS do not reserve space for it.
             Some(tls) => Box::pin(tls.connect(socket)).await,
         }
     }
 }
 
 impl std::fmt::Display for HttpTarget {
-    /// Host and port only: the path may hold a secret.
+    /// Shows only host and port: the path may contain a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)

@@ -1,38 +1,38 @@
-//! Finding out whether a message is the answer to a request, and posting it.
+//! Recognises the answer to a request, and posts messages.
 
 use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected, json};
 
-/// Larger bodies that name the request at their beginning or end are taken for the answer unseen, in bytes.
+/// Minimum size of a body, in bytes, that is taken for the answer if it names the request near its beginning or end.
 const LOOKED_INTO: usize = 64 * 1024;
-/// How far from either end its id is looked for.
+/// Number of bytes at either end that are searched for the id.
 const ENDS: usize = 256;
 
-/// What came with a body or an event.
+/// Content of a body or an event.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Came {
-    /// The answer to the request, alone or among others.
+    /// The answer to the request, possibly among other messages.
     Answer,
     /// Messages, but not the answer.
     Others,
-    /// Something that is no message. It was not posted.
+    /// Not a message. It was not posted.
     Garbage(Rejected),
 }
 
-/// Where messages go, and which request they are about.
+/// Receiver of messages, and the request they are about.
 pub(crate) struct AnswerPost<'a> {
     pub events: &'a dyn LinkEvents,
     pub limits: &'a Limits,
     pub about: Option<u64>,
     pub status: Option<u16>,
-    /// The id of the SSE event, if it has one of its own.
+    /// Id of the SSE event, if it has one.
     pub event_id: Option<&'a str>,
 }
 
 impl AnswerPost<'_> {
-    /// Posts a whole body. A large one that names the request is not checked here, since its receiver checks it and a second
-    /// pass costs too much.
+    /// Posts a whole body. A large body that names the request is not parsed here, since its receiver parses it and a
+    /// second pass is too expensive.
     pub(crate) fn body(&self, bytes: Bytes) -> Came {
         if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') && self.about.is_some_and(|key| names(&bytes, key))
         {
@@ -42,7 +42,7 @@ impl AnswerPost<'_> {
         self.messages(bytes)
     }
 
-    /// Posts one message, or each of an array of them.
+    /// Posts one message, or each element of a batch.
     pub(crate) fn messages(&self, bytes: Bytes) -> Came {
         match Message::look(bytes, self.limits) {
             Ok(Message::Single(message)) => self.one(message),
@@ -51,7 +51,7 @@ impl AnswerPost<'_> {
         }
     }
 
-    /// Posts an answer to the request. Anything else is given back.
+    /// Posts an answer to the request. Returns any other body.
     pub(crate) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
         match Envelope::parse(bytes.clone()) {
             Ok(message) if is_answer(&message, self.about) => {
@@ -95,8 +95,8 @@ impl AnswerPost<'_> {
     }
 }
 
-/// True where the id of a request stands near either end of a message. Most libraries write it there, before or behind the
-/// result.
+/// Returns `true` if the id of a request occurs near either end of a message. Most libraries write it there, before or
+/// after the result.
 fn names(bytes: &[u8], key: u64) -> bool {
     let id = format!("\"id\":{key}");
     let (head, tail) = (&bytes[..ENDS.min(bytes.len())], &bytes[bytes.len().saturating_sub(ENDS)..]);
@@ -107,18 +107,18 @@ fn names(bytes: &[u8], key: u64) -> bool {
     found(head) || found(tail)
 }
 
-/// What a response of HTTP 400 in a session says about that session.
+/// Session state that a 400 response implies.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum OnSession {
-    /// The server does not know it, and has not looked at the message.
+    /// The server does not know the session and has not processed the message.
     Unknown,
-    /// The server answered this very request, so it does.
+    /// The server answered this request, so it knows the session.
     Known,
-    /// Nothing.
+    /// The response does not tell.
     Unclear,
 }
 
-/// The words in which the servers of the public SDKs, and those built after their examples, say that they do not know a session.
+/// Phrases by which the servers of the public SDKs, and servers modelled on their examples, report an unknown session.
 const UNKNOWN_SESSION: [&str; 8] = [
     "no valid session",
     "invalid session",
@@ -129,10 +129,10 @@ const UNKNOWN_SESSION: [&str; 8] = [
     "session has expired",
     "server not initialized",
 ];
-/// A plain refusal is short, in bytes.
+/// Maximum length of a plain text refusal, in bytes.
 const REFUSAL: usize = 256;
 
-/// Reads the body of such a response to the request under this key.
+/// Evaluates the body of such a response to the request with this key.
 pub(super) fn on_session(body: &[u8], key: Option<u64>) -> OnSession {
     let says = |text: &str| {
         let text = text.to_ascii_lowercase();
@@ -144,7 +144,7 @@ pub(super) fn on_session(body: &[u8], key: Option<u64>) -> OnSession {
     };
     let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return OnSession::Known };
     let member = |name: &str| json::member(error, name).map(|span| span.of(error));
-    // These two codes are the transport's; a tool that speaks of sessions of its own has others, and HTTP 200.
+    // These two codes belong to the transport. A tool with sessions of its own uses other codes, and HTTP 200.
     let transport = matches!(member("code"), Some(b"-32000" | b"-32001"));
     if transport && member("message").and_then(json::string).is_some_and(|text| says(&text)) {
         return OnSession::Unknown;
@@ -152,7 +152,7 @@ pub(super) fn on_session(body: &[u8], key: Option<u64>) -> OnSession {
     if key.is_some() && message.id_number() == key { OnSession::Known } else { OnSession::Unclear }
 }
 
-/// An answer names its request. An error may fail to, if the request could not be read.
+/// Returns `true` if a message answers the request. An error may lack the id if the request could not be parsed.
 fn is_answer(message: &Envelope, key: Option<u64>) -> bool {
     match message.kind() {
         Kind::Response => message.id_number() == key,

@@ -1,4 +1,4 @@
-//! What all links to one backend share: its address, headers and connections, and how a request is sent.
+//! State shared by all links to one backend: its address, headers and connections, and how requests are sent.
 
 use super::{HttpSpec, headers};
 use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
@@ -13,44 +13,44 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-/// The scheme that this transport serves.
+/// Scheme that this transport serves.
 const SCHEME: &str = "http";
-/// How long the rest of an unwanted body may take before its connection is dropped.
+/// Maximum time to read the rest of an unneeded body before its connection is dropped.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
-/// Most bytes of an unwanted body that are read to save its connection.
+/// Maximum size of an unneeded body that is read to keep its connection.
 const DRAIN_BYTES: usize = 64 * 1024;
 
-/// Most characters of a body that a fault repeats.
+/// Maximum number of characters of a body that a fault quotes.
 const SHOWN: usize = 200;
-/// Most bytes of a body that are looked through for secrets before it is cut.
+/// Maximum number of bytes of a body that are searched for secrets before it is cut.
 const LOOKED_THROUGH: usize = 4096;
-/// Shorter values are not taken for secrets: hiding every `1` would hide everything.
+/// Minimum length of a secret. Shorter values are not hidden: hiding every `1` would hide everything.
 const SHORTEST_SECRET: usize = 6;
 
-/// What was sent in confidence beside the configured headers: the id of the session and the credential.
+/// Secrets of a request besides the configured headers: the session id and the credential.
 pub(crate) type Hidden<'a> = [Option<&'a HeaderValue>; 2];
 
-/// A backend, its configured headers and its connections.
+/// A backend with its configured headers and its connections.
 pub(crate) struct Backend {
     pub name: Arc<str>,
     pub target: HttpTarget,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub credentials: Option<Arc<dyn BackendCredentials>>,
-    /// How the head of every POST begins.
+    /// Precomputed start of the head of every POST.
     pub post_start: RequestDraft,
     pub limits: Limits,
     pub pool: Arc<Pool>,
-    /// How often a message is sent again that surely was not processed.
+    /// Maximum number of times a message is sent again that was certainly not processed.
     pub retries: u32,
-    /// How often that was done.
+    /// Number of retries so far.
     pub retried: AtomicU64,
-    /// Number of sessions whose end the backend is being told of.
+    /// Number of sessions whose DELETE is in flight.
     pub ending: AtomicUsize,
     connect_timeout: Duration,
     places: Arc<CallerPlaces>,
 }
 
-/// On whose behalf a request of a link goes. The caller is looked up only where the credential depends on it.
+/// Returns on whose behalf a request of a link is sent. The caller is looked up only if the credential depends on it.
 fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents, key: Option<u64>) -> Behalf {
     let asker = key.filter(|_| credentials.is_per_caller()).map_or(Asker::Gateway, |key| events.asker(key));
     Behalf { user: events.user(), asker }
@@ -80,7 +80,7 @@ impl Backend {
         })
     }
 
-    /// The credential for a request of a link. `key` is that of a caller's request.
+    /// Returns the credential for a request of a link. `key` is set for a caller's request.
     pub(crate) async fn credential(
         &self,
         events: &dyn LinkEvents,
@@ -92,8 +92,7 @@ impl Backend {
         }
     }
 
-    /// Another credential, where the backend refused the last one. `None` where it has not, or where
-    /// no other would help.
+    /// Returns another credential if the backend refused the last one; `None` if it did not, or if no other would help.
     pub(crate) async fn renewed(
         &self,
         (events, key): (&dyn LinkEvents, Option<u64>),
@@ -107,8 +106,8 @@ impl Backend {
         credentials.renewed(behalf(&**credentials, events, key), refusal).await
     }
 
-    /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
-    /// which nothing was written is then sent on another, any other may have been processed and is not.
+    /// Sends a request on a pooled connection, or a new one. A pooled one may turn out to be closed: a request of which
+    /// no byte was written is then sent on another; any other may have been processed and is not.
     pub(crate) async fn exchange(
         &self,
         events: &dyn LinkEvents,
@@ -126,7 +125,7 @@ impl Backend {
         Box::pin(self.exchange_alone(events, request)).await
     }
 
-    /// Sends a request on a connection of its own.
+    /// Sends a request on a new connection.
     pub(crate) async fn exchange_alone(
         &self,
         events: &dyn LinkEvents,
@@ -140,7 +139,7 @@ impl Backend {
         }
     }
 
-    /// Opens a connection. It has a place of the caller until it is idle.
+    /// Opens a connection. It holds a place of the caller until it is idle.
     async fn open(&self, events: &dyn LinkEvents) -> Result<Box<Conn>, Fault> {
         let place = match events.user() {
             Some(user) => {
@@ -157,7 +156,7 @@ impl Backend {
         Ok(conn)
     }
 
-    /// Reads what is left of a body that nobody wants, so that its connection can be kept.
+    /// Reads and discards the rest of a body, so that its connection can be reused.
     pub(crate) async fn finish(&self, mut conn: Box<Conn>) {
         let reading = body::whole(&mut conn, DRAIN_BYTES, || None);
         if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
@@ -165,12 +164,12 @@ impl Backend {
         }
     }
 
-    /// A fault of this backend. `text` goes on after its name.
+    /// Creates a fault of this backend. `text` continues after its name.
     pub(crate) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
         fault(&self.name, kind, text)
     }
 
-    /// Says how to sign in at a backend that refuses us.
+    /// Returns a hint on how to sign in at a backend that refused us.
     pub(crate) fn sign_in_hint(&self) -> String {
         let name = &self.name;
         match self.credentials.is_some() {
@@ -182,7 +181,7 @@ impl Backend {
         }
     }
 
-    /// The request did not go out.
+    /// Returns the fault for a request that was not sent.
     fn untaken(&self, why: Option<&HttpError>) -> Fault {
         let text = match why.and_then(|error| tls::find(error)) {
             Some(error) => ended_tls(error),
@@ -191,7 +190,7 @@ impl Backend {
         self.fault(FaultKind::BackendDown, text)
     }
 
-    /// The request went out and no response came.
+    /// Returns the fault for a request that was sent and got no response.
     fn no_answer(&self, error: &HttpError) -> Fault {
         if let Some(error) = tls::find(error) {
             let text = ended_tls(error);
@@ -205,7 +204,7 @@ impl Backend {
         self.fault(FaultKind::BackendDied, text)
     }
 
-    /// Adds the beginning of a body to a text, where there is one.
+    /// Appends the beginning of a body to a text, if there is one.
     pub(crate) fn quote(&self, text: &mut String, body: &[u8], hidden: Hidden<'_>) {
         let excerpt = self.excerpt(body, hidden);
         if !excerpt.is_empty() {
@@ -214,7 +213,7 @@ impl Backend {
         }
     }
 
-    /// The beginning of a body for people, on one line and without anything we have sent in confidence.
+    /// Returns the beginning of a body as one printable line, without any secrets we sent.
     pub(crate) fn excerpt(&self, body: &[u8], hidden: Hidden<'_>) -> String {
         let start = body.get(..LOOKED_THROUGH).unwrap_or(body);
         let mut text = String::from_utf8_lossy(start).into_owned();
@@ -227,7 +226,8 @@ impl Backend {
         shown.replace("\\\"", "\"")
     }
 
-    /// What must not be repeated: header values, whole and without a leading `Bearer`, and the values of the query.
+    /// Returns the values that must not be repeated: header values, whole and without a leading `Bearer`, and the
+    /// values of the query.
     fn secrets<'a>(&'a self, hidden: Hidden<'a>) -> impl Iterator<Item = &'a str> {
         let values = self.headers.iter().map(|(_, value)| value).chain(hidden.into_iter().flatten());
         let values = values.filter_map(|value| value.to_str().ok());

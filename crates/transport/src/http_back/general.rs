@@ -1,4 +1,4 @@
-//! The stream for what belongs to no request: a GET that is opened again whenever it ends.
+//! The general stream, for messages that belong to no request: a GET that is opened again whenever it ends.
 
 use super::answer::{AnswerPost, Came};
 use super::backend::Backend;
@@ -15,16 +15,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After this many tries that brought nothing the wait has reached its bound.
+/// Number of fruitless attempts after which the wait no longer grows.
 const MAX_BACKOFF: u32 = 5;
 
-/// After this many it is asked whether the session is still there.
+/// Number of fruitless attempts after which the session is checked.
 const DOUBTFUL: u32 = 1;
 
-/// How long requests are held back for the stream to open. Some servers answer the GET only with the first event.
+/// Maximum time for which requests are held back until the stream opens. Some servers answer the GET only with the
+/// first event.
 const HEAD_START: Duration = Duration::from_millis(500);
 
-/// Holds the stream until the backend says that it has none. `holds` is let go as soon as it is open, or will not be.
+/// Keeps the stream open until the backend refuses one. `holds` is released as soon as the stream is open or has
+/// failed.
 pub(super) async fn run(
     shared: Arc<HttpShared>,
     session: Option<HeaderValue>,
@@ -39,14 +41,14 @@ pub(super) async fn run(
         let last = cursor.last_event.as_deref();
         let Ok(credential) = backend.credential(&*shared.events, None).await else { return };
         let Some(request) = headers::get(backend, (session.as_ref(), credential.as_ref()), revision, last) else {
-            // The id fits into no header, so the stream is opened without resuming.
+            // The event id is not a valid header value, so open the stream without resuming.
             cursor.last_event = None;
             continue;
         };
         match until_open(backend.exchange_alone(&*shared.events, request), holds.take()).await {
             Err(fault) => {
                 tracing::debug!(%fault, "the general stream could not be opened");
-                // With several addresses, asking for the session moves it to another one.
+                // With several addresses, checking the session moves it to another one.
                 if session.is_some() && fruitless == DOUBTFUL {
                     shared.events.doubted();
                 }
@@ -69,7 +71,7 @@ pub(super) async fn run(
                         tracing::debug!(backend = %backend.name, "no general stream, and perhaps no session");
                         return shared.events.doubted();
                     }
-                    // 405 means that there is none; after any other answer asking again would bring the same.
+                    // 405 means that the server offers no stream; for any other answer a retry would bring the same.
                     _ => {
                         tracing::debug!(backend = %backend.name, status, "no general stream");
                         return;
@@ -100,7 +102,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Posts what comes until the stream ends.
+    /// Posts messages until the stream ends.
     async fn read(&mut self, conn: &mut Conn) {
         let decoder = SseDecoder::new(self.backend.limits.sse_event);
         let mut reader = EventReader::new(self.backend, self.events, decoder);
@@ -127,7 +129,8 @@ impl Reader<'_> {
     }
 }
 
-/// The events of one stream. An event that is too large, or for which there is no room, is dropped, and the stream goes on.
+/// Reads the events of one stream. An event that is too large, or for which there is no room, is dropped, and the
+/// stream continues.
 pub(crate) struct EventReader<'a> {
     pub decoder: SseDecoder,
     charge: ReadCharge,
@@ -136,17 +139,17 @@ pub(crate) struct EventReader<'a> {
 }
 
 impl<'a> EventReader<'a> {
-    /// Goes on with a decoder that may hold events already.
+    /// Continues with a decoder that may already hold events.
     pub(crate) fn new(backend: &'a Backend, events: &'a dyn LinkEvents, decoder: SseDecoder) -> Self {
         Self { decoder, charge: ReadCharge::new(events.share()), backend, events }
     }
 
-    /// Reads what comes next; none at the end of the stream.
+    /// Reads the next chunk; `None` at the end of the stream.
     pub(crate) async fn read(&mut self, conn: &mut Conn) -> Option<Result<(), HttpError>> {
         Some(conn.frame().await?.map(|chunk| self.decoder.push(&chunk)))
     }
 
-    /// Charges what has come, and drops an event that the budget has no room for.
+    /// Charges the received bytes, and drops an event for which the budget has no room.
     pub(crate) async fn admit(&mut self) {
         if let Err(error) = self.charge.cover(self.decoder.buffered()).await {
             tracing::warn!(backend = %self.backend.name, %error, "an event that belongs to no request is dropped");
@@ -162,7 +165,7 @@ impl<'a> EventReader<'a> {
         }
     }
 
-    /// The next event that has come as a whole.
+    /// Returns the next complete event.
     pub(crate) fn next(&mut self) -> Option<Result<SseEvent, SseError>> {
         let event = self.decoder.next_event()?;
         Some(event.map(|event| SseEvent { data: self.charge.give(event.data), ..event }).inspect_err(|error| {

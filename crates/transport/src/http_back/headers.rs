@@ -1,4 +1,4 @@
-//! The requests that are sent to a backend, with the headers of each revision.
+//! Builds the requests to a backend, with the headers of each revision.
 
 use super::backend::Backend;
 use crate::http1::{HttpRequest, HttpTarget, RequestDraft};
@@ -13,7 +13,7 @@ use signalbox_wire::header as rules;
 use signalbox_wire::{Era, Revision, method};
 use std::borrow::Cow;
 
-/// Names the session.
+/// Header with the session id.
 pub(crate) static SESSION_ID: HeaderName = HeaderName::from_static(rules::SESSION_ID);
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(rules::PROTOCOL_VERSION);
 static METHOD: HeaderName = HeaderName::from_static(rules::METHOD);
@@ -23,12 +23,12 @@ static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Headers of the protocol, which only the gateway sets.
 pub(crate) static OURS: [&HeaderName; 5] = [&SESSION_ID, &PROTOCOL_VERSION, &METHOD, &NAME, &LAST_EVENT_ID];
 
-/// The type of a message.
+/// Content type of a message.
 pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// Longest event id that is sent back, in bytes.
+/// Maximum length of an event id that is sent back, in bytes.
 const MAX_EVENT_ID: usize = 4096;
 
 fn version(revision: Revision) -> &'static HeaderValue {
@@ -46,12 +46,12 @@ fn version(revision: Revision) -> &'static HeaderValue {
     }
 }
 
-/// Whether the message belongs to the era without sessions.
+/// Returns `true` if the message belongs to the era without sessions.
 pub(crate) fn is_modern(message: &ToBackend) -> bool {
     message.revision().map(Revision::era) == Some(Era::Modern)
 }
 
-/// How the head of every POST to a backend begins.
+/// Builds the common start of all POSTs to a backend.
 pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)]) -> RequestDraft {
     let mut draft = start(target, configured, &Method::POST, &target.uri);
     draft.add(&header::CONTENT_TYPE, &JSON);
@@ -59,7 +59,7 @@ pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderV
     draft
 }
 
-/// The POST that carries a message. `room` is a buffer, best one that was used before.
+/// Builds the POST for a message. `room` is a buffer, preferably one that was used before.
 pub(crate) fn post(
     backend: &Backend,
     message: &ToBackend,
@@ -80,7 +80,8 @@ pub(crate) fn post(
     Ok(draft.with_body(message.bytes().clone()))
 }
 
-/// The GET that opens a stream, or takes one up after the event with this id; none where no header can hold the id.
+/// Builds the GET that opens a stream, or resumes one after the event with this id. Returns `None` if the id is not a
+/// valid header value.
 pub(crate) fn get(
     backend: &Backend,
     (session, credential): (Option<&HeaderValue>, Option<&Credential>),
@@ -97,7 +98,7 @@ pub(crate) fn get(
     Some(draft.without_body())
 }
 
-/// The DELETE that ends a session.
+/// Builds the DELETE that ends a session.
 pub(crate) fn delete(
     backend: &Backend,
     session: &HeaderValue,
@@ -109,7 +110,7 @@ pub(crate) fn delete(
     draft.without_body()
 }
 
-/// A request without anything but where it goes, what is configured and the credential.
+/// Builds a request with only its target, the configured headers and the credential.
 pub(crate) fn bare(backend: &Backend, credential: Option<&Credential>, method: &Method, line: &Uri) -> RequestDraft {
     let mut draft = start(&backend.target, &backend.headers, method, line);
     add_credential(&mut draft, credential);
@@ -122,7 +123,7 @@ fn add_credential(draft: &mut RequestDraft, credential: Option<&Credential>) {
     }
 }
 
-/// `Host` may be configured, and must not be there twice: the last one counts.
+/// Starts a request. `Host` may be configured and must not occur twice: the last one counts.
 fn start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> RequestDraft {
     let host = configured.iter().rev().find(|(name, _)| name == header::HOST).map(|(_, value)| value);
     let mut draft = RequestDraft::new(method, line, host.unwrap_or(&target.authority));
@@ -141,7 +142,7 @@ pub(crate) fn add_session(draft: &mut RequestDraft, session: Option<&HeaderValue
     }
 }
 
-/// The headers that repeat parts of the body; the name of the one that cannot be written.
+/// Adds the headers that repeat parts of the body. Returns the name of the header whose value is invalid.
 fn add_routing<'a>(draft: &mut RequestDraft, message: &'a ToBackend) -> Result<(), &'a str> {
     let method = match &message.method() {
         Cow::Borrowed(name) => HeaderValue::from_maybe_shared(Bytes::from_static(name.as_bytes())),
@@ -157,7 +158,7 @@ fn add_routing<'a>(draft: &mut RequestDraft, message: &'a ToBackend) -> Result<(
     for (index, (name, value)) in message.params().iter().enumerate() {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| name.as_str())?;
         let value = HeaderValue::from_str(value).map_err(|_| name.as_str())?;
-        // Of two under one name the last one counts.
+        // Of several with the same name, the last one counts.
         let later = message.params().iter().skip(index + 1).any(|(other, _)| other.eq_ignore_ascii_case(name));
         if !later {
             draft.add(&header, &value);

@@ -1,8 +1,8 @@
-//! The messages of one link that are on their way, for Streamable HTTP and for HTTP+SSE: each is a POST in a task of its own.
+//! The messages of one link that are in flight, for Streamable HTTP and HTTP+SSE. Each is a POST in its own task.
 //!
-//! A link keeps its [`InFlight`] behind the lock of its other state. It lets a message in, spawns the task that posts it, and
-//! registers that task before it gives the lock away, so that the task cannot end before it is known. The task owns a
-//! [`Running`], which takes the message off the books when it is dropped, however the task ends.
+//! A link keeps its [`InFlight`] behind the lock of its other state. It admits a message, spawns the task that posts
+//! it, and registers that task before it releases the lock, so that the task cannot end before it is registered. The
+//! task owns a [`Running`], which removes the message when it is dropped, however the task ends.
 
 use super::backend::Backend;
 use signalbox_engine::back::ToBackend;
@@ -16,29 +16,29 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Most messages of one link that are on their way at once.
+/// Maximum number of messages in flight per link.
 const MAX_RUNNING: usize = 10_000;
 
-/// What a link shares with the tasks of its messages.
+/// State that a link shares with the tasks of its messages.
 pub(crate) trait LinkShared {
-    /// What a link says of its backend once it is closed.
+    /// Text of the fault once the link is closed.
     const NOT_OPEN: &'static str;
 
     fn backend(&self) -> &Backend;
 
-    /// Takes the message of a task that has ended off the books.
+    /// Removes the message of a task that has ended.
     fn ended(&self, slot: MessageSlot);
 }
 
-/// One message among those of its link. A request may be sent again before the task of its first try has ended; the serial
-/// number tells the two apart.
+/// Identifies one message of a link. A request may be sent again before the task of its first attempt has ended; the
+/// serial number tells the two apart.
 #[derive(Copy, Clone)]
 pub(crate) struct MessageSlot {
     key: Option<u64>,
     serial: u64,
 }
 
-/// The tasks of one link by request, and those of what gets no answer by serial number.
+/// Tasks of one link: requests by key, and messages without an answer by serial number.
 #[derive(Default)]
 pub(crate) struct InFlight {
     closed: bool,
@@ -53,10 +53,10 @@ impl InFlight {
         self.closed
     }
 
-    /// Lets a message in.
+    /// Admits a message.
     ///
     /// # Errors
-    /// When the link is closed or too many messages are on their way.
+    /// Returns a fault if the link is closed or too many messages are in flight.
     pub(crate) fn begin<S: LinkShared>(&mut self, shared: &Arc<S>, message: &ToBackend) -> Result<Running<S>, Fault> {
         if self.closed {
             return Err(shared.backend().fault(FaultKind::BackendDown, S::NOT_OPEN));
@@ -73,10 +73,10 @@ impl InFlight {
         Ok(Running { shared: Arc::clone(shared), slot, behind, _holds: holds, begun: false })
     }
 
-    /// Remembers the task of a message.
+    /// Registers the task of a message.
     ///
     /// # Errors
-    /// When a runtime that shuts down has dropped the task instead of taking it.
+    /// Returns a fault if a runtime that is shutting down has dropped the task.
     pub(crate) fn register(
         &mut self,
         backend: &Backend,
@@ -93,23 +93,23 @@ impl InFlight {
         Ok(())
     }
 
-    /// Forgets a request, and gives its task back to be aborted outside the lock.
+    /// Removes a request. Returns its task, to be aborted outside the lock.
     pub(crate) fn remove(&mut self, key: u64) -> Option<AbortHandle> {
         self.requests.remove(&key).map(|(_, task)| task)
     }
 
-    /// Lets nothing in any more. Whoever does not want what is on its way aborts it with [`InFlight::take_all`].
+    /// Refuses further messages. Those in flight can be aborted with [`InFlight::take_all`].
     pub(crate) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// Forgets all messages, and gives their tasks back to be aborted outside the lock.
+    /// Removes all messages. Returns their tasks, to be aborted outside the lock.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = AbortHandle> + use<> {
         let requests = std::mem::take(&mut self.requests).into_values().map(|(_, task)| task);
         requests.chain(std::mem::take(&mut self.notes).into_values())
     }
 
-    /// Takes a message off the books, unless the same request was sent again since.
+    /// Removes a message, unless the same request was sent again since.
     pub(crate) fn end(&mut self, slot: MessageSlot) {
         match slot.key {
             Some(key) => {
@@ -124,16 +124,16 @@ impl InFlight {
     }
 }
 
-/// A message on its way. Dropping it takes the message off the link's books, however its task ends.
+/// A message in flight. Dropping it removes the message from its link, however its task ends.
 pub(crate) struct Running<S: LinkShared> {
     pub shared: Arc<S>,
     slot: MessageSlot,
-    /// What has to be accepted before this message is sent.
+    /// Gate that must open before this message is sent.
     behind: Option<GateWait>,
-    /// Set if others have to wait for this message.
+    /// Set if later messages must wait for this one.
     _holds: Option<GateHold>,
-    /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so while the link that sends
-    /// holds its lock.
+    /// Set once the task runs. A task dropped before that, by a runtime that shuts down, may be dropped while the
+    /// sender holds the link's lock.
     begun: bool,
 }
 
@@ -142,7 +142,7 @@ impl<S: LinkShared> Running<S> {
         self.slot
     }
 
-    /// The task runs: waits until the message may be sent.
+    /// Waits until the message may be sent, as the first step of the task.
     pub(crate) async fn begin(&mut self) {
         self.begun = true;
         if let Some(closed) = self.behind.take() {
@@ -159,8 +159,8 @@ impl<S: LinkShared> Drop for Running<S> {
     }
 }
 
-/// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the one that
-/// the link was opened on.
+/// Spawns a task in the current runtime, so that a call stays on one thread. Outside a runtime it uses the one that the
+/// link was opened on.
 pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     match Handle::try_current() {
         Ok(here) => here.spawn(task),
@@ -168,27 +168,27 @@ pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 
     }
 }
 
-/// Closed while `notifications/initialized` is on its way, since POSTs overtake each other and some servers refuse a request
-/// that comes before it; and while the stream for what belongs to no request opens, since some servers ask there in the middle
-/// of a call, and what they say before somebody listens is lost.
+/// Holds messages back while `notifications/initialized` is in flight, because POSTs overtake each other and some
+/// servers refuse a request that arrives before it. It also holds them back while the general stream opens, because
+/// some servers send requests there during a call, and what they send before the stream is open is lost.
 #[derive(Default)]
 pub(crate) struct Gate(Option<GateWait>);
 
-/// What a message waits for.
+/// Waits for a gate.
 pub(crate) type GateWait = watch::Receiver<()>;
 
-/// Dropping it opens the gate.
+/// Keeps a gate closed. Dropping it opens the gate.
 pub(crate) type GateHold = watch::Sender<()>;
 
 impl Gate {
-    /// Closes the gate for messages that are sent from now on.
+    /// Closes the gate for messages sent from now on.
     pub(crate) fn close(&mut self) -> GateHold {
         let (hold, closed) = watch::channel(());
         self.0 = Some(closed);
         hold
     }
 
-    /// What a message that is sent now has to wait for; none where the gate is open.
+    /// Returns the gate that a message sent now must wait for; `None` if it is open.
     pub(crate) fn closed(&mut self) -> Option<GateWait> {
         self.0.take_if(|closed| closed.has_changed().is_err());
         self.0.clone()

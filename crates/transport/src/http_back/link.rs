@@ -18,9 +18,9 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Longest session id that is kept, in bytes.
+/// Maximum length of a session id, in bytes.
 const MAX_SESSION_ID: usize = 4096;
-/// How long the end of a session may take to be told.
+/// Maximum time for the DELETE of a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A link to an HTTP backend. Dropping it closes it.
@@ -29,7 +29,7 @@ pub struct HttpLink {
     runtime: Handle,
 }
 
-/// What the link and its tasks share.
+/// State shared by the link and its tasks.
 pub(super) struct HttpShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
@@ -40,7 +40,7 @@ pub(super) struct HttpShared {
 struct State {
     in_flight: InFlight,
     session: Option<HeaderValue>,
-    /// The revision of the last message of the old era, for requests that carry none.
+    /// Revision of the last legacy message, for requests that carry none.
     revision: Option<Revision>,
     general: Option<AbortHandle>,
 }
@@ -61,7 +61,7 @@ impl Link for HttpLink {
         let mut state = self.shared.lock();
         let running = state.in_flight.begin(&self.shared, &message)?;
         let (slot, session) = (running.slot(), state.session_for(&message));
-        // Boxed, since tokio would move the whole of it into its task and out again, piece by piece.
+        // Boxed: tokio would otherwise move the large future into its task and out again.
         let task = self.spawn(Box::pin(post::run(running, message, session)));
         state.in_flight.register(&self.shared.backend, slot, &task)
     }
@@ -150,7 +150,8 @@ impl LinkShared for HttpShared {
 }
 
 impl State {
-    /// The session the message belongs to. Neither the new era nor the message that opens a session has one.
+    /// Returns the session that a message belongs to. Modern messages have none, and neither has the one that opens a
+    /// session.
     fn session_for(&mut self, message: &ToBackend) -> Option<HeaderValue> {
         if headers::is_modern(message) || message.method() == method::INITIALIZE {
             return None;
@@ -160,7 +161,7 @@ impl State {
     }
 }
 
-/// Tells the backend that the session is over. Whether it listens does not matter.
+/// Tells the backend that the session is over. A failure is only logged.
 async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Option<Revision>) {
     let backend = &shared.backend;
     let telling = async {
@@ -177,7 +178,7 @@ async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Op
     backend.ending.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// A message of this link on its way.
+/// A message of this link in flight.
 pub(super) type Running = in_flight::Running<HttpShared>;
 
 impl Running {
@@ -193,7 +194,7 @@ impl Running {
         self.shared.lock().session.clone()
     }
 
-    /// Keeps the session id that came with the answer to `initialize`.
+    /// Stores the session id that came with the answer to `initialize`.
     pub(super) fn begin_session(&self, head: &Head) {
         let Some(mut id) = head.get(&headers::SESSION_ID) else { return };
         if id.len() > MAX_SESSION_ID {

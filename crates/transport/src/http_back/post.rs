@@ -1,4 +1,4 @@
-//! Sending one message as a POST, and handling the response.
+//! Sends one message as a POST and handles the response.
 
 use super::answer::{self, AnswerPost, Came, OnSession};
 use super::backend::{Backend, Hidden};
@@ -17,13 +17,13 @@ use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
+/// Maximum time for the backend to accept a message that gets no answer. The engine sets the timeouts of requests.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Sends the message and posts all that comes of it.
+/// Sends a message and posts the response.
 ///
-/// The task of every call holds this future, and tokio moves it more than once. So what a call with a JSON answer on a
-/// kept connection does not need is boxed, here and below.
+/// The task of every call holds this future, and tokio moves it more than once. Everything that a call with a JSON
+/// answer on a kept connection does not need is therefore boxed, here and below.
 pub(super) async fn run(mut running: Running, message: ToBackend, session: Option<HeaderValue>) {
     running.begin().await;
     let key = message.key();
@@ -45,7 +45,7 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     }
 }
 
-/// Bounds the time of a message that gets no answer.
+/// Limits the time of a message that gets no answer.
 pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
     match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
         Ok(posted) => posted,
@@ -53,7 +53,7 @@ pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Res
     }
 }
 
-/// Logs a message that did not arrive. That a server is gone is reported elsewhere.
+/// Logs a message that was not delivered. A server that is gone is reported elsewhere.
 pub(crate) fn undelivered(fault: &Fault) {
     if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
         tracing::debug!(%fault, "a notification or response was not sent: the server is gone");
@@ -62,8 +62,8 @@ pub(crate) fn undelivered(fault: &Fault) {
     }
 }
 
-/// Sends a request again of which the backend has seen nothing, since it did not take the connection. A caller that gives the
-/// request up meanwhile aborts this task, or no longer wants the answer.
+/// Retries a request that the backend never saw, because it did not accept the connection. A caller that gives up
+/// meanwhile aborts this task, or no longer wants the answer.
 async fn again(
     running: &Running,
     message: &ToBackend,
@@ -99,7 +99,8 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     handle(running, message, [session, None], conn, head).await
 }
 
-/// The same for a protected backend. A request that is refused for its credential was not processed, and is sent again with another.
+/// Sends a message to a protected backend. A request refused for its credential was not processed, and is sent again
+/// with another one.
 async fn post_authorized(running: &Running, message: &ToBackend, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let (backend, events) = (running.backend(), running.events());
     let mut credential = backend.credential(events, message.key()).await?;
@@ -121,7 +122,7 @@ async fn post_authorized(running: &Running, message: &ToBackend, session: Option
     }
 }
 
-/// Handles a response whose head has come.
+/// Handles a response after its head.
 async fn handle(
     running: &Running,
     message: &ToBackend,
@@ -149,7 +150,7 @@ async fn handle(
     }
 }
 
-/// A response whose head has come.
+/// A response of which the head was read.
 struct Reply<'a> {
     running: &'a Running,
     revision: Option<Revision>,
@@ -160,7 +161,7 @@ struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// The response to a request.
+    /// Handles the response to a request.
     async fn answered(self, key: u64, head: Head) -> Result<(), Fault> {
         match (self.status, self.content) {
             (202 | 204, _) => {
@@ -184,7 +185,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The response to a notification, or to our answer.
+    /// Handles the response to a notification, or to our answer.
     async fn accepted(self, head: Head) -> Result<(), Fault> {
         match self.status {
             200..=299 => {
@@ -199,7 +200,7 @@ impl<'a> Reply<'a> {
     async fn json(mut self, key: u64) -> Result<(), Fault> {
         let bytes = self.read().await?;
         let (backend, post) = (self.backend(), self.post(key));
-        // The connection goes back first, so that a call which follows this answer finds it.
+        // Return the connection first, so that a call which follows this answer finds it.
         backend.pool.put(self.conn);
         let text = match post.body(bytes) {
             Came::Answer => return Ok(()),
@@ -209,8 +210,8 @@ impl<'a> Reply<'a> {
         Err(backend.fault(FaultKind::BackendGarbage, text))
     }
 
-    /// Some servers say in this way that they do not know the session. Where the body says so, the message was surely not
-    /// processed; where it does not, a ping finds out, and only the ping is sent again.
+    /// Handles a 400 in a session. Some servers report an unknown session this way. If the body says so, the message
+    /// was certainly not processed; otherwise a ping checks the session, and only the ping is sent again.
     async fn bad_request(mut self, message: &ToBackend) -> Result<(), Fault> {
         let events = self.running.events();
         let bytes = match self.content {
@@ -232,9 +233,9 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// A status that says no. The body may still be an answer.
+    /// Handles an error status. The body may still be an answer.
     async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
-        // A stream may never end, and holds nothing that would explain the status.
+        // A stream may never end, and has nothing that would explain the status.
         if self.content == ContentKind::Events {
             return Err(self.refusal(b""));
         }
@@ -242,7 +243,7 @@ impl<'a> Reply<'a> {
         self.denied(key, bytes)
     }
 
-    /// Posts the body of such a response where it is an answer.
+    /// Posts the body of an error response if it is an answer.
     fn denied(self, key: Option<u64>, bytes: Bytes) -> Result<(), Fault> {
         let rest = match key {
             Some(key) => self.post(key).answer(bytes),
@@ -253,7 +254,7 @@ impl<'a> Reply<'a> {
         ended
     }
 
-    /// Gives the connection back, unless a stream that may never end is on it.
+    /// Returns the connection to the pool, unless it carries a stream that may never end.
     fn release(self) {
         if self.content != ContentKind::Events {
             self.running.backend().pool.put(self.conn);
@@ -278,7 +279,7 @@ impl<'a> Reply<'a> {
         self.garbage(format!("answered with content type `{shown}`, expected JSON or an event stream"))
     }
 
-    /// Only the host is named: the rest of the address may hold a secret.
+    /// Reports a redirect. Only the host is named: the rest of the address may contain a secret.
     fn redirected(&self, head: &Head) -> Fault {
         let location = head.get(&LOCATION);
         let location = location.as_ref().and_then(|value| value.to_str().ok());
@@ -294,7 +295,7 @@ impl<'a> Reply<'a> {
         let max = self.backend().limits.message;
         let running = self.running;
         body::whole(&mut self.conn, max, || running.events().share()).await.map_err(|error| match error {
-            // It has answered; that the answer is too large depends on the call.
+            // The backend did answer; the size of the answer depends on the call.
             ResponseBodyError::TooLarge(_) => {
                 self.backend().fault(FaultKind::BackendRefused, format!("answered with {error}"))
             }
@@ -331,11 +332,11 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// What the status of a refusal is about. One that is about the request must not count against the backend: whoever sends what the
-/// backend refuses would take it from everybody else.
+/// Returns whether an error status concerns the backend or the request. A status that concerns the request must not
+/// count against the backend: otherwise one caller's bad requests would make it unavailable to all callers.
 pub(crate) fn refusal_kind(status: u16) -> FaultKind {
     match status {
-        // There is nothing here, or nothing now, for any request.
+        // The resource is missing or unavailable for any request.
         404 | 405 | 408 | 410 | 421 | 425 | 429 => FaultKind::BackendGarbage,
         400..=499 => FaultKind::BackendRefused,
         _ => FaultKind::BackendGarbage,

@@ -1,4 +1,4 @@
-//! A response that is a stream of events, and taking it up again where it broke off.
+//! A response that is a stream of events, and its resumption after a break.
 
 use super::answer::{AnswerPost, Came};
 use super::backend::{Backend, DRAIN_TIME};
@@ -11,27 +11,27 @@ use signalbox_wire::{Revision, SseDecoder, SseEvent};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long to wait before a stream is taken up again, if the backend does not say.
+/// Default delay before a stream is resumed.
 pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(1);
-/// Shortest and longest wait, whatever the backend says.
+/// Minimum and maximum delay, whatever the backend asks for.
 const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
-/// How often in a row taking up a stream may bring nothing new.
+/// Maximum number of consecutive attempts to resume that bring no event.
 const FRUITLESS_TRIES: u32 = 6;
-/// How long one request's stream is taken up again, in all.
+/// Maximum time during which one request's stream is resumed, in all.
 const RESUME_TIME: Duration = Duration::from_secs(600);
 
-/// Where a stream of events is.
+/// Position in a stream of events.
 #[derive(Default, Debug)]
 pub(super) struct StreamCursor {
-    /// The id of the last event that had one.
+    /// Id of the last event that had one.
     pub last_event: Option<String>,
     retry: Option<Duration>,
-    /// An event came since this was last asked.
+    /// Set if an event arrived since the last check.
     moved: bool,
 }
 
 impl StreamCursor {
-    /// Remembers what the event says about the stream. True if it holds a message.
+    /// Records what the event says about the stream. Returns `true` if it contains a message.
     pub(super) fn take(&mut self, event: &mut SseEvent) -> bool {
         self.moved = true;
         if let Some(id) = event.id.take() {
@@ -48,12 +48,12 @@ impl StreamCursor {
         std::mem::take(&mut self.moved)
     }
 
-    /// The wait that the backend has named, within bounds.
+    /// Returns the delay that the backend asked for, within limits.
     pub(super) fn retry(&self) -> Option<Duration> {
         self.retry.map(|retry| retry.clamp(WAITS.0, WAITS.1))
     }
 
-    /// The wait before the next try, after this many that brought nothing.
+    /// Returns the delay before the next attempt, after this many fruitless ones.
     pub(super) fn wait(&self, fruitless: u32) -> Duration {
         let base = self.retry.unwrap_or(DEFAULT_WAIT);
         let factor = 1_u32.checked_shl(fruitless).unwrap_or(u32::MAX);
@@ -61,11 +61,11 @@ impl StreamCursor {
     }
 }
 
-/// How a stream ended.
+/// Outcome of reading a stream.
 enum End {
-    /// The answer has come.
+    /// The answer has arrived.
     Answered,
-    /// It ended without.
+    /// The stream ended without the answer.
     Early,
 }
 
@@ -82,7 +82,7 @@ impl<'a> AnswerStream<'a> {
         Self { running, key, revision, cursor: StreamCursor::default() }
     }
 
-    /// Reads until the answer has come, taking the stream up again where the revision allows it.
+    /// Reads until the answer has arrived. Resumes the stream if the revision allows it.
     pub(super) async fn follow(mut self, conn: Box<Conn>) -> Result<(), Fault> {
         let mut end = self.read(conn).await?;
         let started = Instant::now();
@@ -131,8 +131,8 @@ impl<'a> AnswerStream<'a> {
         Err(self.died(&text))
     }
 
-    /// Posts what comes until the stream ends. After the answer its end is awaited only for a moment, to save the
-    /// connection.
+    /// Posts messages until the stream ends. After the answer, the end of the stream is awaited only for a moment, to
+    /// keep the connection.
     async fn read(&mut self, mut conn: Box<Conn>) -> Result<End, Fault> {
         let mut decoder = SseDecoder::new(self.backend().limits.sse_event);
         let mut charge = ReadCharge::new(self.running.events().share());
@@ -175,7 +175,7 @@ impl<'a> AnswerStream<'a> {
         }
     }
 
-    /// Posts the complete events. True if the answer was among them.
+    /// Posts the complete events. Returns `true` if the answer was among them.
     fn post(&mut self, decoder: &mut SseDecoder, charge: &mut ReadCharge) -> Result<bool, Fault> {
         let mut answered = false;
         while let Some(event) = decoder.next_event() {

@@ -12,12 +12,12 @@ use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::method;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The link. Dropping it closes it.
+/// A link to all addresses. Dropping it closes it.
 pub(super) struct ManyLink {
     shared: Arc<ManyShared>,
 }
 
-/// What the link and the events of its addresses share.
+/// State shared by the link and the events of its addresses.
 pub(super) struct ManyShared {
     targets: Arc<Targets>,
     pub events: Arc<dyn LinkEvents>,
@@ -26,25 +26,25 @@ pub(super) struct ManyShared {
 
 #[derive(Default)]
 struct State {
-    /// One for each address, in their order; none once the link is closed.
+    /// One link per address, in their order; empty once this link is closed.
     links: Vec<Arc<dyn Link>>,
-    /// Where the session of the old era lives.
+    /// Index of the address of the legacy session.
     home: Option<usize>,
     sent: KeyMap<u64, Sent>,
 }
 
-/// A request that waits for its answer, or to be sent again.
+/// A request that waits for its answer or for a retry.
 struct Sent {
     message: ToBackend,
-    /// None while it waits to be sent again.
+    /// `None` while it waits for a retry.
     chosen: Option<AddressUse>,
     tried: Vec<usize>,
-    /// How often all addresses were tried.
+    /// Number of times all addresses were tried.
     rounds: u32,
 }
 
 impl ManyLink {
-    /// Opens a link to each address, which sends nothing yet.
+    /// Opens a link to each address. Sends nothing yet.
     pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Self, Fault> {
         let shared = Arc::new(ManyShared { targets: Arc::clone(&targets), events, state: Mutex::default() });
         let mut links = Vec::with_capacity(targets.all.len());
@@ -118,7 +118,7 @@ impl Drop for ManyLink {
 }
 
 impl ManyShared {
-    /// Sends what gets no answer, to the session it belongs to or to any address.
+    /// Sends a message that gets no answer to the address of its session, or to any address.
     fn send_note(&self, message: ToBackend) -> Result<(), Fault> {
         let link = {
             let state = self.lock();
@@ -137,7 +137,7 @@ impl ManyShared {
         link.ok_or_else(|| self.closed())?.send(message)
     }
 
-    /// Sends a request to an address that it was not tried at.
+    /// Sends a request to an address where it was not tried yet.
     fn send(&self, key: u64, mut sent: Sent) -> Result<(), Fault> {
         let (link, chosen, message) = {
             let mut state = self.lock();
@@ -157,7 +157,7 @@ impl ManyShared {
             sent.chosen = Some(chosen);
             sent.tried.push(chosen.at);
             let message = sent.message.clone();
-            // Before it is sent, since the answer may be faster than we are.
+            // Insert before sending, since the answer may arrive first.
             state.sent.insert(key, sent);
             (link, chosen, message)
         };
@@ -167,12 +167,12 @@ impl ManyShared {
         })
     }
 
-    /// True where the message belongs to no session.
+    /// Returns `true` if the message belongs to no session.
     fn is_free(&self, message: &ToBackend) -> bool {
         headers::is_modern(message) || message.method() == method::INITIALIZE
     }
 
-    /// A request was answered, or will not be.
+    /// Removes a request that was answered or will not be.
     pub(super) fn ended(&self, key: u64, outcome: CallResult) {
         let sent = self.lock().sent.remove(&key);
         if let Some(chosen) = sent.and_then(|sent| sent.chosen) {
@@ -180,8 +180,8 @@ impl ManyShared {
         }
     }
 
-    /// A request failed at one address. Where it was surely not processed there, another one gets it. A session of the old
-    /// era is opened anew at another address.
+    /// Handles a failed request. If it was certainly not processed, it is sent to another address. A legacy session is
+    /// opened again at another address.
     pub(super) fn failed(self: &Arc<Self>, key: u64, fault: Fault) {
         let Some(sent) = self.lock().sent.remove(&key) else { return self.events.failed(key, fault) };
         if let Some(chosen) = sent.chosen {
@@ -202,7 +202,7 @@ impl ManyShared {
         }
     }
 
-    /// Tries the next address at once, and after a while all of them again.
+    /// Tries the next address at once; once all were tried, retries all of them after a delay.
     fn again(self: &Arc<Self>, key: u64, mut sent: Sent, fault: Fault) {
         if sent.tried.len() < self.targets.all.len() {
             self.targets.count_retry();
@@ -223,7 +223,7 @@ impl ManyShared {
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             let Some(shared) = shared.upgrade() else { return };
-            // Whoever has given it up meanwhile has taken it out.
+            // A request that was aborted meanwhile has been removed.
             let Some(sent) = shared.lock().sent.remove(&key) else { return };
             if !shared.events.is_wanted(key) {
                 return;

@@ -1,4 +1,4 @@
-//! Passes on what happens at one address of an HTTP backend.
+//! Forwards the events of one address of an HTTP backend.
 
 use super::link::ManyShared;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// The events of the link to one address.
+/// Receiver of the events of the link to one address.
 pub(super) struct Relay {
     shared: Weak<ManyShared>,
     at: usize,
@@ -22,7 +22,7 @@ impl Relay {
         Self { shared: Arc::downgrade(shared), at }
     }
 
-    /// An answer ends its request.
+    /// Ends the request that a message answers, if any.
     fn hear(shared: &ManyShared, message: &Envelope, about: Option<u64>) {
         if matches!(message.kind(), Kind::Response | Kind::Error)
             && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
@@ -36,7 +36,7 @@ impl LinkEvents for Relay {
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         let Some(shared) = self.shared.upgrade() else { return };
         if batch::is_array(&bytes) {
-            // What is wrong with it is found where it is read.
+            // The receiver of the batch reports errors in it.
             for element in batch::split(&bytes, limits::BATCH).unwrap_or_default() {
                 if let Ok(message) = Envelope::parse(element) {
                     Self::hear(&shared, &message, about);

@@ -8,7 +8,7 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use std::sync::Arc;
 
-/// Opens a connection to the first address that lets us.
+/// Opens a connection to the first address that accepts one.
 pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
     let mut tried = Vec::new();
     let mut last = None;
@@ -34,7 +34,7 @@ pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> 
     Err(last.unwrap_or_else(|| targets.fault(FaultKind::BackendDown, "has no address")))
 }
 
-/// The connection. What is under way at its address counts it for as long as it is there.
+/// The connection. It counts as busy at its address as long as it exists.
 struct SingleLink {
     inner: Arc<dyn Link>,
     targets: Arc<Targets>,

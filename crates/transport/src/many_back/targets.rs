@@ -1,4 +1,4 @@
-//! The addresses of one backend, what is under way at each, and which of them fail.
+//! The addresses of one backend, the requests in flight at each, and which of them are failing.
 
 use super::{Address, ManySpec};
 use crate::backend_fault;
@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long a trial at an address that has failed may go unheard of before there is another.
+/// Maximum time without a result after which another trial at a failed address is allowed.
 const TRIAL: Duration = Duration::from_secs(60);
 
-/// All addresses.
+/// All addresses of a backend.
 pub(super) struct Targets {
     pub spec: ManySpec,
     pub all: Vec<BackendAddress>,
@@ -24,7 +24,7 @@ pub(super) struct Targets {
     retried: AtomicU64,
 }
 
-/// One of them.
+/// State of one address.
 pub(super) struct BackendAddress {
     pub label: String,
     pub connector: Arc<dyn Connector>,
@@ -35,17 +35,17 @@ pub(super) struct BackendAddress {
     breaker: Mutex<Breaker<u64>>,
 }
 
-/// Something that is under way at an address.
+/// A request or connection in flight at an address.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct AddressUse {
-    /// Which address.
+    /// Index of the address.
     pub at: usize,
     number: u64,
 }
 
 impl Targets {
     pub(super) fn new(spec: ManySpec, addresses: Vec<Address>) -> Self {
-        // One failure is enough: there are other addresses, and soon another try.
+        // One failure is enough: there are other addresses, and soon another trial.
         let rules = BreakerRules { failures: 1, successes: 1, recovery: spec.recovery, ..BreakerRules::default() };
         let target = |address: Address| BackendAddress {
             label: address.label,
@@ -65,7 +65,7 @@ impl Targets {
         }
     }
 
-    /// Chooses an address that was not tried, and notes that something is under way there. None where all were tried.
+    /// Chooses an address that was not tried yet, and starts a use of it. Returns `None` if all were tried.
     pub(super) fn choose(&self, tried: &[usize]) -> Option<AddressUse> {
         let now = now();
         let candidate = |(at, target): (usize, &BackendAddress)| Candidate {
@@ -81,26 +81,26 @@ impl Targets {
         self.begin(at)
     }
 
-    /// Notes that something is under way at this address, whether or not it fails: it can only be done there.
+    /// Starts a use of this address even if it is failing, because the request can only be sent there.
     pub(super) fn begin(&self, at: usize) -> Option<AddressUse> {
         let target = self.all.get(at)?;
         let number = self.uses.fetch_add(1, Ordering::Relaxed);
         let now = now();
-        // One that is refused was chosen because there is no other.
+        // A refusal is ignored: the address was chosen because there is no other.
         let _ = target.breaker().admit(number, now + TRIAL, now);
         target.busy.fetch_add(1, Ordering::Relaxed);
         target.sent.fetch_add(1, Ordering::Relaxed);
         Some(AddressUse { at, number })
     }
 
-    /// It is over.
+    /// Ends a use of an address with its result.
     pub(super) fn end(&self, chosen: AddressUse, outcome: CallResult) {
         let Some(target) = self.all.get(chosen.at) else { return };
         target.busy.fetch_sub(1, Ordering::Relaxed);
         self.settle(chosen, outcome);
     }
 
-    /// What is under way at an address has shown how the address is, and goes on.
+    /// Records an intermediate result of a use that continues.
     pub(super) fn settle(&self, chosen: AddressUse, outcome: CallResult) {
         let Some(target) = self.all.get(chosen.at) else { return };
         let now = now();
@@ -118,7 +118,7 @@ impl Targets {
         }
     }
 
-    /// True where another address than this one is not known to fail.
+    /// Returns `true` if an address other than `but` is not known to be failing.
     pub(super) fn has_other(&self, but: usize) -> bool {
         let now = now();
         self.all.iter().enumerate().any(|(at, target)| at != but && target.breaker().passes(now))
@@ -145,7 +145,7 @@ impl Targets {
         self.all.iter().map(one).collect()
     }
 
-    /// A fault of this backend. `text` goes on after its name.
+    /// Creates a fault of this backend. `text` continues after its name.
     pub(super) fn fault(&self, kind: FaultKind, text: &str) -> Fault {
         backend_fault::fault(&self.spec.name, kind, text)
     }
@@ -157,7 +157,7 @@ impl BackendAddress {
     }
 }
 
-/// What a fault says of an address.
+/// Returns what a fault says about the address.
 pub(super) fn outcome(kind: FaultKind) -> CallResult {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
@@ -168,12 +168,12 @@ pub(super) fn outcome(kind: FaultKind) -> CallResult {
     }
 }
 
-/// A random number; where the system has none to give, any will do.
+/// Returns a random number, or 0 if the system has none; any number will do.
 pub(super) fn chance() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
 
-/// This moment by the clock that timers run on.
+/// Returns the current time of tokio's clock, which timers use.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -21,17 +21,17 @@ pub(super) struct SseLink {
     runtime: Handle,
 }
 
-/// What the link and its tasks share.
+/// State shared by the link and its tasks.
 pub(super) struct SseShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
-    /// Where messages are posted to.
+    /// Address to which messages are posted.
     pub post_to: Uri,
     in_flight: Mutex<InFlight>,
 }
 
 impl SseLink {
-    /// Goes on reading a stream that was opened.
+    /// Continues to read an open stream.
     pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: OpenedStream) -> Self {
         let post_to = opened.post_to.clone();
         let shared = Arc::new(SseShared { backend, events, post_to, in_flight: Mutex::default() });
@@ -76,7 +76,7 @@ impl Drop for SseLink {
 }
 
 impl SseShared {
-    /// The stream has ended, and nothing can be answered any more.
+    /// Closes the link after its stream has ended, since no request can be answered any more.
     pub(super) fn lost(&self, why: String) {
         self.lock().close();
         self.events.lost(why);
@@ -99,7 +99,7 @@ impl LinkShared for SseShared {
     }
 }
 
-/// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
+/// Sends a message. A refused request fails; a refused notification is only logged.
 pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
     running.begin().await;
     let shared = &*running.shared;

@@ -1,4 +1,4 @@
-//! The stream of events that everything a backend says arrives on.
+//! The stream of events that carries all messages of a backend.
 
 use super::link::SseShared;
 use crate::http_back::answer::{AnswerPost, Came};
@@ -17,20 +17,20 @@ use signalbox_wire::endpoint::{self, EndpointError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The kind of the event that names the address to post to.
+/// Type of the event that names the address to post to.
 const ENDPOINT: &str = "endpoint";
-/// Most events before that one; there should be none.
+/// Maximum number of events before that one; there should be none.
 const EARLY_EVENTS: usize = 16;
-/// Most bytes of a refusal that are read for its reason.
+/// Maximum number of bytes of a refusal that are read for its reason.
 pub(super) const REASON_BYTES: usize = 64 * 1024;
-/// How long the reason may take to come.
+/// Maximum time to read the reason.
 pub(super) const REASON_TIME: Duration = Duration::from_secs(1);
 
-/// A stream whose first event has come.
+/// An open stream whose endpoint is known.
 pub(super) struct OpenedStream {
     conn: Box<Conn>,
     decoder: SseDecoder,
-    /// Where messages are posted to.
+    /// Address to which messages are posted.
     pub post_to: Uri,
 }
 
@@ -91,7 +91,7 @@ impl OpenedStream {
         }
     }
 
-    /// Hands on what comes until the stream ends, and reports that once.
+    /// Forwards messages until the stream ends, and reports the end once.
     pub(super) async fn follow(mut self, shared: Arc<SseShared>) {
         let mut reader = EventReader::new(&shared.backend, &*shared.events, self.decoder);
         let why = loop {
@@ -102,8 +102,8 @@ impl OpenedStream {
                         take(&shared, event.data, event.id.as_deref().filter(|id| !id.is_empty()));
                     }
                     Ok(_) => {}
-                    // Nobody knows whose answer it was: that call times out, and no other is affected. An empty message is
-                    // none, so that the loss is counted.
+                    // The lost event may have been the answer to any call: that call times out, and no other is
+                    // affected. Posting an empty message counts the loss.
                     Err(_) => shared.events.received(Bytes::new(), None, None),
                 }
             }
@@ -118,7 +118,7 @@ impl OpenedStream {
     }
 }
 
-/// The address that an event names, as a request line has it.
+/// Resolves the address in an event to the URI of a request line.
 fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     let target = &backend.target;
     let base = endpoint::Base { host: &target.host, port: target.port, path: target.uri.path(), secure: target.secure };
@@ -133,12 +133,12 @@ fn take(shared: &SseShared, data: Bytes, event_id: Option<&str>) {
     let backend = &shared.backend;
     let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None, event_id };
     if let Came::Garbage(_) = post.messages(data.clone()) {
-        // Whoever receives it says what is wrong with it, and counts it.
+        // The receiver reports and counts the error.
         shared.events.received(data, None, None);
     }
 }
 
-/// What a response says that is not the one hoped for. Neither addresses nor anything sent in confidence are repeated.
+/// Describes an unexpected response. Repeats neither addresses nor secrets we sent.
 pub(super) async fn refusal(
     backend: &Backend,
     mut conn: Box<Conn>,

@@ -1,4 +1,4 @@
-//! Why a WebSocket ended, and what the other side is told about it.
+//! Reasons why a WebSocket ended, and the matching close codes.
 
 use super::CloseCode;
 use std::fmt;
@@ -6,32 +6,32 @@ use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
-/// Most characters of another side's reason that are repeated.
+/// Maximum number of characters kept of the peer's reason.
 const SHOWN: usize = 200;
 
-/// Why it ended.
+/// Reason why a WebSocket ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Ending {
-    /// The other side closed it, with this code and this reason.
+    /// The peer closed the connection, with this code and reason.
     Closed(u16, String),
     /// The connection broke.
     Broken(String),
     /// A message is too large.
     TooLarge,
-    /// A text message is no text.
+    /// A text message is not UTF-8.
     NotText,
-    /// What came is not WebSocket.
+    /// The peer violated the WebSocket protocol.
     Protocol(String),
-    /// Nothing was heard for too long.
+    /// The peer was silent for too long.
     Silent,
-    /// A message that was begun was not finished in time.
+    /// A message was not finished in time.
     Slow,
-    /// There is no room for a message.
+    /// The memory budget has no room for a message.
     NoRoom(String),
 }
 
 impl Ending {
-    /// What to tell the other side, if it should be told anything.
+    /// Returns the close code to send, if any.
     pub(crate) fn code(&self) -> Option<CloseCode> {
         match self {
             Self::Closed(..) | Self::Broken(_) => None,
@@ -45,7 +45,7 @@ impl Ending {
 }
 
 impl fmt::Display for Ending {
-    /// Goes on after the name of the other side.
+    /// Writes a predicate, to follow the name of the peer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Closed(code, reason) if reason.is_empty() => write!(f, "closed the connection with code {code}"),

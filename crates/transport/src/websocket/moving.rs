@@ -1,4 +1,4 @@
-//! A socket that counts the signs of life of the other side, and the bytes of the message that it has begun.
+//! A socket that counts signs of life of the peer, and the bytes of the message being received.
 
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The socket. It moves when bytes come, and when bytes are taken that were not taken before: that a write succeeds says
-/// nothing as long as the system has room to keep it.
+/// A socket with activity counters. Received bytes are a sign of life, and so is a write that succeeds after it was
+/// blocked. Other writes prove nothing, since the system may only have buffered them.
 #[derive(Debug)]
 pub(super) struct Moving<S> {
     socket: S,
     blocked: bool,
     moves: u64,
     reads: u64,
-    /// Bytes that came since the last message was whole.
+    /// Bytes received since the last complete message.
     begun: usize,
     charge: ReadCharge,
 }
@@ -27,23 +27,23 @@ impl<S> Moving<S> {
         Self { socket, blocked: false, moves: 0, reads: 0, begun: 0, charge }
     }
 
-    /// A message is whole, and takes its charge along.
+    /// Completes a message, which takes its charge along.
     pub(super) fn give(&mut self, message: Bytes) -> Bytes {
         self.begun = 0;
         self.charge.give(message)
     }
 
-    /// From now on this share is charged for what comes.
+    /// Sets the share to charge for received bytes.
     pub(super) fn charge_to(&mut self, share: Arc<Share>) {
         self.charge.charge_to(share);
     }
 
-    /// How often it has moved.
+    /// Returns the number of signs of life.
     pub(super) fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// How often something came.
+    /// Returns the number of reads.
     pub(super) fn reads(&self) -> u64 {
         self.reads
     }

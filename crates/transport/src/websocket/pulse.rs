@@ -1,15 +1,15 @@
-//! Whether the other side is still there.
+//! Liveness check of the peer.
 
-/// For how many ticks in a row the other side may keep us waiting.
+/// Number of consecutive ticks that the peer may take.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Patience {
     /// Without any sign of life.
     pub silent: u32,
-    /// With a message that was begun and is not finished.
+    /// With an unfinished message.
     pub unfinished: u32,
 }
 
-/// Looks, tick by tick, whether the other side moves.
+/// Checks at each tick whether the peer is alive.
 #[derive(Debug)]
 pub(super) struct Pulse {
     patience: Patience,
@@ -18,26 +18,25 @@ pub(super) struct Pulse {
     seen: u64,
 }
 
-/// What a tick asks for.
+/// Result of a check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Beat {
-    /// It moves.
+    /// The peer is alive.
     Moves,
-    /// It is silent and should be asked for a sign.
+    /// The peer is silent and should be pinged.
     Ping,
-    /// It was silent for too long.
+    /// The peer was silent for too long.
     Gone,
-    /// Its message takes too long.
+    /// The peer takes too long for a message.
     Slow,
 }
 
 impl Pulse {
-    /// Has this much patience.
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, silent: 0, unfinished: 0, seen: 0 }
     }
 
-    /// One tick; `moves` is how often the other side has moved so far, `begun` whether it has begun a message.
+    /// Checks one tick. `moves` is the number of signs of life so far; `begun` is set if a message is unfinished.
     pub(super) fn beat(&mut self, moves: u64, begun: bool) -> Beat {
         self.unfinished = if begun { self.unfinished + 1 } else { 0 };
         if self.unfinished >= self.patience.unfinished {

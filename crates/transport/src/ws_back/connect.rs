@@ -1,4 +1,4 @@
-//! From an address to an open WebSocket.
+//! Opens a WebSocket to a backend.
 
 use super::Backend;
 use crate::backend_fault::{self, ended_tls};
@@ -21,16 +21,16 @@ use std::fmt::Display;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 
-/// Largest response head, in bytes.
+/// Maximum size of a response head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// In ticks of 15 s. That is long: a server that does one thing at a time answers no ping while it works on a call, and
-/// calls have a time limit of their own.
+/// In ticks of 15 s. This is long: a server that does one thing at a time answers no ping while it works on a call, and
+/// calls have their own timeout.
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
-/// Why a handshake failed.
+/// Reason why a handshake failed.
 enum Unshaken {
     Fault(Fault),
-    /// With 401 or 403, and these values of `WWW-Authenticate`.
+    /// Refused with 401 or 403, and these values of `WWW-Authenticate`.
     Unauthorized(u16, Vec<String>),
 }
 
@@ -40,14 +40,15 @@ impl From<Fault> for Unshaken {
     }
 }
 
-/// The sender of a handshake. All requests of a principal share the connection, so it carries the token
-/// of no single caller.
+/// Returns on whose behalf a handshake is made. All requests of a principal share the connection, so it must not carry
+/// the token of a single caller.
 fn behalf(credentials: &dyn BackendCredentials, events: &dyn LinkEvents) -> Behalf {
     let asker = if credentials.is_per_caller() { Asker::Gone } else { Asker::Gateway };
     Behalf { user: events.user(), asker }
 }
 
-/// Connects and shakes hands. What the backend sends is charged to its share. A refused credential is replaced, if there is another.
+/// Connects and performs the handshake. Received messages are charged to the backend's share. A refused credential is
+/// replaced if there is another.
 pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Result<Duplex<MaybeTlsStream>, Fault> {
     let mut credential = match &backend.credentials {
         Some(credentials) => credentials.current(behalf(&**credentials, events)).await?,
@@ -108,7 +109,7 @@ async fn shake_hands(
     let answer = tokio::select! {
         biased;
         answer = &mut answer => answer,
-        // Whether it ended well or not, the answer says what became of the request.
+        // Even if the driver ended with an error, the response future reports what became of the request.
         _ = &mut driver => answer.await,
     };
     let answer = answer.map_err(broken)?;
@@ -118,7 +119,7 @@ async fn shake_hands(
         return Err(Unshaken::Unauthorized(status, challenges));
     }
     check(backend, &answer, &key)?;
-    // The upgrade of a connection that has ended is ready at once, so that the connection is not asked again.
+    // The upgrade of a connection that has ended is ready at once, so the connection is not polled again.
     let mut upgrade = std::pin::pin!(hyper::upgrade::on(answer));
     let upgraded = tokio::select! {
         biased;
@@ -146,7 +147,8 @@ fn request(backend: &Backend, key: &str, credential: Option<&Credential>) -> Res
     Ok(request)
 }
 
-/// A server that names no subprotocol is taken, as the standard allows; one that names another is not.
+/// Checks the handshake response. A server that names no subprotocol is accepted, as the standard allows; one that
+/// names another is not.
 fn check(backend: &Backend, answer: &Response<Incoming>, key: &str) -> Result<(), Fault> {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(backend.refused(&format_args!("with status {}", answer.status().as_u16())));
@@ -157,7 +159,7 @@ fn check(backend: &Backend, answer: &Response<Incoming>, key: &str) -> Result<()
     }
 }
 
-/// The first header that does not say what it must.
+/// Returns the first header with a wrong value.
 fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
     let value = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let names =
@@ -167,7 +169,7 @@ fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
         (CONNECTION, names(&CONNECTION, "upgrade")),
         (SEC_WEBSOCKET_ACCEPT, value(&SEC_WEBSOCKET_ACCEPT) == derive_accept_key(key.as_bytes())),
         (SEC_WEBSOCKET_PROTOCOL, headers.get(SEC_WEBSOCKET_PROTOCOL).is_none_or(|name| name == SUBPROTOCOL)),
-        // None was offered.
+        // No extension was offered.
         (SEC_WEBSOCKET_EXTENSIONS, !headers.contains_key(SEC_WEBSOCKET_EXTENSIONS)),
     ];
     checks.into_iter().find(|(_, right)| !right).map(|(name, _)| name)

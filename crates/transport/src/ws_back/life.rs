@@ -1,4 +1,4 @@
-//! The task that drives a connection from its handshake to its end, and the runtime's end of it.
+//! The task that drives a connection after its handshake, and the runtime's handle to it.
 
 use crate::send_queue::closed;
 use crate::send_queue::{NotQueued, QUEUE, SendQueue};
@@ -13,10 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use tokio::sync::{mpsc, watch};
 
-/// What is told about an end that the gateway wanted.
+/// Reason of an end that the gateway requested.
 const CLOSED: &str = "was closed by the gateway";
 
-/// Starts the task and gives the runtime its end.
+/// Starts the task and returns the link to it.
 pub(super) fn begin(name: &Arc<str>, duplex: Duplex<MaybeTlsStream>, events: Arc<dyn LinkEvents>) -> WsLink {
     let (queue, queued) = mpsc::channel(QUEUE);
     let (closing, told) = watch::channel(false);
@@ -49,7 +49,7 @@ impl Life {
             loop {
                 let step = poll_fn(|cx| {
                     if !closes && closing.as_mut().poll(cx).is_ready() {
-                        // What was queued before is still sent.
+                        // Messages queued before are still sent.
                         closes = true;
                         self.queue.close();
                     }
@@ -70,7 +70,7 @@ impl Life {
         };
         let why = ending.as_ref().map_or_else(|| CLOSED.to_owned(), ToString::to_string);
         let _ = self.ended.set(why.clone());
-        // Calls hear of the end before the other side has agreed to it.
+        // Report the end first: calls must not wait for the peer's close frame.
         self.events.lost(why);
         drop(self);
         match ending.as_ref().map(|ending| ending.code()) {
@@ -80,7 +80,7 @@ impl Life {
         }
     }
 
-    /// The next message for the backend.
+    /// Polls the next message for the backend.
     fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Utf8Bytes>> {
         loop {
             let Some(message) = std::task::ready!(self.queue.poll_recv(cx)) else { return Poll::Ready(None) };
@@ -118,7 +118,7 @@ impl Link for WsLink {
                         format!("backend `{name}` does not read fast enough: too many messages already wait for it");
                     (FaultKind::Overloaded, text)
                 }
-                // Down rather than died: this message has surely not reached the backend.
+                // Down rather than died: this message has certainly not reached the backend.
                 NotQueued::Ended => {
                     let why = self.queue.why().unwrap_or("is being closed");
                     (FaultKind::BackendDown, format!("backend `{name}` is not connected: it {why}"))
