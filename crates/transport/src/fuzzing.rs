@@ -39,8 +39,8 @@ pub fn http_head(data: &[u8]) {
     assert_eq!((same.framing, same.kept, same.keep), (manner.framing, manner.kept, manner.keep));
 }
 
-/// What a body holds, what follows it, and how reading it ended. The first byte of the input chooses how the body is framed,
-/// the second how large the pieces are in which it comes: neither may change what is read.
+/// Asserts that a body reads the same in pieces of any size. The first byte of the input selects the framing, the
+/// second one the announced length and the size of the pieces.
 pub fn http_body(data: &[u8]) {
     let [how, piece, body @ ..] = data else { return };
     let framing = || match how % 4 {

@@ -1,9 +1,9 @@
-//! What a transparent proxy makes of the bytes that pass through it.
+//! Analysis of the bytes that pass through a transparent proxy.
 //!
-//! The proxies forward first and look aside: each chunk is put into a [`Feed`] before it is written on, so that a question is
-//! always seen before its answer, and a thread of its own cuts the bytes into messages, finds out which answer belongs to
-//! which request, and tells it as facts. The machines are pure: bytes and times in, facts out. Whatever they cannot read
-//! is told as it is.
+//! The proxies forward bytes and never wait for the analysis. Each chunk is put into a [`Feed`] before it is written,
+//! so that a request is always seen before its answer. A separate thread splits the bytes into messages, matches
+//! answers to requests, and emits facts. The analysis is pure: bytes and times in, facts out. Bytes that are not a
+//! message are recorded unchanged.
 
 mod conversation;
 mod feed;
@@ -29,20 +29,20 @@ pub use stdio_tap::{Chunk, StdioTap};
 pub use talks::{MAX_SESSIONS, SESSION_TIMEOUT};
 pub use waiting::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};
 
-/// Counts of one conversation, or of many.
+/// Counters of one or more conversations.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct TapCounts {
-    /// Messages, pieces of long ones and whatever else came in their place.
+    /// Messages, pieces of long ones, and other input in their place.
     pub messages: u64,
     /// Requests of either side.
     pub requests: u64,
-    /// Requests that got their answer.
+    /// Requests that were answered.
     pub answered: u64,
-    /// Answers to nothing that was asked.
+    /// Answers without a matching request.
     pub orphans: u64,
     /// Requests that were given up without an answer.
     pub unanswered: u64,
-    /// What is no JSON-RPC message.
+    /// Inputs that are not JSON-RPC messages.
     pub unread: u64,
     /// Pieces of messages that are too long to be held as a whole.
     pub pieces: u64,

@@ -1,7 +1,7 @@
-//! TLS both ways: what clients meet at a front, and what backends are met with.
+//! TLS for connections from clients and to backends.
 //!
-//! Certificates and keys come from files and are read again when these change. A handshake runs on the thread of its
-//! connection. Where no TLS is configured nothing of this is on the way of a byte but one match.
+//! Certificates and keys come from files, which are read again when they change. A handshake runs on the thread of its
+//! connection. Without TLS, the only cost per read or write is one match.
 
 mod back;
 pub(crate) mod der;
@@ -34,16 +34,16 @@ use rustls::crypto::CryptoProvider;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How often it is looked whether files have changed.
+/// Interval at which files are checked for changes.
 pub const LOOK: Duration = Duration::from_secs(2);
 
-/// The oldest version of TLS that is spoken.
+/// Minimum TLS version to negotiate.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 pub enum MinVersion {
-    /// TLS 1.2.
+    /// TLS 1.2 or later.
     #[default]
     V1_2,
-    /// TLS 1.3.
+    /// TLS 1.3 and nothing older.
     V1_3,
 }
 
@@ -57,7 +57,7 @@ impl MinVersion {
     }
 }
 
-/// The one source of cryptography.
+/// Returns the only cryptography provider of the process.
 fn provider() -> Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     Arc::clone(PROVIDER.get_or_init(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider())))

@@ -1,8 +1,8 @@
 //! A transparent proxy in front of one MCP endpoint that speaks HTTP.
 //!
-//! Requests and answers pass with their bodies as they come, event by event, and with their status and headers; only `Host`
-//! and what belongs to a single connection is changed. What passes is put into a [`Feed`] on its way and looked at
-//! elsewhere. Headers are not recorded, since they carry credentials.
+//! Requests and answers pass with their status, headers and bodies, event by event. Only `Host` and hop-by-hop headers
+//! are changed. Everything that passes is also put into a [`Feed`] and analysed elsewhere. Headers with credentials are
+//! not recorded.
 
 mod passing;
 mod service;
@@ -24,14 +24,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use upstream::Upstream;
 
-/// Most connections of clients at a time.
+/// Maximum number of client connections.
 pub const MAX_CONNECTIONS: usize = 1000;
-/// How long a client may take for the head of a request.
+/// Maximum time to receive a request head.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long answers may go on once the proxy is told to stop.
+/// Time for answers to finish once the proxy stops.
 pub const STOP_AFTER: Duration = Duration::from_secs(1);
 
-/// A proxy to one endpoint. Clones are the same.
+/// A proxy to one endpoint. Clones share its state.
 #[derive(Clone)]
 pub struct Proxy(Arc<Shared>);
 
@@ -43,10 +43,10 @@ struct Shared {
 }
 
 impl Proxy {
-    /// A proxy to this address, which tells the feed what passes. Nothing is sent yet.
+    /// Creates a proxy to this address that reports to the feed. Sends nothing yet.
     ///
     /// # Errors
-    /// When the address is not a usable one.
+    /// Returns an error if the address is unusable.
     pub fn new(url: &str, tls: BackTlsSpec, feed: Option<Feed<HttpSeen>>) -> Result<Self, TargetError> {
         let name: Arc<str> = "server".into();
         let target = HttpTarget::parse(url, "http")?.with_tls(&name, tls)?;
@@ -55,13 +55,13 @@ impl Proxy {
         Ok(Self(Arc::new(Shared { upstream, admission, feed, calls: AtomicU64::new(1) })))
     }
 
-    /// The path that clients have to use: the endpoint's own.
+    /// Returns the path that clients must use: that of the endpoint.
     #[must_use]
     pub fn path(&self) -> &str {
         self.0.upstream.target().uri.path()
     }
 
-    /// Serves until told to stop; then answers may go on for a moment.
+    /// Serves until `stop` is set. Then answers have a moment to finish.
     pub async fn serve(&self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         loop {
@@ -97,7 +97,7 @@ impl Proxy {
         let proxy = self.clone();
         let service = hyper::service::service_fn(move |request| service::pass(proxy.clone(), request));
         let mut builder = http1::Builder::new();
-        // Nothing is added, and names are written as they came.
+        // Add no header, and keep the case of header names.
         builder.auto_date_header(false).preserve_header_case(true).timer(TokioTimer::new());
         builder.header_read_timeout(HEAD_TIMEOUT);
         let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
@@ -114,7 +114,7 @@ impl Proxy {
     }
 }
 
-/// Waits until the proxy is told to stop, or nobody is left to tell it.
+/// Waits until `stop` is set or its sender is dropped.
 async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

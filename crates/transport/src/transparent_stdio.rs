@@ -1,9 +1,9 @@
-//! A transparent proxy around one server that speaks over standard input and output.
+//! A transparent proxy around one server on standard input and output.
 //!
-//! Bytes go both ways exactly as they come and as soon as they come: nothing waits for the end of a line, and nothing is
-//! read on the way. Two threads copy, so that a side that does not read hurts only the side that writes to it. What passes
-//! is put into a [`Feed`] before it is written on, and looked at elsewhere. A side that closes its end has the
-//! other side's end closed, as if both were joined by one pipe.
+//! Bytes are forwarded in both directions unchanged and immediately: nothing waits for the end of a line, and nothing
+//! is parsed on the way. Two threads copy, so that a side that does not read blocks only its peer. Every chunk is put
+//! into a [`Feed`] before it is written, and analysed elsewhere. When one side closes its end, the other side's end is
+//! closed too, as if both were joined by one pipe.
 
 mod copying;
 #[cfg(test)]
@@ -22,35 +22,34 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How long a server may go on by itself after its client has gone, unless another time is asked for.
+/// Default time for a server to exit after its client has left.
 pub const GRACE: Duration = Duration::from_secs(30);
-/// How long it may take to end once it was asked to.
+/// Time for a server to exit after SIGTERM.
 pub const KILL_AFTER: Duration = Duration::from_secs(5);
-/// How long the output of a server that has ended may be silent while somebody still holds it open.
+/// Maximum silence on the output of a server that has exited while another process holds that output open.
 pub const DRAIN: Duration = Duration::from_secs(5);
-/// How often the output of a server that has ended is looked at.
+/// Interval at which the output of a server that has exited is checked.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Most news that wait: each thread has at most two.
+/// Capacity of the event channel: each thread sends at most two events.
 const MAX_NEWS: usize = 8;
 
-/// What is run, and how.
+/// The command to run, with its options.
 #[derive(Clone, Debug)]
 pub struct WrapSpec {
-    /// The program.
     pub program: OsString,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<OsString>,
-    /// How long it may go on by itself after its client has gone.
+    /// Time for the server to exit after its client has left.
     pub grace: Duration,
 }
 
-/// How a server ended.
+/// Exit status of a server.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ServerEnd {
-    /// With this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Signal(i32),
 }
 
@@ -62,7 +61,7 @@ impl ServerEnd {
         }
     }
 
-    /// The exit code that tells of it, as shells do.
+    /// Returns the exit code that shells report for it.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
@@ -72,23 +71,23 @@ impl ServerEnd {
     }
 }
 
-/// What the threads tell of.
+/// Event from one of the threads.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum News {
-    /// The client sends or reads nothing more.
+    /// The client's input has ended, or it no longer reads.
     ClientGone,
-    /// The server takes nothing more.
+    /// The server no longer reads its input.
     ServerDeaf,
-    /// The server says nothing more.
+    /// The server's output has ended.
     ServerSilent,
-    /// The server has ended.
+    /// The server has exited.
     ServerEnded,
 }
 
-/// Runs a server between `input` and `output` until it ends, passes these signals on to it, and tells how it ended.
+/// Runs a server between `input` and `output` until it exits. Forwards the signals to it, and returns how it ended.
 ///
 /// # Errors
-/// When it cannot be started or waited for.
+/// Returns an error if the server cannot be started or waited for.
 pub async fn run<R, W>(
     spec: &WrapSpec,
     input: R,
@@ -130,7 +129,7 @@ where
     reap(&mut child, group.as_ref())
 }
 
-/// Waits for the end of the server. True if its output had ended before.
+/// Waits until the server has exited. Returns `true` if its output ended before.
 async fn until_ended(
     grace: Duration,
     group: Option<&Group>,
@@ -163,14 +162,14 @@ async fn until_ended(
     }
 }
 
-/// Waits until the output of a server that has ended is written. Another process may hold that output open, which is not
-/// waited for once nothing comes from there; a client that reads slowly is.
+/// Waits until the output of a server that has exited is written. Another process may hold that output open; it is not
+/// awaited once no output arrives. A client that reads slowly is.
 async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc::Receiver<Signal>) {
     let mut last = (pace.moved(), Instant::now());
     loop {
         tokio::select! {
             what = news.recv() => if matches!(what, Some(News::ServerSilent) | None) { return },
-            // Whoever wants this to end now has no use for the rest.
+            // A signal now means that the user does not want the rest.
             Some(_) = signals.recv() => return,
             () = tokio::time::sleep(LOOK) => {}
         }
@@ -183,7 +182,7 @@ async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc:
     }
 }
 
-/// Takes note of how the server ended. Until this, its number cannot become that of a stranger.
+/// Reaps the server. Until then, its process id cannot be reused.
 fn reap(child: &mut Child, group: Option<&Group>) -> Result<ServerEnd, WrapError> {
     if let Some(group) = group {
         group.forget();
@@ -191,7 +190,7 @@ fn reap(child: &mut Child, group: Option<&Group>) -> Result<ServerEnd, WrapError
     child.wait().map(ServerEnd::of).map_err(WrapError::Wait)
 }
 
-/// Tells when the process has ended, and leaves it to be reaped.
+/// Reports when the process has exited, without reaping it.
 fn watch(pid: u32, tell: mpsc::Sender<News>) -> Result<(), WrapError> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Err(WrapError::Wait(io::ErrorKind::InvalidData.into()));
@@ -207,33 +206,33 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WrapEr
     std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(WrapError::Thread)
 }
 
-/// Why a server could not be wrapped.
+/// Reason why a server could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum WrapError {
-    /// There is no such program.
+    /// The program does not exist.
     #[error("there is no program `{0}`; give the path of a program, or the name of one on PATH")]
     Missing(String),
-    /// It may not be run.
+    /// The program is not executable.
     #[error("`{0}` may not be run; make it executable (chmod +x), or name the program that runs it, as in `node {0}`")]
     Permission(String),
-    /// The system could not start it.
+    /// The system could not start the program.
     #[error("`{program}` could not be started: {error}")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
-    /// The system gives no thread.
+    /// A thread could not be started.
     #[error("no thread could be started: {0}")]
     Thread(io::Error),
-    /// It cannot be told how it ended.
+    /// The exit status could not be read.
     #[error("the end of the server could not be waited for: {0}")]
     Wait(io::Error),
 }
 
 impl WrapError {
-    /// The exit code that shells and `env` have for it.
+    /// Returns the exit code that shells and `env` use for it.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -244,8 +243,8 @@ impl WrapError {
     }
 }
 
-/// Starts it with our environment, folder and standard error. It leads a process group of its own, so that a Ctrl-C at a
-/// terminal reaches it once, from us, and so that its descendants can be ended with it.
+/// Starts the server with our environment, working directory and standard error. It leads its own process group, so
+/// that a Ctrl-C in a terminal reaches it once, from us, and so that its descendants can be killed with it.
 fn start(spec: &WrapSpec) -> Result<Child, WrapError> {
     let mut command = Command::new(&spec.program);
     command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);

@@ -1,7 +1,7 @@
-//! Single HTTP requests to addresses that others named, such as the metadata and token endpoints of an authorization server.
+//! Single HTTP requests to addresses that third parties named, such as the endpoints of an authorization server.
 //!
-//! Whoever asks gives a [`DialGuard`], which is asked about every address that a name resolves to, right before that very address is
-//! dialled: a name that changes between the check and the connection gains nothing. Redirects are not followed.
+//! The caller provides a [`DialGuard`], which checks every address that a name resolves to, directly before that
+//! address is dialled: a name that changes between check and connection gains nothing. Redirects are not followed.
 
 use crate::http1::body::{self, ResponseBodyError};
 use crate::http1::{Conn, HttpTarget, RequestDraft, SendError, TargetError};
@@ -17,85 +17,83 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-/// How long one address may take to be connected to, TLS included.
+/// Maximum time to connect to one address, and again for its TLS handshake.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long a whole request may take.
+/// Maximum time for a whole request.
 const WHOLE_TIME: Duration = Duration::from_secs(20);
-/// Most bytes of an answer.
+/// Maximum size of an answer.
 pub const MAX_ANSWER: usize = 256 * 1024;
-/// Most addresses of one name that are tried.
+/// Maximum number of addresses tried per name.
 const MAX_ADDRESSES: usize = 4;
 
-/// Decides where connections may go.
+/// Decides which addresses may be dialled.
 pub trait DialGuard: Send + Sync {
-    /// Whether this address of this host may be dialled.
+    /// Returns `true` if this address of the host may be dialled.
     fn may_dial(&self, host: &str, address: IpAddr) -> bool;
 
-    /// Whether the host may be spoken to without TLS.
+    /// Returns `true` if the host may be contacted without TLS.
     fn may_be_plain(&self, host: &str) -> bool;
 }
 
-/// One request.
+/// A single HTTP request.
 pub struct WebRequest {
-    /// The method.
+    /// Method; a `GET` sends no body.
     pub method: Method,
-    /// An `https://` address, or `http://` where the guard lets it.
+    /// Address: `https://`, or `http://` if the guard allows it.
     pub url: String,
     /// Headers besides `Host` and `Content-Length`. Their values may be secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body; empty for none.
+    /// Body; empty for none.
     pub body: Bytes,
 }
 
 impl fmt::Debug for WebRequest {
-    /// Addresses, header values and bodies may hold secrets.
+    /// Addresses, header values and bodies may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebRequest").field("method", &self.method).finish_non_exhaustive()
     }
 }
 
-/// What came back.
+/// Answer to a [`WebRequest`].
 #[derive(Clone)]
 pub struct WebAnswer {
-    /// The status.
     pub status: u16,
-    /// The values of `WWW-Authenticate`, in their order.
+    /// Values of `WWW-Authenticate`, in order.
     pub challenges: Vec<String>,
-    /// The whole body.
     pub body: Bytes,
 }
 
 impl fmt::Debug for WebAnswer {
-    /// The body may hold a token.
+    /// The body may contain a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebAnswer").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-/// Why there is no answer. Hosts are named, whole addresses and what a server said are not.
+/// Reason why there is no answer. It names the host, but never the whole address or the server's response.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("{0}")]
     Address(TargetError),
-    /// The address has no TLS.
+    /// The address does not use TLS.
     #[error("`{host}` would be spoken to without TLS; only https is used")]
     Plain {
-        /// Where.
+        /// Host of the address.
         host: String,
     },
-    /// The host leads to an address that is not a public one.
+    /// The host resolves only to addresses that are not public.
     #[error("`{host}` leads to an address that is not public")]
     Forbidden {
-        /// Where.
+        /// Host of the address.
         host: String,
     },
-    /// Nobody could be reached, or no whole answer came.
+    /// No address could be reached, or the answer is incomplete.
     #[error("`{host}` could not be asked: {why}")]
     Failed {
-        /// Where.
+        /// Host of the address.
         host: String,
-        /// What happened.
+        /// Description of the failure.
         why: String,
     },
 }
@@ -103,7 +101,7 @@ pub enum WebError {
 /// Sends a request and reads the whole answer.
 ///
 /// # Errors
-/// Why there is none.
+/// Returns the reason why there is no answer.
 pub async fn fetch(request: WebRequest, guard: &dyn DialGuard, tls: &BackTlsSpec) -> Result<WebAnswer, WebError> {
     let name: Arc<str> = "auth.outbound".into();
     let target = HttpTarget::parse(&request.url, "http").map_err(WebError::Address)?;
@@ -115,16 +113,16 @@ pub async fn fetch(request: WebRequest, guard: &dyn DialGuard, tls: &BackTlsSpec
     asking.await.unwrap_or_else(|_| Err(failed(&target, format!("no answer within {} s", WHOLE_TIME.as_secs()))))
 }
 
-/// Anything that is read and written.
+/// Any stream that can be read and written.
 pub trait AnyStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> AnyStream for S {}
 
-/// Connects to an address that the user gave, whatever it leads to. With `secret` something is to be sent there that others must not
-/// read, for which the address needs TLS unless it is on this machine. Returns the value of `Host` beside the connection.
+/// Connects to an address given by the user, wherever it leads. With `secret` the caller intends to send a secret, so
+/// the address needs TLS unless it is on this machine. Returns the connection and the value of `Host`.
 ///
 /// # Errors
-/// Why there is no connection.
+/// Returns the reason why there is no connection.
 pub async fn open(url: &str, tls: &BackTlsSpec, secret: bool) -> Result<(Box<dyn AnyStream>, HeaderValue), WebError> {
     let target = HttpTarget::parse(url, "http").map_err(WebError::Address)?;
     let local = target.host.eq_ignore_ascii_case("localhost")
@@ -159,7 +157,7 @@ async fn exchange(target: &HttpTarget, request: WebRequest, guard: &dyn DialGuar
     Ok(WebAnswer { status: head.status.as_u16(), challenges: head.texts(&WWW_AUTHENTICATE), body: bytes })
 }
 
-/// Connects to the first address of the host that the guard lets through and that answers.
+/// Connects to the first address of the host that the guard allows and that answers.
 async fn dial(target: &HttpTarget, guard: &dyn DialGuard) -> Result<TcpStream, WebError> {
     let found = tokio::time::timeout(CONNECT_TIME, tokio::net::lookup_host((&*target.host, target.port))).await;
     let found = found.map_err(|_| failed(target, "its name could not be looked up in time"))?;

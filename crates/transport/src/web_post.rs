@@ -1,4 +1,4 @@
-//! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
+//! Posts JSON to web addresses named by rules. Connections are kept per address, within limits.
 
 use crate::http1::{Conn, Head, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls::BackTlsSpec;
@@ -12,12 +12,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Most addresses whose connections are kept.
+/// Maximum number of addresses whose connections are kept.
 const MAX_PLACES: usize = 64;
-/// Most idle connections to one address, and for how long.
+/// Maximum number and age of idle connections to one address.
 const MAX_IDLE: usize = 8;
 const IDLE_TIME: Duration = Duration::from_secs(30);
-/// How long connecting may take; the whole is bounded by whoever asks.
+/// Maximum time to connect; the caller limits the whole request.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 struct Place {
@@ -25,17 +25,17 @@ struct Place {
     pool: Arc<Pool>,
 }
 
-/// The way to web addresses. Redirects are not followed.
+/// Client for web addresses. It does not follow redirects.
 #[derive(Default)]
 pub struct WebPost {
     places: Mutex<HashMap<Box<str>, Arc<Place>>>,
 }
 
 impl WebPost {
-    /// Whether an address can be posted to at all.
+    /// Checks that an address can be posted to.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the reason why it cannot.
     pub fn check(url: &str) -> Result<(), WebhookError> {
         place(url).map(drop)
     }
@@ -61,7 +61,7 @@ impl Post for WebPost {
         Box::pin(async move {
             let place = place?;
             let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
-            // A kept connection may have been closed meanwhile: what was not written is sent once more on another.
+            // A pooled connection may have been closed: a request that was not written is sent once more on a new one.
             let mut token = bearer.transpose().map_err(|_| failed("its token cannot be sent".to_owned()))?;
             token.iter_mut().for_each(|token| token.set_sensitive(true));
             let mut request = request(&place.target, body, token.as_ref());

@@ -1,4 +1,4 @@
-//! One conversation of a client and a server, overheard.
+//! One observed conversation of a client and a server.
 
 use super::TapCounts;
 use super::introduction::{self, INITIALIZE};
@@ -15,17 +15,17 @@ use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most messages of a batch that are looked at.
+/// Maximum number of messages of a batch that are analysed.
 const MAX_BATCH: usize = 10_000;
-/// The reason of requests that never got an answer.
+/// Outcome of requests that never got an answer.
 const UNANSWERED: Outcome = Outcome::Fault("unanswered");
 
-/// Which side sent something.
+/// Sender of a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The client.
+    /// The client sent it.
     Client,
-    /// The server.
+    /// The server sent it.
     Server,
 }
 
@@ -38,29 +38,29 @@ impl Side {
     }
 }
 
-/// Between whom a conversation is held.
+/// The parties of a conversation.
 #[derive(Clone, Debug)]
 pub struct Who {
-    /// The number of the session.
+    /// Number of the session.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// Caller of the session.
     pub caller: Caller,
-    /// The name of the server.
+    /// Name of the server.
     pub backend: Arc<str>,
-    /// How the client came.
+    /// Name of the client's transport.
     pub transport: &'static str,
 }
 
-/// Makes facts of the messages of one session, in the order in which they passed.
+/// Converts the messages of one session into facts, in the order in which they passed.
 #[derive(Debug)]
 pub struct Conversation {
     who: Who,
     external: Option<Arc<str>>,
     client: Option<Arc<ClientProfile>>,
     begun: bool,
-    /// Counts the exchanges of all conversations of the process.
+    /// Numbers the exchanges of all conversations of the process.
     numbers: Arc<Numbers>,
-    /// What the next message comes in.
+    /// HTTP details of the next message.
     carried: Option<Arc<Carried>>,
     by_client: Waiting,
     by_server: Waiting,
@@ -68,7 +68,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// A conversation of which nothing was heard yet.
+    /// Creates a conversation without messages.
     #[must_use]
     pub fn new(who: Who, numbers: Arc<Numbers>) -> Self {
         Self {
@@ -84,13 +84,13 @@ impl Conversation {
         }
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counts(&self) -> TapCounts {
         self.counts
     }
 
-    /// The id under which the client knows the session.
+    /// Sets the id by which the client knows the session.
     pub fn name(&mut self, at: Instant, external: &str, out: &mut Vec<Fact>) {
         self.external = Some(external.into());
         if self.begun {
@@ -98,20 +98,20 @@ impl Conversation {
         }
     }
 
-    /// Begins the session, where that has not happened. The first message does it otherwise.
+    /// Begins the session, unless it has begun. Otherwise the first message begins it.
     pub fn begin(&mut self, at: Instant, out: &mut Vec<Fact>) {
         if !std::mem::replace(&mut self.begun, true) {
             out.push(self.session(at));
         }
     }
 
-    /// Says what the next message comes in.
+    /// Sets the HTTP details of the next message.
     pub fn carried(&mut self, carried: Carried) {
         self.carried = Some(Arc::new(carried));
     }
 
-    /// Hears a message, a batch, or whatever else was sent in the place of one.
-    /// Gives the exchange that it belongs to, where it is a single message that belongs to one.
+    /// Records a message, a batch, or other input in their place. Returns the exchange of a single message that belongs
+    /// to one.
     pub fn hear(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
         let mut after = Vec::new();
         let exchange = match Message::parse(bytes.clone(), MAX_BATCH) {
@@ -135,19 +135,19 @@ impl Conversation {
         exchange
     }
 
-    /// Hears what the server sent in the place of an answer to this exchange: a page that says why, or nothing but a status.
+    /// Records what the server sent instead of an answer to this exchange: an error page, or only a status.
     pub fn hear_page(&mut self, at: Instant, exchange: ExchangeId, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.unread += 1;
         self.passed(at, Side::Server, Some(exchange), bytes, out);
     }
 
-    /// Hears a part of a message that is too long to be held as a whole.
+    /// Records a piece of a message that is too long to be held as a whole.
     pub fn hear_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.pieces += 1;
         self.passed(at, side, None, bytes, out);
     }
 
-    /// Something passed that nobody heard.
+    /// Records a gap: something passed that the tap did not see.
     pub fn missed(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
         self.begin(at, out);
         let ruling = Ruling::of("gap", detail);
@@ -161,7 +161,7 @@ impl Conversation {
         })));
     }
 
-    /// The server has answered with this status and no message.
+    /// Records that the server answered with this status and no message.
     pub fn refused(&self, at: Instant, status: u16, detail: String, out: &mut Vec<Fact>) {
         out.push(Fact::Refused(Arc::new(RefusedFact {
             at,
@@ -175,7 +175,7 @@ impl Conversation {
         })));
     }
 
-    /// It is known that this request gets no answer.
+    /// Ends a request that will get no answer.
     pub fn give_up(&mut self, at: Instant, exchange: ExchangeId, outcome: Outcome, out: &mut Vec<Fact>) {
         let asked = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
         if let Some(asked) = asked {
@@ -183,14 +183,14 @@ impl Conversation {
         }
     }
 
-    /// Gives up what has waited too long.
+    /// Gives up requests that have waited too long.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
         for asked in [self.by_client.expire(now), self.by_server.expire(now)].concat() {
             self.finish(now, asked, UNANSWERED, 0, out);
         }
     }
 
-    /// Nothing more will be heard. What has no answer ends with `outcome`, or as unanswered.
+    /// Ends the conversation. Open requests end with `outcome`, or as unanswered.
     pub fn end(&mut self, at: Instant, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
         for asked in [self.by_client.drain(), self.by_server.drain()].concat() {
             self.finish(at, asked, outcome.unwrap_or(UNANSWERED), 0, out);
@@ -211,7 +211,7 @@ impl Conversation {
         }));
     }
 
-    /// Finds the exchange that a message belongs to, which it may open or close.
+    /// Finds the exchange that a message belongs to, opening or closing it if needed.
     fn look(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
         match message.kind() {
             Kind::Request => Some(self.request(at, side, message, after)),
@@ -276,7 +276,7 @@ impl Conversation {
             return;
         }
         self.client = Some(Arc::new(client));
-        // A session that has not begun is told of with its client when it does.
+        // A session that has not begun is recorded with its client when it does.
         if self.begun {
             out.push(self.session(at));
         }
@@ -337,7 +337,7 @@ fn method_of(message: &Envelope) -> MethodName {
     }
 }
 
-/// The tool, prompt or URI that a request is about.
+/// Returns the tool, prompt or URI that a request is about.
 fn subject(message: &Envelope, method: &str) -> Option<Box<str>> {
     let member = match method {
         "tools/call" | "prompts/get" => "name",

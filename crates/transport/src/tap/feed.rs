@@ -1,4 +1,4 @@
-//! The queue between a proxy and its tap, and the thread behind it.
+//! The queue between a proxy and its tap, and the tap's thread.
 
 use super::TapCounts;
 use signalbox_engine::{Fact, FactSink};
@@ -9,19 +9,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most bytes that wait to be looked at. What comes beyond passes all the same, and is counted as lost to the tap.
+/// Maximum size of the queue. Bytes beyond it are still forwarded, but are lost to the tap and counted.
 pub const MAX_HELD: usize = 128 * 1024 * 1024;
-/// What each chunk counts beside its bytes.
+/// Size charged per chunk in addition to its bytes.
 const OVERHEAD: usize = 128;
-/// How often requests without an answer are looked through.
+/// Interval at which unanswered requests are checked.
 const TICK: Duration = Duration::from_secs(10);
 
-/// What was lost because the tap did not come along.
+/// Input lost because the tap did not keep up.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TapLoss {
-    /// Chunks of bytes.
+    /// Number of lost chunks.
     pub chunks: u64,
-    /// Bytes.
+    /// Number of lost bytes.
     pub bytes: u64,
 }
 
@@ -31,26 +31,26 @@ impl std::fmt::Display for TapLoss {
     }
 }
 
-/// Something with a size.
+/// An input with a size.
 pub trait Weigh {
-    /// Bytes.
+    /// Returns the size in bytes.
     fn weight(&self) -> usize;
 }
 
-/// A machine that makes facts of what passes.
+/// An analysis that converts forwarded traffic into facts.
 pub trait Tap: Send + 'static {
-    /// What it is given.
+    /// Type of its input.
     type Input: Weigh + Send + 'static;
 
-    /// The proxy has started.
+    /// Starts the analysis with the proxy.
     fn begin(&mut self, _at: Instant, _out: &mut Vec<Fact>) {}
-    /// Something passed.
+    /// Analyses one input that passed the proxy.
     fn take(&mut self, at: Instant, input: Self::Input, out: &mut Vec<Fact>);
-    /// Something passed that was not given to it.
+    /// Records input that was lost.
     fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>);
-    /// Time passed.
+    /// Handles the passage of time.
     fn tick(&mut self, now: Instant, out: &mut Vec<Fact>);
-    /// Nothing more will pass.
+    /// Ends the analysis and returns its counters.
     fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts;
 }
 
@@ -61,7 +61,7 @@ struct Gauge {
     lost_bytes: AtomicU64,
 }
 
-/// Where a proxy puts what passes. It never waits. Clones feed the same tap.
+/// Sending end of the queue. It never blocks. Clones feed the same tap.
 #[derive(Debug)]
 pub struct Feed<I> {
     sender: Sender<Option<(Instant, I)>>,
@@ -76,10 +76,10 @@ impl<I> Clone for Feed<I> {
 }
 
 impl<I: Weigh + Send + 'static> Feed<I> {
-    /// Starts the thread of a tap, which tells these of what it finds out.
+    /// Starts the thread of a tap, which sends its facts to `sinks`.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Returns an error if no thread can be started.
     pub fn start<T: Tap<Input = I>>(tap: T, sinks: Vec<Arc<dyn FactSink>>) -> io::Result<(Self, Running<I>)> {
         Self::bounded(tap, sinks, MAX_HELD)
     }
@@ -93,24 +93,24 @@ impl<I: Weigh + Send + 'static> Feed<I> {
         Ok((feed.clone(), Running { feed, thread }))
     }
 
-    /// Puts something in, or counts it as lost where too much is waiting.
+    /// Queues an input, or counts it as lost if the queue is full.
     pub fn push(&self, at: Instant, input: I) {
         let bytes = input.weight();
         let weight = bytes + OVERHEAD;
         let held = self.gauge.held.fetch_add(weight, Ordering::Relaxed);
-        // A single chunk is taken whatever its size, so that nothing is too large for an idle tap.
+        // An empty queue accepts a chunk of any size, so that nothing is too large for an idle tap.
         if held > 0 && held + weight > self.max {
             self.gauge.held.fetch_sub(weight, Ordering::Relaxed);
             self.gauge.lost_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
             self.gauge.lost_chunks.fetch_add(1, Ordering::Release);
             return;
         }
-        // A tap that is gone has nobody to tell anything to.
+        // Fails only after the tap has ended.
         let _ = self.sender.send(Some((at, input)));
     }
 }
 
-/// The thread of a tap.
+/// Handle to the thread of a tap.
 #[derive(Debug)]
 pub struct Running<I> {
     feed: Feed<I>,
@@ -118,7 +118,7 @@ pub struct Running<I> {
 }
 
 impl<I> Running<I> {
-    /// Lets the tap finish what it was given, and gives what it counted. Blocks until then.
+    /// Lets the tap process its queue, and returns its counters. Blocks until then.
     #[must_use]
     pub fn finish(self) -> TapCounts {
         let _ = self.feed.sender.send(None);

@@ -1,15 +1,15 @@
-//! The heads of HTTP as a tape may know them.
+//! Converts HTTP heads for the tape, without their credentials.
 
 use http::HeaderMap;
 use signalbox_engine::fact::HttpHead;
 
-/// The head of a request for this path and query.
+/// Converts the head of a request for this path and query.
 #[must_use]
 pub fn of_request(method: &str, place: &str, headers: &HeaderMap) -> HttpHead {
     HttpHead::of_request(method, place, pairs(headers))
 }
 
-/// The head of an answer.
+/// Converts the head of an answer.
 #[must_use]
 pub fn of_answer(status: u16, headers: &HeaderMap) -> HttpHead {
     HttpHead::of_answer(status, pairs(headers))

@@ -3,60 +3,58 @@ use super::feed::Weigh;
 use bytes::Bytes;
 use signalbox_engine::fact::HttpHead;
 
-/// One step of one HTTP request and its answer.
+/// A step of an HTTP request or its answer.
 #[derive(Clone, Debug)]
 pub struct HttpSeen {
-    /// The number of the request.
+    /// Number of the request.
     pub call: u64,
-    /// What happened.
     pub step: HttpStep,
 }
 
-/// What happened.
+/// Kind of a step.
 #[derive(Clone, Debug)]
 pub enum HttpStep {
-    /// A request came.
+    /// The head of a request arrived.
     Asked(Asked),
-    /// Its answer began.
+    /// The head of the answer arrived.
     Answered(Answered),
     /// A part of a body passed.
     Body(Side, Bytes),
-    /// A body ended, or was cut off.
+    /// A body ended or was cut off.
     BodyEnd {
-        /// Whose.
+        /// Side that sent the body.
         side: Side,
-        /// False where it was cut off.
+        /// Set unless the body was cut off.
         complete: bool,
     },
-    /// The server could not be reached, or ended the connection without an answer.
+    /// The server was unreachable, or closed the connection without an answer.
     Failed,
 }
 
 /// The head of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
-    /// The session it names.
+    /// Session named in the head.
     pub session: Option<Box<str>>,
-    /// Path and query.
+    /// Path and query of the request.
     pub place: Box<str>,
-    /// True where this is the MCP endpoint: everything there belongs to the conversation.
+    /// Set for the MCP endpoint, where everything belongs to the conversation.
     pub endpoint: bool,
-    /// True where it ends its session.
+    /// Set if the request ends its session.
     pub closes: bool,
-    /// What may be told of its head.
+    /// Recordable part of the head.
     pub head: Option<Box<HttpHead>>,
 }
 
 /// The head of an answer.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// The session it names.
+    /// Session named in the head.
     pub session: Option<Box<str>>,
-    /// The status.
     pub status: u16,
-    /// True where its body is a stream of events.
+    /// Set if the body is a stream of events.
     pub events: bool,
-    /// What may be told of its head.
+    /// Recordable part of the head.
     pub head: Option<Box<HttpHead>>,
 }
 

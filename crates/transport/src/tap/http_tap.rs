@@ -1,4 +1,4 @@
-//! Listening to conversations over HTTP: bodies, and events of streams.
+//! Analyses conversations over HTTP: bodies, and the events of streams.
 
 use super::TapCounts;
 use super::conversation::Side;
@@ -13,14 +13,14 @@ use signalbox_wire::{Message, SseDecoder, SseEvent};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Most bytes of unfinished bodies that are held, of all requests together. Bodies beyond are told in pieces.
+/// Maximum size of all unfinished bodies. Beyond it, bodies are recorded in pieces.
 pub const MAX_GATHERED: usize = 64 * 1024 * 1024;
-/// What the client of a proxy gets where the server cannot be reached.
+/// Status that the client of a proxy gets if the server is unreachable.
 const BAD_GATEWAY: u16 = 502;
-/// The event by which HTTP+SSE says where to post.
+/// Event in which HTTP+SSE names the address to post to.
 const ENDPOINT: &str = "endpoint";
 
-/// Follows every session of one endpoint.
+/// Follows all sessions of one endpoint.
 #[derive(Debug)]
 pub struct HttpTap {
     max: usize,
@@ -29,7 +29,7 @@ pub struct HttpTap {
     gathered: usize,
 }
 
-/// One request and its answer.
+/// A request and its answer.
 #[derive(Debug)]
 struct Call {
     talk: u64,
@@ -39,15 +39,15 @@ struct Call {
     from_client: Gathered,
     from_server: Gathered,
     events: Option<SseDecoder>,
-    /// The exchange that its body opened.
+    /// Exchange opened by the request's body.
     exchange: Option<ExchangeId>,
-    /// The heads of request and answer, until they are told with the first message of each.
+    /// Heads of request and answer, until they are recorded with the first message of each.
     heads: [Option<Box<HttpHead>>; 2],
-    /// Method and address of the request, in words.
+    /// Method and address of the request, as text.
     asked: String,
 }
 
-/// What was heard.
+/// A message or a piece of one, as received.
 struct Heard {
     bytes: Bytes,
     whole: bool,
@@ -64,7 +64,7 @@ impl Call {
 }
 
 impl HttpTap {
-    /// Listens to whoever speaks with `backend`. Bodies longer than `max_body` are told in pieces.
+    /// Creates a tap for conversations with `backend`. Bodies longer than `max_body` are recorded in pieces.
     #[must_use]
     pub fn new(backend: Arc<str>, caller: Caller, max_body: usize) -> Self {
         let talks = Talks::new(backend, caller);
@@ -72,7 +72,7 @@ impl HttpTap {
     }
 
     fn asked(&mut self, at: Instant, number: u64, asked: Asked, out: &mut Vec<Fact>) {
-        // A session is known by its header; in HTTP+SSE by the address that its stream gave out.
+        // A session is identified by its header; in HTTP+SSE by the address that its stream named.
         let named = asked.session.as_deref().map(session_name);
         let posted = place_name(&asked.place);
         let name = named.as_deref().or_else(|| self.talks.knows(&posted).then_some(&*posted));
@@ -98,7 +98,7 @@ impl HttpTap {
     }
 
     fn answered(&mut self, at: Instant, number: u64, answered: &Answered, out: &mut Vec<Fact>) {
-        // A server may answer before it has read all; what it was sent comes first all the same.
+        // A server may answer before it has read the whole request; record the request first all the same.
         self.finish_body(at, number, Side::Client, out);
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = answered.status;
@@ -177,8 +177,8 @@ impl HttpTap {
         }
     }
 
-    /// Tells of a message. Beside the endpoint only what is surely one: a proxy also carries sign-ins, which are nobody's
-    /// business.
+    /// Records a message. Outside the endpoint it records only what is certainly a message: a proxy also carries
+    /// sign-ins, which must stay private.
     fn tell(&mut self, at: Instant, number: u64, side: Side, heard: Heard, out: &mut Vec<Fact>) {
         let Heard { bytes, whole, event_id } = heard;
         let Some(call) = self.calls.get_mut(&number) else { return };
@@ -206,7 +206,7 @@ impl HttpTap {
         }
     }
 
-    /// The server could not be reached, and the client got an error of the proxy.
+    /// Records that the server was unreachable and the client got an error of the proxy.
     fn unreachable(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
         self.finish_body(at, number, Side::Client, out);
         if let Some(call) = self.calls.get(&number).filter(|call| call.endpoint)
@@ -216,12 +216,12 @@ impl HttpTap {
         }
     }
 
-    /// The answer has ended, or there is none.
+    /// Ends a call whose answer has ended, or that has none.
     fn over(&mut self, at: Instant, number: u64, complete: bool, out: &mut Vec<Fact>) {
         self.finish_body(at, number, Side::Client, out);
         self.finish_body(at, number, Side::Server, out);
         let Some(mut call) = self.calls.remove(&number) else { return };
-        // The head of an answer that held a message was told with it.
+        // The head of an answer with a message was recorded with that message.
         if call.endpoint
             && call.status >= 400
             && let Some(head) = call.heads[1].take()
@@ -233,7 +233,7 @@ impl HttpTap {
                 conversation.hear_page(at, exchange, Bytes::new(), out);
             }
         }
-        // What was refused by its status, or never reached the server, gets no answer later.
+        // A request that was refused by its status, or never reached the server, gets no answer later.
         let refused = call.status >= 400 || call.status == 0;
         if refused && let (Some(exchange), Some(conversation)) = (call.exchange, self.talks.get(call.talk)) {
             conversation.give_up(at, exchange, Outcome::Fault("http_error"), out);
@@ -294,7 +294,7 @@ fn place_name(place: &str) -> Box<str> {
     format!("place {place}").into()
 }
 
-/// Path and query of an address, which may be whole or begin with the path.
+/// Returns path and query of an address, which may be absolute or begin with the path.
 fn place_of(uri: &str) -> &str {
     match uri.split_once("://") {
         None => uri,
@@ -302,7 +302,7 @@ fn place_of(uri: &str) -> &str {
     }
 }
 
-/// A body as far as it has come.
+/// The part of a body received so far.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     held: BytesMut,
@@ -310,23 +310,22 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// How much of it is held.
+    /// Number of bytes held.
     pub(super) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Takes a part in.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
     }
 
-    /// Gives away what is held, since no more can be; what comes is a part only from here on.
+    /// Takes the bytes held, because the limit is reached. The rest of the body is then recorded in pieces.
     pub(super) fn piece(&mut self) -> Option<Bytes> {
         self.broken = true;
         (!self.held.is_empty()).then(|| std::mem::take(&mut self.held).freeze())
     }
 
-    /// The rest of it, and whether that is all of it.
+    /// Takes the rest of the body. The flag tells whether that is the whole body.
     pub(super) fn finish(&mut self) -> Option<(Bytes, bool)> {
         let whole = !std::mem::take(&mut self.broken);
         (!self.held.is_empty()).then(|| (std::mem::take(&mut self.held).freeze(), whole))

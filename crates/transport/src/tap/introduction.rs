@@ -1,16 +1,16 @@
-//! What a client says about itself, read from what it sends.
+//! Client information in observed requests.
 
 use bytes::Bytes;
 use signalbox_engine::ClientProfile;
 use signalbox_wire::{Envelope, Revision, Span, json, meta};
 
-/// The request that opens a session of the old era.
+/// Request that opens a legacy session.
 pub(super) const INITIALIZE: &str = "initialize";
 
-/// What a request says of its sender: `initialize` once, and since 2026-07-28 every request.
+/// Returns the client information in a request: in `initialize`, and since 2026-07-28 in every request.
 pub(super) fn of_request(message: &Envelope) -> Option<ClientProfile> {
     if message.method() == Some(INITIALIZE) {
-        // A revision that nobody knows is answered with another one.
+        // A server answers an unknown revision with another one.
         let asked = message.param("protocolVersion").and_then(|span| text(message, span));
         let revision = asked.and_then(|text| Revision::parse(&text)).unwrap_or(Revision::LATEST_LEGACY);
         return Some(profile(message, revision, message.param("capabilities"), message.param("clientInfo")));
@@ -20,29 +20,29 @@ pub(super) fn of_request(message: &Envelope) -> Option<ClientProfile> {
     Some(profile(message, revision, said(meta::CLIENT_CAPABILITIES), said(meta::CLIENT_INFO)))
 }
 
-/// The revision that a request names for itself.
+/// Returns the revision named in a request's metadata.
 pub(super) fn revision_of(message: &Envelope) -> Option<Revision> {
     let span = message.param_meta(meta::PROTOCOL_VERSION)?;
     Revision::parse(&text(message, span)?)
 }
 
-/// The revision that the answer to `initialize` settles on.
+/// Returns the revision in the answer to `initialize`.
 pub(super) fn agreed(answer: &Envelope) -> Option<Revision> {
     let span = answer.result_member("protocolVersion")?;
     Revision::parse(&text(answer, span)?)
 }
 
-/// The same client, at the revision that was agreed with it.
+/// Returns the same client with the negotiated revision.
 pub(super) fn at(client: &ClientProfile, revision: Revision) -> ClientProfile {
     ClientProfile::new(revision, client.capabilities.clone(), client.info.clone())
 }
 
-/// True where both say the same.
+/// Returns `true` if both profiles are equal.
 pub(super) fn same(one: &ClientProfile, other: &ClientProfile) -> bool {
     one.revision == other.revision && one.info == other.info && one.capabilities == other.capabilities
 }
 
-/// Copies what is kept, so that it does not keep the message in memory.
+/// Creates a profile. The parts are copied, so that they do not keep the message in memory.
 fn profile(message: &Envelope, revision: Revision, capabilities: Option<Span>, info: Option<Span>) -> ClientProfile {
     let copied = |span: Span| Bytes::copy_from_slice(span.of(message.bytes()));
     let capabilities = capabilities.map_or_else(|| Bytes::from_static(b"{}"), copied);

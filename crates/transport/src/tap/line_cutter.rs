@@ -1,4 +1,4 @@
-//! Cutting a stream of bytes into lines without losing a byte.
+//! Splits a stream of bytes into lines without losing a byte.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
@@ -6,30 +6,30 @@ use memchr::memchr;
 /// A line with its end, or a part of one that is too long.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// The bytes, the end of the line among them.
+    /// Bytes, including the end of the line.
     pub bytes: Bytes,
-    /// False where this is only a part of a line.
+    /// Set unless this is only a part of a line.
     pub whole: bool,
 }
 
-/// Cuts bytes into pieces that give, one after the other, exactly the bytes that came. Where the cuts are does not depend on
-/// how the bytes were chunked.
+/// Splits bytes into pieces whose concatenation is exactly the input. The splits do not depend on how the input was
+/// chunked.
 #[derive(Debug)]
 pub struct LineCutter {
     max: usize,
     held: BytesMut,
-    /// A part of the line that is being read was given away already.
+    /// Set if a part of the current line was already emitted.
     broken: bool,
 }
 
 impl LineCutter {
-    /// A cutter that holds at most `max` bytes; a longer line comes in several pieces.
+    /// Creates a cutter that holds at most `max` bytes. A longer line is emitted in several pieces.
     #[must_use]
     pub fn new(max: usize) -> Self {
         Self { max: max.max(1), held: BytesMut::new(), broken: false }
     }
 
-    /// Takes in what was read and hands out what is complete.
+    /// Appends received bytes and emits complete pieces.
     pub fn push(&mut self, mut chunk: Bytes, out: &mut Vec<Piece>) {
         while let Some(end) = memchr(b'\n', &chunk) {
             let line = chunk.split_to(end + 1);
@@ -40,7 +40,7 @@ impl LineCutter {
         }
     }
 
-    /// The last line, if the stream ended without a line end.
+    /// Emits the last line, if the stream ended without a line end.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
         let whole = !std::mem::take(&mut self.broken);
         if !self.held.is_empty() {
@@ -48,7 +48,7 @@ impl LineCutter {
         }
     }
 
-    /// How many bytes wait for the end of their line.
+    /// Number of bytes that wait for the end of their line.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
@@ -68,7 +68,7 @@ impl LineCutter {
         }
     }
 
-    /// What was held and this, copied only where something was held.
+    /// Joins held bytes with these; copies only if bytes are held.
     fn joined(&mut self, bytes: Bytes) -> Bytes {
         if self.held.is_empty() {
             return bytes;

@@ -1,4 +1,4 @@
-//! Listening to a conversation over standard input and output, one message a line.
+//! Analyses a conversation over standard input and output, one message per line.
 
 use super::TapCounts;
 use super::conversation::{Conversation, Side, Who};
@@ -12,9 +12,8 @@ use std::time::Instant;
 /// Bytes that one side sent.
 #[derive(Clone, Debug)]
 pub struct Chunk {
-    /// Who sent them.
+    /// Side that sent the bytes.
     pub side: Side,
-    /// As they came.
     pub bytes: Bytes,
 }
 
@@ -24,7 +23,7 @@ impl Weigh for Chunk {
     }
 }
 
-/// Cuts what both sides send into lines and follows the conversation.
+/// Splits the input of both sides into lines and follows the conversation.
 #[derive(Debug)]
 pub struct StdioTap {
     from_client: LineCutter,
@@ -34,7 +33,7 @@ pub struct StdioTap {
 }
 
 impl StdioTap {
-    /// Listens to one conversation. Lines longer than `max_line` are told in pieces.
+    /// Creates a tap for one conversation. Lines longer than `max_line` are recorded in pieces.
     #[must_use]
     pub fn new(who: Who, max_line: usize) -> Self {
         Self {
@@ -84,7 +83,7 @@ impl Tap for StdioTap {
     }
 
     fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
-        // What was held has lost its end, and what comes next its beginning.
+        // The held bytes have lost their end, and the next ones their beginning.
         for side in [Side::Client, Side::Server] {
             self.cut(at, side, out, LineCutter::finish);
         }

@@ -1,4 +1,4 @@
-//! The sessions that a proxy overhears, and what they are known by.
+//! The sessions that a proxy observes, and the names that identify them.
 
 use super::TapCounts;
 use super::conversation::{Conversation, Who};
@@ -8,12 +8,12 @@ use signalbox_engine::{Caller, Fact, SessionKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most sessions that are followed. Beyond, the one that was quiet for longest is taken to be over.
+/// Maximum number of sessions. Beyond it, the one that was idle for longest is ended.
 pub const MAX_SESSIONS: usize = 1000;
-/// How long a session may be quiet, with no stream open, before it is taken to be over.
+/// Idle time without an open stream after which a session is ended.
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// A session: what was heard of it, and who still has a connection open for it.
+/// A session with its conversation, its names and its open connections.
 #[derive(Debug)]
 pub(super) struct Talk {
     pub(super) conversation: Conversation,
@@ -22,7 +22,7 @@ pub(super) struct Talk {
     used: Instant,
 }
 
-/// All of them. One that nobody has a name for ends with its only request.
+/// All sessions. A session without a name ends with its only request.
 #[derive(Debug)]
 pub(super) struct Talks {
     backend: Arc<str>,
@@ -40,7 +40,8 @@ impl Talks {
         Self { backend, caller, talks, names, next: 1, numbers: Arc::default(), counts: TapCounts::default() }
     }
 
-    /// The number of the session of this name, with one more connection open. None has no name yet.
+    /// Returns the key of the session with this name, and counts one more open connection. Without a name it creates a
+    /// session.
     pub(super) fn enter(&mut self, at: Instant, name: Option<&str>, out: &mut Vec<Fact>) -> u64 {
         let known = name.and_then(|name| self.names.get(name)).copied();
         let key = known.unwrap_or_else(|| self.add(at, out));
@@ -51,27 +52,27 @@ impl Talks {
         key
     }
 
-    /// The session of this number.
+    /// Returns the conversation of a session.
     pub(super) fn get(&mut self, key: u64) -> Option<&mut Conversation> {
         self.talks.get_mut(&key).map(|talk| &mut talk.conversation)
     }
 
-    /// True where somebody has this name.
+    /// Returns `true` if a session has this name.
     pub(super) fn knows(&self, name: &str) -> bool {
         self.names.contains_key(name)
     }
 
-    /// Gives a session a name by which other requests find it.
+    /// Gives a session a name by which later requests find it.
     pub(super) fn name(&mut self, key: u64, name: Box<str>) {
         let Some(talk) = self.talks.get_mut(&key) else { return };
-        // A server that gives out endless names for one session gets the first few.
+        // Bounded: a server may give out endless names for one session.
         if talk.names.len() < MAX_NAMES && !self.names.contains_key(&name) {
             talk.names.push(name.clone());
             self.names.insert(name, key);
         }
     }
 
-    /// One connection less is open. A session without a name is over then.
+    /// Counts one open connection less. A session without a name then ends.
     pub(super) fn leave(&mut self, at: Instant, key: u64, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
         let Some(talk) = self.talks.get_mut(&key) else { return };
         talk.open = talk.open.saturating_sub(1);
@@ -81,7 +82,7 @@ impl Talks {
         }
     }
 
-    /// A session is over.
+    /// Ends a session and its conversation.
     pub(super) fn end(&mut self, at: Instant, key: u64, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
         let Some(mut talk) = self.talks.remove(&key) else { return };
         for name in &talk.names {
@@ -91,7 +92,7 @@ impl Talks {
         self.counts += talk.conversation.counts();
     }
 
-    /// Ends what was quiet for too long.
+    /// Ends sessions that were idle for too long.
     pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
         let quiet = |talk: &Talk| talk.open == 0 && now.saturating_duration_since(talk.used) >= SESSION_TIMEOUT;
         let mut over: Vec<u64> = self.talks.iter().filter(|(_, talk)| quiet(talk)).map(|(key, _)| *key).collect();
@@ -100,14 +101,14 @@ impl Talks {
         self.talks.values_mut().for_each(|talk| talk.conversation.tick(now, out));
     }
 
-    /// Something passed that nobody heard: every session that is open may miss something.
+    /// Records a gap in every session with an open connection, since each may have lost something.
     pub(super) fn missed(&mut self, at: Instant, detail: &str, out: &mut Vec<Fact>) {
         for talk in self.talks.values_mut().filter(|talk| talk.open > 0) {
             talk.conversation.missed(at, detail.to_owned(), out);
         }
     }
 
-    /// Nothing more will be heard.
+    /// Ends all sessions and returns the counters.
     pub(super) fn end_all(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
         let mut all: Vec<u64> = self.talks.keys().copied().collect();
         all.sort_unstable();
@@ -136,5 +137,5 @@ impl Talks {
     }
 }
 
-/// Most names of one session.
+/// Maximum number of names per session.
 const MAX_NAMES: usize = 4;

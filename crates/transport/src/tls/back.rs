@@ -1,4 +1,4 @@
-//! The side toward a backend: whom to believe, and what to show.
+//! TLS to a backend: the verification of its certificate, and our own client certificate.
 
 use super::file::Stamp;
 use super::front::{TlsError, roots};
@@ -17,20 +17,20 @@ use std::time::Instant;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// What is configured about the TLS toward a backend.
+/// TLS configuration for a backend.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct BackTlsSpec {
-    /// Who may have signed the backend's certificate; where this is missing, whoever the system trusts.
+    /// Authorities that sign the backend's certificate; `None` for those that the system trusts.
     pub ca_file: Option<PathBuf>,
-    /// What is shown to a backend that asks for a certificate.
+    /// Client certificate to present if the backend requests one.
     pub identity: Option<PairFiles>,
-    /// The name that the backend's certificate must be for, where that is not the host of its address.
+    /// Name that the backend's certificate must be valid for, if it is not the host of its address.
     pub server_name: Option<String>,
-    /// The oldest version that is spoken.
+    /// Minimum TLS version to negotiate.
     pub min_version: MinVersion,
 }
 
-/// Why there is no TLS with a backend.
+/// Reason why a TLS connection to a backend failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackTlsError {
     #[error(
@@ -52,7 +52,7 @@ fn handshake(error: &io::Error) -> String {
     }
 }
 
-/// The TLS toward one backend. Its connections share what lets them be opened again faster.
+/// TLS client for one backend. Its connections share the session cache.
 pub struct BackTls {
     backend: Arc<str>,
     spec: BackTlsSpec,
@@ -67,10 +67,10 @@ struct State {
 }
 
 impl BackTls {
-    /// Reads what is configured. `host` is that of the backend's address.
+    /// Reads the configured files. `host` is that of the backend's address.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Returns the file that cannot be used, with the reason.
     pub fn new(backend: &Arc<str>, spec: BackTlsSpec, host: &str) -> Result<Arc<Self>, TlsError> {
         let name = spec.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned())
@@ -81,7 +81,7 @@ impl BackTls {
         Ok(Arc::new(Self { backend: Arc::clone(backend), spec, name, state }))
     }
 
-    /// Shakes hands.
+    /// Performs the handshake on a connected socket.
     pub(crate) async fn connect(self: &Arc<Self>, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         if self.spec.ca_file.is_none() && system_roots().is_empty() {
             return Err(BackTlsError::NoRoots);
@@ -96,7 +96,7 @@ impl BackTls {
         Ok(MaybeTlsStream::Tls(Box::new(stream.into())))
     }
 
-    /// True where it is time to look at the files; whoever is told so looks.
+    /// Returns `true` if the files are due for a check, which the caller must then do.
     fn is_due(&self) -> bool {
         let mut state = self.lock();
         let due = state.looked.elapsed() >= LOOK && self.spec.files().next().is_some();
@@ -170,7 +170,7 @@ impl BackTlsSpec {
     }
 }
 
-/// The authorities that the system trusts, read once.
+/// Returns the authorities that the system trusts, read once.
 fn system_roots() -> Arc<RootCertStore> {
     static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
     let read = || {

@@ -1,6 +1,6 @@
-//! As much of DER as tells how long a certificate is good for.
+//! Parses as much DER as the validity of a certificate needs.
 
-/// From when and until when a certificate is good, in seconds since 1970.
+/// Returns the start and end of a certificate's validity, in seconds since 1970.
 ///
 /// ```text
 /// Certificate ::= SEQUENCE { tbs SEQUENCE { [0] version?, serial, algorithm, issuer, validity SEQUENCE { from, until }, … } … }
@@ -27,17 +27,17 @@ const GENERALIZED_TIME: u8 = 0x18;
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 
-/// What is left to read.
+/// Reader over the remaining bytes.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
-    /// The tag and the content of the next value.
+    /// Reads the tag and the content of the next value.
     fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (tag, rest) = self.0.split_first()?;
         let (first, mut rest) = rest.split_first()?;
         let mut length = usize::from(*first);
         if length >= 0x80 {
-            // Four bytes of length are far beyond what is read of any file.
+            // Four bytes of length exceed any file that is read.
             let bytes = length - 0x80;
             let (digits, after) = rest.split_at_checked(bytes).filter(|_| (1..=4).contains(&bytes))?;
             length = digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit));
@@ -48,7 +48,7 @@ impl<'a> Der<'a> {
         Some((*tag, content))
     }
 
-    /// The content of the next value, which must have this tag.
+    /// Reads the content of the next value, which must have this tag.
     fn content(&mut self, tag: u8) -> Option<&'a [u8]> {
         self.next().filter(|(found, _)| *found == tag).map(|(_, content)| content)
     }
@@ -71,14 +71,14 @@ impl<'a> Der<'a> {
         let digits = rest.strip_suffix(b"Z").filter(|digits| digits.len() == 10)?;
         let part = |index: usize| number(&digits[2 * index..2 * index + 2]);
         let (date, second) = ((year, part(0)?, part(1)?), part(4)?);
-        // A leap second is the one after the last that the calendar has.
+        // Parse a leap second as second 59 plus one: the calendar has no second 60.
         let leap = second == 60;
         let seconds = timestamp::unix_seconds(date, (part(2)?, part(3)?, second - u8::from(leap)))?;
         Some(seconds + i64::from(leap))
     }
 }
 
-/// A number of two digits.
+/// Parses a number of two digits.
 fn number(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + (digit - b'0')))
 }

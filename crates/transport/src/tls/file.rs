@@ -1,4 +1,4 @@
-//! Files that hold certificates and keys, and what can be wrong with them.
+//! Reads files with certificates and keys, and reports what is wrong with them.
 
 use super::inspect::{self, CertificateInfo, InspectError};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
@@ -9,59 +9,59 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Most that is read of a file. The bundle of a whole system is a quarter of it.
+/// Maximum size of a file. The bundle of a whole system is a quarter of it.
 const MAX_FILE: u64 = 1024 * 1024;
 
 /// A file that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{} {problem}", path.display())]
 pub struct FileError {
-    /// Which file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Problem with the file.
     pub problem: FileProblem,
 }
 
-/// What is wrong with a file. Each goes on after the file's name.
+/// Problem with a file. Each message continues after the file's name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FileProblem {
-    /// It does not exist.
+    /// The file does not exist.
     #[error("does not exist")]
     Missing,
-    /// This user may not read it.
+    /// This user may not read the file.
     #[error("may not be read by this user; change its owner or its permissions")]
     Forbidden,
-    /// It cannot be read for another reason.
+    /// The file cannot be read for another reason.
     #[error("cannot be read ({0})")]
     Unreadable(io::ErrorKind),
-    /// It is a folder, a pipe or a device.
+    /// The path is a directory, a pipe or a device.
     #[error("is not a regular file")]
     NotAFile,
-    /// It is larger than any honest one.
+    /// The file exceeds the maximum size.
     #[error("is larger than {MAX_FILE} bytes")]
     TooLarge,
-    /// There is no usable certificate in it.
+    /// The file contains no usable certificate.
     #[error(transparent)]
     Certificate(#[from] InspectError),
-    /// A certificate of an authority cannot be used as one.
+    /// A certificate is not usable as an authority.
     #[error("holds a certificate that cannot be used to check others ({0})")]
     BadRoot(String),
-    /// It is not PEM.
+    /// The file is not PEM.
     #[error("is not PEM, which begins with `-----BEGIN PRIVATE KEY-----`")]
     KeyNotPem,
-    /// There is no key in it.
+    /// The file contains no key.
     #[error("holds no private key (`-----BEGIN PRIVATE KEY-----`)")]
     NoKey,
-    /// The key needs a passphrase.
+    /// The key is encrypted with a passphrase.
     #[error("holds an encrypted private key; take the passphrase off with `openssl pkey -in OLD -out NEW`")]
     Encrypted,
-    /// The key is of an unknown kind or too weak.
+    /// The key has an unknown type or is too weak.
     #[error("holds a private key that cannot be used ({0}); use RSA of 2048 bits or more, ECDSA or Ed25519")]
     BadKey(String),
-    /// The key is another's.
+    /// The key belongs to another certificate.
     #[error("is not the key of the certificate in {}", .0.display())]
     OtherKey(PathBuf),
-    /// The key and the certificate do not go together for another reason.
+    /// Key and certificate do not match for another reason.
     #[error("cannot be used with the certificate in {}: {}", .0.display(), .1)]
     Unfit(PathBuf, String),
 }
@@ -72,7 +72,7 @@ impl FileProblem {
     }
 }
 
-/// The bytes of a file.
+/// Reads a whole file.
 fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     let fault = |error: io::Error| {
         let problem = match error.kind() {
@@ -82,7 +82,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
         };
         problem.at(path)
     };
-    // To open a pipe would wait for its other end.
+    // Opening a pipe would wait for its other end.
     if !std::fs::metadata(path).map_err(fault)?.is_file() {
         return Err(FileProblem::NotAFile.at(path));
     }
@@ -94,22 +94,22 @@ fn read(path: &Path) -> Result<Vec<u8>, FileError> {
     Ok(bytes)
 }
 
-/// The certificates in a file, at least one, in its order.
+/// Reads the certificates in a file in their order; at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FileError> {
     inspect::certificates(&read(path)?).map_err(|error| FileProblem::from(error).at(path))
 }
 
-/// What the certificates in a file say about themselves, in its order; at least one.
+/// Returns the details of the certificates in a file in their order; at least one.
 ///
 /// # Errors
-/// Says why the file cannot be used.
+/// Returns the reason why the file cannot be used.
 pub fn examine(path: &Path) -> Result<Vec<CertificateInfo>, FileError> {
     let all = certificates(path)?;
     let told: Result<Vec<_>, InspectError> = all.iter().map(CertificateInfo::of).collect();
     told.map_err(|error| FileProblem::from(error).at(path))
 }
 
-/// The private key in a file.
+/// Reads the private key in a file.
 pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     let bytes = read(path)?;
     let problem = match PrivateKeyDer::from_pem_slice(&bytes) {
@@ -121,18 +121,18 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     Err(problem.at(path))
 }
 
-/// True where everybody on this machine can read a file. A group that may read keys is somebody's intention.
+/// Returns `true` if every user of this machine can read the file. Group permissions are taken as intended.
 #[must_use]
 pub fn is_exposed(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
-/// What files looked like when they were read. Differs from a later one if any of the files was written or replaced in
-/// between. Links are followed.
+/// Metadata of files when they were read. It differs from a later one if any of the files was written or replaced in
+/// between. Symbolic links are followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stamp(Vec<Option<Look>>);
 
-/// What one file looked like.
+/// Metadata of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Look {
     place: (u64, u64),
@@ -141,7 +141,7 @@ struct Look {
 }
 
 impl Stamp {
-    /// Looks at the files.
+    /// Reads the metadata of the files.
     pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
         let look = |file: &Path| {
             let found = std::fs::metadata(file).ok()?;

@@ -1,4 +1,4 @@
-//! The front's side: which certificate is shown, whose certificates are asked for, and how both change while it runs.
+//! TLS of a front: its certificates, the verification of client certificates, and the reload of both at runtime.
 
 use super::file::{self, FileError, FileProblem, Stamp};
 use super::inspect::CertificateInfo;
@@ -19,17 +19,17 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// How often a certificate that ends soon is warned of.
+/// Interval at which the warning about an expiring certificate is repeated.
 const WARN_AGAIN: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether clients have to show a certificate, and which file holds the authorities that may have signed it.
+/// Policy for client certificates, with the file of the authorities that sign them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ClientAuth {
-    /// None is asked for.
+    /// No certificate is requested.
     None,
-    /// A client may show one. If it does, it must be a good one.
+    /// A client may present a certificate, which must then be valid.
     Optional(PathBuf),
-    /// Nobody is let in without a good one.
+    /// Every client must present a valid certificate.
     Required(PathBuf),
 }
 
@@ -41,7 +41,7 @@ impl ClientAuth {
         }
     }
 
-    /// The word for it.
+    /// Returns the name used in status output.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -52,30 +52,30 @@ impl ClientAuth {
     }
 }
 
-/// What is configured about the TLS of a front.
+/// TLS configuration of a front.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrontTlsSpec {
-    /// The certificates. A client gets the first that is good for the name it asks for, or else the first.
+    /// Certificates. A client gets the first that is valid for the requested name, or else the first of all.
     pub pairs: Vec<PairFiles>,
-    /// What clients have to show.
+    /// Policy for client certificates.
     pub client_auth: ClientAuth,
-    /// The oldest version that is spoken.
+    /// Minimum TLS version to negotiate.
     pub min_version: MinVersion,
-    /// Whether HTTP is spoken inside.
+    /// Set if HTTP is served inside TLS.
     pub http: bool,
-    /// How long a handshake may take.
+    /// Maximum time of a handshake.
     pub handshake_timeout: Duration,
-    /// Most handshakes under way at a time; more wait.
+    /// Maximum number of concurrent handshakes; further ones wait.
     pub max_handshakes: usize,
 }
 
-/// Why TLS cannot be spoken like this.
+/// Reason why a TLS configuration is unusable.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Each file is good, but not all of them together.
+    /// Every file is valid, but their combination is not.
     #[error("TLS cannot be set up: {0}")]
     Unfit(String),
 }
@@ -86,33 +86,33 @@ impl TlsError {
     }
 }
 
-/// How the TLS of a front is, for people.
+/// TLS status of a front, for display.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct TlsStatus {
-    /// The certificates in use.
+    /// Certificates in use, in their order.
     pub certificates: Vec<CertificateStatus>,
     /// `none`, `optional` or `required`.
     pub client_auth: &'static str,
-    /// How often changed files were taken over.
+    /// Number of successful reloads.
     pub reloads: u64,
-    /// Why the files as they are now are not in use, if they are not.
+    /// Reason why the current files are not in use, if they are not.
     pub last_error: Option<String>,
 }
 
 /// A certificate in use.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CertificateStatus {
-    /// Where it was read from.
+    /// File it was read from.
     pub file: PathBuf,
-    /// Until when it is good.
+    /// End of its validity.
     pub not_after: String,
-    /// The SHA-256 of it.
+    /// SHA-256 fingerprint in hexadecimal.
     pub fingerprint: String,
-    /// What its owner should know.
+    /// Warning for the operator, if any.
     pub warning: Option<String>,
 }
 
-/// The TLS of a front. What it shows and asks for is swapped as a whole; connections that are open go on as they are.
+/// TLS of a front. A reload replaces the whole configuration; open connections keep theirs.
 pub struct FrontTls {
     pub(super) spec: FrontTlsSpec,
     pub(super) room: Semaphore,
@@ -125,13 +125,13 @@ struct Loaded {
     infos: Vec<CertificateInfo>,
 }
 
-/// Certificates that can be used, but are not yet.
+/// Certificates that were read but are not in use yet.
 pub struct ReadAgain {
     stamp: Stamp,
     loaded: Loaded,
 }
 
-/// What became of the last look at the files.
+/// Result of the last check of the files.
 struct Seen {
     stamp: Stamp,
     reloads: u64,
@@ -139,10 +139,10 @@ struct Seen {
 }
 
 impl FrontTls {
-    /// Reads the files, and warns of what is odd about them.
+    /// Reads the files and logs warnings about them.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Returns the file that cannot be used, with the reason.
     pub fn new(spec: FrontTlsSpec) -> Result<Arc<Self>, TlsError> {
         let stamp = Stamp::of(spec.files());
         let loaded = spec.load()?;
@@ -156,20 +156,20 @@ impl FrontTls {
         Ok(Arc::new(tls))
     }
 
-    /// Reads the files again: all of them are taken over, or none.
+    /// Reads the files again and uses all of them, or none.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why; what was in use stays in use.
+    /// Returns the file that cannot be used, with the reason. The previous files stay in use.
     pub fn reload(&self) -> Result<(), TlsError> {
         self.read_again().map(|read| self.take_over(read))
     }
 
-    /// Reads the files again, and changes nothing yet.
+    /// Reads the files again without using them.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Returns the file that cannot be used, with the reason.
     pub fn read_again(&self) -> Result<ReadAgain, TlsError> {
-        // Looked at before they are read: what changes in between is seen at the next look.
+        // Taken before reading, so that a change during the read is noticed at the next check.
         let stamp = Stamp::of(self.spec.files());
         self.spec.load().map(|loaded| ReadAgain { stamp: stamp.clone(), loaded }).inspect_err(|error| {
             let mut seen = self.seen.lock().unpoisoned();
@@ -179,7 +179,7 @@ impl FrontTls {
         })
     }
 
-    /// Uses what was read for new connections.
+    /// Uses the files that were read for new connections.
     pub fn take_over(&self, read: ReadAgain) {
         {
             let mut seen = self.seen.lock().unpoisoned();
@@ -190,17 +190,17 @@ impl FrontTls {
         self.warn();
     }
 
-    /// Reads the files again if they have changed. What is wrong with them is logged and told by [`FrontTls::status`].
+    /// Reloads the files if they have changed. Errors are logged and reported by [`FrontTls::status`].
     pub fn reload_if_changed(&self) {
         let stamp = Stamp::of(self.spec.files());
         let changed = self.seen.lock().unpoisoned().stamp != stamp;
         if changed {
-            // The reason is kept and logged where it arises.
+            // `read_again` keeps and logs the error.
             let _ = self.reload();
         }
     }
 
-    /// Looks after the files for as long as the front is there.
+    /// Checks the files at intervals until the front is dropped.
     pub async fn watch(tls: Weak<Self>) {
         let mut warned = Instant::now();
         loop {
@@ -222,7 +222,7 @@ impl FrontTls {
         }
     }
 
-    /// How it is at this moment.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> TlsStatus {
         let (reloads, last_error) = {
@@ -244,7 +244,7 @@ impl FrontTls {
         }
     }
 
-    /// What the next handshake uses.
+    /// Returns the configuration for the next handshake.
     pub(super) fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.loaded.read().unpoisoned().config)
     }
@@ -267,7 +267,7 @@ impl fmt::Debug for FrontTls {
 }
 
 impl FrontTlsSpec {
-    /// Every file that is read.
+    /// Returns every file that is read.
     fn files(&self) -> impl Iterator<Item = &Path> {
         let pairs = self.pairs.iter().flat_map(|pair| [pair.cert_file.as_path(), pair.key_file.as_path()]);
         pairs.chain(self.client_auth.ca_file())
@@ -294,7 +294,7 @@ impl FrontTlsSpec {
             config.alpn_protocols = vec![b"http/1.1".to_vec()];
         }
         if self.client_auth.ca_file().is_some() {
-            // A resumed session would not look at the client's certificate again, which may have expired.
+            // A resumed session would not verify the client's certificate again, which may have expired.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         } else {
@@ -304,7 +304,7 @@ impl FrontTlsSpec {
     }
 }
 
-/// The authorities in a file.
+/// Reads the certificate authorities in a file.
 pub(super) fn roots(path: &Path) -> Result<RootCertStore, FileError> {
     let mut roots = RootCertStore::empty();
     for certificate in file::certificates(path)? {
@@ -313,7 +313,7 @@ pub(super) fn roots(path: &Path) -> Result<RootCertStore, FileError> {
     Ok(roots)
 }
 
-/// The first certificate that is good for the name a client asks for, and the first of all where none is.
+/// Selects the first certificate that is valid for the requested name, or the first of all if none is.
 #[derive(Debug)]
 struct ByName(Vec<Arc<CertifiedKey>>);
 

@@ -1,4 +1,4 @@
-//! From a client's socket to a connection that speaks TLS.
+//! The TLS handshake on a client's socket.
 
 use super::front::FrontTls;
 use super::shown::shown_certificate;
@@ -14,24 +14,24 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// The first byte of a handshake.
+/// Content type of a TLS handshake record.
 const HANDSHAKE: u8 = 0x16;
-/// How long a client that does not speak TLS may take to hear so.
+/// Maximum time for a client that does not speak TLS to read the reason.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Most that is read of such a client. What is left unread when a socket closes would take the last words with it.
+/// Maximum number of bytes read from such a client. Bytes left unread when the socket closes would discard the reason.
 const UNHEARD: usize = 64 * 1024;
 
-/// What became of a socket.
+/// Outcome of a handshake.
 pub(crate) enum Arrived {
-    /// It speaks TLS, and this is who holds the certificate that was shown, if one was.
+    /// A TLS connection, with the client's certificate if it presented one.
     Secured(MaybeTlsStream, Option<Shown>),
-    /// It speaks something else.
+    /// The client does not speak TLS.
     NotTls(TcpStream),
-    /// Nothing can be said to it any more.
+    /// The connection failed, and the client cannot be told.
     Gone,
 }
 
-/// Why there is no connection.
+/// Reason why a handshake failed.
 enum Failed {
     TimedOut,
     Crowded,
@@ -39,7 +39,7 @@ enum Failed {
 }
 
 impl FrontTls {
-    /// Shakes hands.
+    /// Performs the handshake. Counts and logs a failure.
     pub(crate) async fn accept(&self, socket: TcpStream, counters: &Counters) -> Arrived {
         let failed = match timeout(self.spec.handshake_timeout, self.shake(socket, counters)).await {
             Ok(Ok(arrived)) => return arrived,
@@ -61,7 +61,7 @@ impl FrontTls {
 
     async fn shake(&self, socket: TcpStream, counters: &Counters) -> Result<Arrived, Failed> {
         let mut first = [0];
-        // A client that says nothing takes no room from those that do.
+        // Wait here first: a silent client must not occupy a place among the handshakes.
         if socket.peek(&mut first).await.map_err(Failed::Io)? == 0 {
             return Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()));
         }
@@ -80,7 +80,7 @@ impl FrontTls {
     }
 }
 
-/// Counted as long as it is there.
+/// Counts a handshake in progress until it is dropped.
 struct UnderWay<'a>(&'a Counters);
 
 impl<'a> UnderWay<'a> {
@@ -96,7 +96,7 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-/// Says something to a client that does not speak TLS, and lets go of it.
+/// Sends a response to a client that does not speak TLS, and closes the socket.
 pub(crate) async fn last_words(mut socket: TcpStream, words: &[u8]) {
     let saying = async {
         socket.write_all(words).await?;

@@ -1,4 +1,4 @@
-//! What a certificate says about itself.
+//! Parses certificates and describes their validity.
 
 use super::der;
 use aws_lc_rs::digest::{SHA256, digest};
@@ -8,51 +8,51 @@ use signalbox_wire::hex::hex;
 use signalbox_wire::timestamp;
 use std::time::{Duration, SystemTime};
 
-/// A certificate that ends within this time is worth a warning.
+/// Remaining validity below which a warning is shown.
 pub const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// What is known of a certificate.
+/// Details of a certificate.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct CertificateInfo {
-    /// From when it is good, in seconds since 1970.
+    /// Start of its validity, in seconds since 1970.
     pub not_before: i64,
-    /// Until when it is good, in seconds since 1970.
+    /// End of its validity, in seconds since 1970.
     pub not_after: i64,
-    /// The SHA-256 of it, in hexadecimal.
+    /// SHA-256 fingerprint in hexadecimal.
     pub fingerprint: String,
 }
 
-/// Whether a certificate is good at a time.
+/// Validity of a certificate at a given time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Validity {
-    /// For long enough.
+    /// Valid for longer than [`SOON`].
     Good,
-    /// For so long only.
+    /// Valid for this time only.
     Soon(Duration),
-    /// No more.
+    /// The certificate has expired.
     Expired,
-    /// Not yet.
+    /// The certificate is not valid yet.
     Future,
 }
 
-/// Why nothing can be said of a certificate.
+/// Reason why a certificate cannot be inspected.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum InspectError {
     /// The text is not PEM.
     #[error("is not PEM, which begins with `-----BEGIN CERTIFICATE-----`")]
     NotPem,
-    /// There is something else in it.
+    /// The text contains no certificate.
     #[error("holds no certificate (`-----BEGIN CERTIFICATE-----`)")]
     NoCertificate,
-    /// The certificate itself cannot be read.
+    /// The certificate cannot be parsed.
     #[error("holds a certificate that cannot be read")]
     Malformed,
 }
 
-/// Tells about the first certificate of a PEM file, which is the one that is shown to the other side.
+/// Inspects the first certificate of a PEM file, which is the one presented to the peer.
 ///
 /// # Errors
-/// Where there is none that can be read.
+/// Returns an error if there is no readable certificate.
 pub fn inspect(cert_pem: &[u8]) -> Result<CertificateInfo, InspectError> {
     match certificates(cert_pem)?.first() {
         Some(certificate) => CertificateInfo::of(certificate),
@@ -60,7 +60,7 @@ pub fn inspect(cert_pem: &[u8]) -> Result<CertificateInfo, InspectError> {
     }
 }
 
-/// All certificates of a PEM file; at least one.
+/// Parses all certificates of a PEM file; at least one.
 pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, InspectError> {
     let found: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
@@ -70,7 +70,7 @@ pub(super) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, I
     }
 }
 
-/// True where something looks like a section.
+/// Returns `true` if the text contains the start of a PEM section.
 pub(super) fn is_pem(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"-----BEGIN ").is_some()
 }
@@ -81,7 +81,7 @@ impl CertificateInfo {
         Ok(Self { not_before, not_after, fingerprint: fingerprint(certificate) })
     }
 
-    /// Whether it is good at this time.
+    /// Returns the validity at the given time.
     #[must_use]
     pub fn validity(&self, now: SystemTime) -> Validity {
         let now = timestamp::seconds_of(now);
@@ -94,7 +94,7 @@ impl CertificateInfo {
         }
     }
 
-    /// What its owner should know, if anything.
+    /// Returns a warning for the operator, if any.
     #[must_use]
     pub fn warning(&self, now: SystemTime) -> Option<String> {
         let until = timestamp::readable(self.not_after);
@@ -112,7 +112,7 @@ impl CertificateInfo {
     }
 }
 
-/// The SHA-256 of a certificate, in hexadecimal.
+/// Returns the SHA-256 fingerprint of a certificate in hexadecimal.
 pub(super) fn fingerprint(certificate: &[u8]) -> String {
     hex(digest(&SHA256, certificate).as_ref())
 }

@@ -7,16 +7,16 @@ use rustls::{Error, InconsistentKeys};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a certificate, with those between it and its authority, and its key are.
+/// Files of a certificate chain and its private key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PairFiles {
-    /// The certificate first, then what leads to its authority.
+    /// Certificate, followed by its intermediates.
     pub cert_file: PathBuf,
-    /// The private key.
+    /// Private key in PEM format.
     pub key_file: PathBuf,
 }
 
-/// What was read.
+/// A certificate chain and its key, as loaded from their files.
 pub(super) struct Pair {
     pub certificates: Vec<CertificateDer<'static>>,
     pub key: PrivateKeyDer<'static>,
@@ -25,7 +25,7 @@ pub(super) struct Pair {
 }
 
 impl PairFiles {
-    /// Reads both, and checks that they belong together.
+    /// Reads both files and checks that they match.
     pub(super) fn load(&self) -> Result<Pair, FileError> {
         let certificates = file::certificates(&self.cert_file)?;
         let key = file::key(&self.key_file)?;
@@ -38,7 +38,7 @@ impl PairFiles {
         let signing = signing.map_err(|error| FileProblem::BadKey(error.to_string()).at(&self.key_file))?;
         let certified = CertifiedKey::new(certificates.clone(), signing);
         match certified.keys_match() {
-            // Some kinds of keys do not tell; a handshake then says so.
+            // Some types of keys cannot be compared; a handshake then reports a mismatch.
             Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
             Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
                 return Err(FileProblem::OtherKey(self.cert_file.clone()).at(&self.key_file));
@@ -50,15 +50,15 @@ impl PairFiles {
         Ok(Pair { certificates, key, certified: Arc::new(certified), info })
     }
 
-    /// Checks that both can be read and belong together.
+    /// Checks that both files are readable and match.
     ///
     /// # Errors
-    /// Says which file cannot be used, and why.
+    /// Returns the file that cannot be used, with the reason.
     pub fn check(&self) -> Result<(), FileError> {
         self.load().map(drop)
     }
 
-    /// Says what its owner should know, on the log.
+    /// Logs warnings for the operator.
     pub(super) fn warn(&self, info: &CertificateInfo) {
         if file::is_exposed(&self.key_file) {
             let file = self.key_file.display();

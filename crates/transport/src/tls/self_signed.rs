@@ -1,7 +1,7 @@
-//! A certificate of our own, for trying TLS out on this machine.
+//! A generated certificate, to try TLS on this machine.
 //!
-//! It is signed by an authority that is made with it and whose key is thrown away: whoever trusts that authority trusts this
-//! one certificate. Both are kept, so that they have to be trusted once only.
+//! It is signed by an authority that is generated with it and whose key is discarded: a client that trusts the
+//! authority trusts this one certificate only. Both are kept, so that they must be trusted only once.
 
 use super::FileError;
 use super::inspect::{CertificateInfo, Validity, inspect};
@@ -16,46 +16,46 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Who the certificate is for.
+/// Names that the certificate is valid for.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// How long it is good for.
+/// Validity of the certificate, in days.
 const DAYS: i64 = 365;
 
-/// Why there is no such certificate.
+/// Reason why the certificate could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfSignedError {
-    /// The folder or a file in it cannot be written.
+    /// The directory or a file in it cannot be written.
     #[error("{} cannot be written: {error}", path.display())]
     Write {
-        /// Which one.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         error: io::Error,
     },
-    /// It cannot be made.
+    /// The certificate cannot be generated.
     #[error("a certificate cannot be made: {0}")]
     Make(#[from] rcgen::Error),
-    /// It cannot be read back.
+    /// The certificate cannot be read back.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// A certificate for this machine, and what a client needs to trust it.
+/// A generated certificate, with the authority that a client must trust.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SelfSigned {
-    /// The certificate and its key.
+    /// Files of the certificate and its key.
     pub pair: PairFiles,
-    /// The authority that a client has to trust.
+    /// Authority that a client must trust.
     pub ca_file: PathBuf,
-    /// What is known of the certificate.
+    /// Details of the certificate.
     pub info: CertificateInfo,
 }
 
 impl SelfSigned {
-    /// Takes the certificate that is kept in this folder, or makes one if there is none that is good for a while.
+    /// Loads the certificate kept in this directory, or generates one if there is none with enough validity left.
     ///
     /// # Errors
-    /// If none can be made or written.
+    /// Returns an error if none can be generated or written.
     pub fn prepare(folder: &Path) -> Result<Self, SelfSignedError> {
         let now = SystemTime::now();
         if let Some(kept) = Self::kept(folder).filter(|kept| kept.info.validity(now) == Validity::Good) {
@@ -107,7 +107,7 @@ fn params(names: &[&str], name: &str, now: SystemTime) -> Result<CertificatePara
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
     let today = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs() / 86_400).unwrap_or(0));
-    // Clocks differ a little, also between a machine and its containers.
+    // Allow for clocks that differ a little, also between a machine and its containers.
     let midnight = |days: i64| {
         let (year, month, day) = timestamp::date_of_day(days);
         rcgen::date_time_ymd(year, month, day)
@@ -116,7 +116,7 @@ fn params(names: &[&str], name: &str, now: SystemTime) -> Result<CertificatePara
     Ok(params)
 }
 
-/// Writes a file for its owner only, whole or not at all.
+/// Writes a file atomically, readable only for its owner.
 fn write(path: &Path, text: &str) -> Result<(), SelfSignedError> {
     let fault = |error| SelfSignedError::Write { path: path.to_owned(), error };
     let unfinished = path.with_extension(format!("{}.part", std::process::id()));

@@ -1,4 +1,4 @@
-//! Who a client certificate says that its holder is.
+//! Identity of the holder of a client certificate.
 
 use super::der;
 use super::inspect::fingerprint;
@@ -11,12 +11,13 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::objects::{oid_registry, oid2abbrev};
 use x509_parser::prelude::{AttributeTypeAndValue, FromDer as _, X509Certificate, X509Name};
 
-/// The most attributes of a subject that is read.
+/// Maximum number of attributes of a subject.
 const MAX_SUBJECT: usize = 32;
-/// The most alternative names that are looked at.
+/// Maximum number of alternative names that are read.
 const MAX_NAMES: usize = 100;
 
-/// What a certificate whose chain was verified says of its holder. One that cannot be read further has no names.
+/// Extracts the identity from a certificate with a verified chain. A certificate that cannot be parsed further has no
+/// names.
 pub(super) fn shown_certificate(certificate: &CertificateDer<'_>) -> ShownCertificate {
     let principal = Principal::certificate(&fingerprint(certificate));
     let expires = der::validity(certificate).and_then(|(_, until)| end_of_second(until));
@@ -28,12 +29,13 @@ pub(super) fn shown_certificate(certificate: &CertificateDer<'_>) -> ShownCertif
     ShownCertificate { principal, subject: subject(read.subject()), names: names.collect(), expires }
 }
 
-/// A certificate is good until the end of its last second (RFC 5280), in milliseconds since 1970.
+/// Returns the end of validity in milliseconds since 1970. A certificate is valid until the end of its last second (RFC
+/// 5280).
 fn end_of_second(until: i64) -> Option<u64> {
     u64::try_from(until).ok()?.checked_add(1)?.checked_mul(1_000)
 }
 
-/// A subject of too many names is as good as none: patterns that fit a part of it must not fit.
+/// Converts a subject. One with too many attributes is dropped, because patterns must not match only a part of it.
 fn subject(name: &X509Name<'_>) -> DistinguishedName {
     if name.iter_attributes().count() > MAX_SUBJECT {
         return DistinguishedName::default();

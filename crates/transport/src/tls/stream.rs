@@ -5,17 +5,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
 
-/// The connection. The one without TLS is the socket itself.
+/// A connection with or without TLS. Without TLS it is the socket itself.
 #[derive(Debug)]
 pub(crate) enum MaybeTlsStream {
-    /// Bytes as they are.
     Plain(TcpStream),
-    /// Bytes in records. Boxed, so that the other kind does not carry the room for it.
+    /// A TLS stream. Boxed, so that plain sockets do not reserve space for it.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl MaybeTlsStream {
-    /// Sends small writes at once.
+    /// Disables Nagle's algorithm on the socket.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
         match self {
             Self::Plain(socket) => socket.set_nodelay(true),

@@ -1,18 +1,18 @@
-//! What went wrong in a handshake, in plain words.
+//! Describes handshake errors in plain words.
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 use signalbox_wire::timestamp;
 use std::error::Error as StdError;
 use std::io;
 
-/// The error of TLS that is the cause of another one, if there is one.
+/// Finds the TLS error in a chain of causes.
 pub(crate) fn find<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref::<Error>() {
             return Some(found);
         }
-        // What an error of the system wraps is not its source, but what it holds.
+        // An `io::Error` does not report the error it wraps as its source.
         let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = match held {
             Some(held) => Some(held as &(dyn StdError + 'static)),
@@ -22,7 +22,7 @@ pub(crate) fn find<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error>
     None
 }
 
-/// A word for counting, from a closed set.
+/// Returns the reason for the metrics, from a closed set.
 pub(super) fn reason(error: &Error) -> &'static str {
     match error {
         Error::InvalidCertificate(_) | Error::NoCertificatesPresented => "client_certificate",
@@ -34,7 +34,7 @@ pub(super) fn reason(error: &Error) -> &'static str {
     }
 }
 
-/// What is wrong, for people. It goes on after a colon.
+/// Describes an error for the user. The text continues after a colon.
 pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
@@ -86,7 +86,7 @@ fn certificate(error: &CertificateError) -> String {
     }
 }
 
-/// The first few names of a certificate, which the other side wrote.
+/// Joins the first few names of a certificate. The peer chose them, so they are sanitised.
 fn names(presented: &[String]) -> String {
     const SHOWN: usize = 3;
     const LONGEST: usize = 80;

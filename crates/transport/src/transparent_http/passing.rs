@@ -1,4 +1,4 @@
-//! A body on its way through.
+//! Bodies that are forwarded and reported to a feed.
 
 use super::upstream::{Sender, Upstream};
 use crate::tap::{Feed, HttpSeen, HttpStep, Side};
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-/// How much of a body that goes nowhere is read, and for how long.
+/// Limits on reading a body that is not forwarded.
 const READ_OUT_BYTES: usize = 16 << 20;
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
-/// The body of a request or an answer, passed on frame by frame, or one of our own.
+/// A body that is forwarded frame by frame, or one of our own.
 pub(super) struct Passing {
     content: Content,
     watch: Option<Watch>,
-    /// The connection that an answer comes on, to be used again once the answer has ended.
+    /// Connection of the answer, to be reused once the answer has ended.
     connection: Option<(Arc<Upstream>, Sender)>,
 }
 
@@ -28,7 +28,7 @@ enum Content {
     Own(Option<Bytes>),
 }
 
-/// Who is told of it, and for which side.
+/// Feed to report to, and the side that the body comes from.
 pub(super) struct Watch {
     pub(super) feed: Feed<HttpSeen>,
     pub(super) call: u64,
@@ -42,7 +42,7 @@ impl Watch {
 }
 
 impl Passing {
-    /// A body that comes from elsewhere.
+    /// Creates a forwarded body.
     pub(super) fn stream(body: Incoming, watch: Option<Watch>, connection: Option<(Arc<Upstream>, Sender)>) -> Self {
         let mut passing = Self { content: Content::Stream(body), watch, connection };
         if passing.is_end_stream() {
@@ -51,12 +51,12 @@ impl Passing {
         passing
     }
 
-    /// A body of our own.
+    /// Creates a body of our own.
     pub(super) fn own(text: impl Into<Bytes>) -> Self {
         Self { content: Content::Own(Some(text.into())), watch: None, connection: None }
     }
 
-    /// Reads a body that goes nowhere, so that it is told of; not for ever, and not without end.
+    /// Reads a body that is not forwarded, within limits, so that it is reported.
     pub(super) async fn read_out(mut self) {
         let reading = async {
             let mut read = 0;
@@ -70,7 +70,7 @@ impl Passing {
         let _ = tokio::time::timeout(READ_OUT_TIME, reading).await;
     }
 
-    /// The end is told once, and as soon as it is known: nobody asks a body of a known length again after its last byte.
+    /// Reports the end once, as soon as it is known: a body of known length is not polled again after its last byte.
     fn end(&mut self, complete: bool) {
         if let Some(watch) = self.watch.take() {
             watch.tell(HttpStep::BodyEnd { side: watch.side, complete });
@@ -99,7 +99,7 @@ impl Body for Passing {
             Poll::Ready(Some(Ok(frame))) => {
                 let last = body.is_end_stream();
                 if let (Some(watch), Some(data)) = (&this.watch, frame.data_ref()) {
-                    // Copied, since a slice would keep the whole buffer of its connection.
+                    // Copied, since a slice would keep the connection's whole buffer alive.
                     watch.tell(HttpStep::Body(watch.side, Bytes::copy_from_slice(data)));
                 }
                 if last {

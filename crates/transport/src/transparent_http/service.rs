@@ -1,4 +1,4 @@
-//! One request on its way through.
+//! Forwards one request and its answer.
 
 use super::Proxy;
 use super::passing::{Passing, Watch};
@@ -19,7 +19,7 @@ const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// Headers that belong to a single connection, whatever `Connection` names besides.
+/// Hop-by-hop headers, besides those named in `Connection`.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     KEEP_ALIVE,
@@ -32,7 +32,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Passes a request on and its answer back.
+/// Forwards a request and returns its answer.
 pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Response<Passing>, Infallible> {
     let shared = &proxy.0;
     if !shared.admission.admits(request.headers(), request.headers().contains_key(http::header::ORIGIN)) {
@@ -83,8 +83,8 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     }
 }
 
-/// Path and query as the client has them. What the address of the endpoint has behind its path is added where the client
-/// has nothing there: it may be what lets it in.
+/// Returns path and query of the forwarded request. The endpoint's own query is added if the client sent none, because
+/// it may contain a credential.
 fn place(asked: &Uri, endpoint: &Uri) -> PathAndQuery {
     let root = || PathAndQuery::from_static("/");
     if asked.query().is_none() && asked.path() == endpoint.path() {
@@ -93,7 +93,7 @@ fn place(asked: &Uri, endpoint: &Uri) -> PathAndQuery {
     asked.path_and_query().cloned().unwrap_or_else(root)
 }
 
-/// Takes out what belongs to a single connection.
+/// Removes hop-by-hop headers, including those named in `Connection`.
 fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)

@@ -13,10 +13,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::net::TcpStream;
 
-/// One connection.
+/// Sender of requests on one connection.
 pub(super) type Sender = SendRequest<Passing>;
 
-/// Why the server gave no answer.
+/// Reason why the server gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UpstreamError {
     #[error("{0}")]
@@ -29,7 +29,7 @@ pub(super) enum UpstreamError {
     Http(#[from] hyper::Error),
 }
 
-/// Where the server is, and connections that wait for their next request.
+/// Address of the server, and its idle connections.
 pub(super) struct Upstream {
     target: HttpTarget,
     idle: Mutex<Vec<(Sender, Instant)>>,
@@ -44,8 +44,8 @@ impl Upstream {
         &self.target
     }
 
-    /// Sends a request and waits for the head of its answer. A kept connection that turns out to be closed before anything
-    /// was written is replaced; nothing is ever sent twice.
+    /// Sends a request and waits for the head of its answer. An idle connection that turns out to be closed before
+    /// anything was written is replaced; no request is ever sent twice.
     pub(super) async fn send(
         &self,
         mut request: Request<Passing>,
@@ -62,7 +62,7 @@ impl Upstream {
         let mut sender = match self.open().await {
             Ok(sender) => sender,
             Err(error) => {
-                // Nobody takes the body, and the tape is to have what the client wanted.
+                // The body has no receiver, but the tape should contain the request.
                 request.into_body().read_out().await;
                 return Err(error);
             }

@@ -1,4 +1,4 @@
-//! Copying bytes from one end to another, exactly as they come.
+//! Copies bytes from a reader to a writer unchanged.
 
 use crate::tap::{Chunk, Feed, Side};
 use bytes::Bytes;
@@ -6,15 +6,15 @@ use std::io::{ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// What is read at once: as much as a pipe holds.
+/// Size of a read, which is the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
-/// Which end ended a copy.
+/// The end that ended a copy.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum End {
-    /// There is nothing more to read.
+    /// The reader has ended.
     Reader,
-    /// Nobody takes what is written.
+    /// The writer is closed.
     Writer,
 }
 
@@ -24,7 +24,7 @@ impl End {
     }
 }
 
-/// How far a copy is.
+/// Progress of a copy.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     moved: AtomicU64,
@@ -32,19 +32,19 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// How often something was read.
+    /// Returns the number of reads.
     pub(super) fn moved(&self) -> u64 {
         self.moved.load(Ordering::Acquire)
     }
 
-    /// True while the other end does not take what there is.
+    /// Returns `true` while a write is in progress.
     pub(super) fn is_writing(&self) -> bool {
         self.writing.load(Ordering::Acquire)
     }
 }
 
-/// Copies until one end ends, and closes both. Each chunk is fed before it is written: what it sets off at the other end
-/// must not be heard of before it.
+/// Copies until either end closes, and closes both. Each chunk is fed before it is written, so that its effects at the
+/// other end are never recorded before it.
 pub(super) fn copy(
     mut from: impl Read,
     mut to: impl Write,
