@@ -11,8 +11,8 @@ use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec, headers};
 use crate::http1::{ContentKind, body};
+use crate::observed_events::{LinkObserver, ObservedEvents};
 use crate::sse_back;
-use crate::watched::{Notice, Watched};
 use signalbox_engine::{BackendUser, Fault, FaultKind, back};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Envelope;
@@ -117,14 +117,14 @@ impl Opening {
                 }
                 opened
             }
-            _ => self.find_out().await,
+            _ => self.detect().await,
         }
     }
 
-    async fn find_out(self) -> Result<Arc<dyn Link>, Fault> {
+    async fn detect(self) -> Result<Arc<dyn Link>, Fault> {
         let asked_first = self.backend().target.uri.path().trim_end_matches('/').ends_with(SSE_PATH);
         if !asked_first {
-            match tokio::time::timeout(PATIENCE, tell_transport(self.backend(), &*self.events)).await {
+            match tokio::time::timeout(PATIENCE, probe_transport(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
                 // The connection failed, so another transport would fail in the same way.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
@@ -148,8 +148,8 @@ impl Opening {
     }
 
     async fn http(self) -> Result<Arc<dyn Link>, Fault> {
-        let notice = Finding { found: self.found, heard: AtomicBool::new(false) };
-        self.http.open(Arc::new(Watched { events: self.events, notice })).await
+        let observer = TransportDetection { found: self.found, has_message: AtomicBool::new(false) };
+        self.http.open(Arc::new(ObservedEvents { events: self.events, observer })).await
     }
 
     fn backend(&self) -> &Arc<Backend> {
@@ -159,21 +159,21 @@ impl Opening {
 
 /// Records that the backend speaks Streamable HTTP once a message arrived on such a link. If requests fail before that,
 /// opening has failed and the remembered transport may be outdated.
-struct Finding {
+struct TransportDetection {
     found: Arc<AtomicU8>,
-    heard: AtomicBool,
+    has_message: AtomicBool,
 }
 
-impl Notice for Finding {
-    fn heard(&self) {
-        if !self.heard.load(Ordering::Relaxed) {
-            self.heard.store(true, Ordering::Relaxed);
+impl LinkObserver for TransportDetection {
+    fn on_message(&self) {
+        if !self.has_message.load(Ordering::Relaxed) {
+            self.has_message.store(true, Ordering::Relaxed);
             self.found.store(HTTP, Ordering::Relaxed);
         }
     }
 
-    fn failed(&self) {
-        if !self.heard.load(Ordering::Relaxed) {
+    fn on_failure(&self) {
+        if !self.has_message.load(Ordering::Relaxed) {
             self.found.store(UNKNOWN, Ordering::Relaxed);
         }
     }
@@ -199,10 +199,10 @@ enum Verdict {
 ///
 /// # Errors
 /// Returns a fault if there is no answer.
-async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
+async fn probe_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
     let probe = events.asks(back::probe(INFO));
     let credential = backend.credential(events, None).await?;
-    let request = headers::post(backend, &probe, (None, credential.as_ref()), Vec::new())?;
+    let request = headers::post(backend, &probe, None, credential.as_ref(), Vec::new())?;
     let kept = backend.pool.take();
     let (mut conn, head) = backend.exchange(events, kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);

@@ -23,7 +23,7 @@ pub(crate) async fn receive(
 ) -> Result<(), Unreadable> {
     if is_array(&bytes) {
         let batch = read(gateway, session, Revision::batches, &bytes);
-        let batch = batch.map_err(|fault| Unreadable { fault, answer: Addressee::ToUnknown })?;
+        let batch = batch.map_err(|fault| Unreadable { fault, answer: Addressee::UnknownRequest })?;
         session.receive_batch(stream, batch);
     } else {
         let message = intake::read(bytes, &gateway.settings())?;
@@ -42,7 +42,7 @@ pub(crate) async fn receive(
 ///
 /// # Errors
 /// Returns the reason why the batch is refused as a whole.
-pub(crate) fn read_of(
+pub(crate) fn read_with_caller(
     gateway: &Gateway,
     session: &Session,
     takes_batches: impl FnOnce(Revision) -> bool,
@@ -63,7 +63,7 @@ fn read(
     bytes: &Bytes,
 ) -> Result<Batch, Fault> {
     if !session.client().is_some_and(|client| takes_batches(client.revision)) {
-        return Err(unwelcome(bytes));
+        return Err(refusal_of_batch(bytes));
     }
     let settings = gateway.settings();
     let elements = split(bytes, settings.limits.batch).map_err(|rejected| {
@@ -82,13 +82,13 @@ fn read(
             let text = "Invalid request: initialize must not be part of a batch";
             return Err(Fault::new(FaultKind::InvalidRequest, text));
         }
-        match message.and_then(|message| single(message, &mut ids)) {
+        match message.and_then(|message| check_element(message, &mut ids)) {
             Ok(message) => messages.push(message),
             // A batch that is not JSON has no elements.
             Err(unreadable) if unreadable.fault.kind == FaultKind::Parse => return Err(unreadable.fault),
             Err(unreadable) => {
                 Counters::add(&gateway.counters.malformed);
-                refusals.extend(unreadable.addressed());
+                refusals.extend(unreadable.into_refusal());
             }
         }
     }
@@ -96,7 +96,7 @@ fn read(
 }
 
 /// Returns the reason for refusing a batch where none is allowed. Invalid JSON is reported first.
-pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
+pub(crate) fn refusal_of_batch(bytes: &[u8]) -> Fault {
     if let Err(error) = scan(bytes, &Limits::default())
         && error.code() == codes::PARSE_ERROR
     {
@@ -107,11 +107,11 @@ pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
 }
 
 /// Checks the rules that apply to a message only because it is part of a batch.
-fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unreadable> {
+fn check_element(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unreadable> {
     if large_proof::is_needed(&message) {
         let text = format!("a signed message of a batch has less than {LARGE} bytes; send this one by itself");
         let fault = Fault::new(FaultKind::Signature("too_large_for_a_batch"), text);
-        return Err(Unreadable { fault, answer: message.id().map_or(Addressee::Nobody, Addressee::To) });
+        return Err(Unreadable { fault, answer: message.id().map_or(Addressee::None, Addressee::Request) });
     }
     let (Kind::Request, Some(id)) = (message.kind(), message.id()) else { return Ok(message) };
     let params = message.params().unwrap_or_default();
@@ -123,5 +123,5 @@ fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unrea
     } else {
         return Ok(message);
     };
-    Err(Unreadable { fault, answer: Addressee::To(id) })
+    Err(Unreadable { fault, answer: Addressee::Request(id) })
 }

@@ -20,7 +20,7 @@ pub use group::Reaper;
 pub use spawn::SpawnError;
 pub use stderr::LOGGED as STDERR_LINES;
 
-use crate::send_queue::{NotQueued, SendQueue};
+use crate::send_queue::{QueueError, SendQueue};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -197,13 +197,13 @@ impl Link for ChildLink {
         let name = &self.name;
         self.queue.send(message).map_err(|refused| {
             let (kind, text) = match refused {
-                NotQueued::Full => {
+                QueueError::Full => {
                     ChildCounts::add(&self.counts.refused);
                     let text = "does not read its input fast enough: too many messages already wait for it";
                     (FaultKind::Overloaded, format!("backend `{name}` {text}"))
                 }
                 // Down rather than died: this message has certainly not reached the child.
-                NotQueued::Ended => {
+                QueueError::Ended => {
                     let why = self.queue.why().unwrap_or("is ending");
                     (FaultKind::BackendDown, format!("backend `{name}` is not running: it {why}"))
                 }

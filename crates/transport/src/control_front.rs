@@ -2,7 +2,7 @@
 
 use crate::admission::Admission;
 use crate::front_clock::TICK;
-use crate::http_front::{ClientConnection, FrontShared, FrontSpec, handle_control, speak};
+use crate::http_front::{ClientConnection, FrontSpec, FrontState, handle_control, serve_http};
 use crate::router::Router;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::{Authenticators, LocalUser, Shown};
@@ -35,7 +35,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
         transport: "control",
         ..FrontSpec::default()
     };
-    let front = FrontShared::new(gateway, Arc::new(spec), router);
+    let front = FrontState::new(gateway, Arc::new(spec), router);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     let lines = || front.connections.lock().unpoisoned();
@@ -63,10 +63,10 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
             front.clock.advance();
         }
         let connection = ClientConnection::new(Arc::clone(&front), None, None);
-        connection.secured(user_of(&socket));
+        connection.set_secured(user_of(&socket));
         lines().add(&connection);
         connections.spawn(async move {
-            speak(socket, &connection, handle_control).await;
+            serve_http(socket, &connection, handle_control).await;
             drop(place);
         });
     }

@@ -20,7 +20,7 @@ pub const METHOD: &str = "signalbox/authenticate";
 pub const MAX_FIRST_MESSAGE: usize = 64 * 1024;
 
 /// A connection before its first message, with all that identifies its client so far.
-pub(crate) struct Newcomer<'a> {
+pub(crate) struct PendingConnection<'a> {
     pub authenticators: &'a Authenticators,
     pub transport: &'static str,
     pub address: Option<SocketAddr>,
@@ -28,26 +28,26 @@ pub(crate) struct Newcomer<'a> {
 }
 
 /// A refused first message.
-pub(crate) struct Refused {
+pub(crate) struct FirstMessageRefusal {
     id: Option<RawId>,
     /// Reason for the refusal.
     pub fault: Fault,
 }
 
-impl Refused {
+impl FirstMessageRefusal {
     /// Builds the error response.
     pub fn reply(&self) -> Bytes {
         self.fault.reply(self.id.as_ref(), Era::Legacy)
     }
 }
 
-impl Newcomer<'_> {
+impl PendingConnection<'_> {
     /// Authenticates the caller by the credential in the first message. Returns the caller and the response.
     ///
     /// # Errors
     /// Returns a refusal if this is another message or the credential is invalid.
-    pub fn prove(&self, gateway: &Gateway, message: Bytes) -> Result<(Caller, Bytes), Refused> {
-        let without_id = |fault| Refused { id: None, fault };
+    pub fn prove(&self, gateway: &Gateway, message: Bytes) -> Result<(Caller, Bytes), FirstMessageRefusal> {
+        let without_id = |fault| FirstMessageRefusal { id: None, fault };
         if message.len() > MAX_FIRST_MESSAGE {
             return Err(without_id(unauthenticated("the first message is too large")));
         }
@@ -60,12 +60,12 @@ impl Newcomer<'_> {
                 let answer = answer(&id, &caller);
                 Ok((caller, answer))
             }
-            Err(fault) => Err(Refused { id: message.id(), fault }),
+            Err(fault) => Err(FirstMessageRefusal { id: message.id(), fault }),
         }
     }
 
     /// Returns an unknown caller at the connection's address, for the record of a refusal.
-    pub fn nobody(&self) -> Caller {
+    pub fn unknown_caller(&self) -> Caller {
         let (principal, proof) = (Principal::named("unknown"), Proof::Unproved);
         let (address, transport) = (self.address, self.transport);
         Caller::new(Identity { principal, proof, claims: Vec::new(), address, transport, standing: None })

@@ -19,14 +19,14 @@ const TRIED_AT_EVERY_BYTE: usize = 400;
 /// A head is taken off the front of what came, as soon as its last byte is there and not before, and nothing is taken off
 /// where there is none.
 pub fn http_head(data: &[u8]) {
-    let mut came = BytesMut::from(data);
-    let Ok(Some((whole, manner))) = head::take(&mut came) else {
-        assert_eq!(&came[..], data);
+    let mut received = BytesMut::from(data);
+    let Ok(Some((whole, handling))) = head::take(&mut received) else {
+        assert_eq!(&received[..], data);
         return;
     };
-    assert!(!came.is_empty() || data.ends_with(b"\n"));
-    assert!(data.ends_with(&came) && came.len() < data.len());
-    let length = data.len() - came.len();
+    assert!(!received.is_empty() || data.ends_with(b"\n"));
+    assert!(data.ends_with(&received) && received.len() < data.len());
+    let length = data.len() - received.len();
     for end in length.saturating_sub(TRIED_AT_EVERY_BYTE)..length {
         let mut early = BytesMut::from(&data[..end]);
         assert!(matches!(head::take(&mut early), Ok(None)), "a head of {length} bytes was taken at {end}");
@@ -36,7 +36,10 @@ pub fn http_head(data: &[u8]) {
         unreachable!("a head is one without what follows it");
     });
     assert_eq!((again.status, again.content), (whole.status, whole.content));
-    assert_eq!((same.framing, same.kept, same.keep), (manner.framing, manner.kept, manner.keep));
+    assert_eq!(
+        (same.framing, same.reusable, same.idle_timeout),
+        (handling.framing, handling.reusable, handling.idle_timeout)
+    );
 }
 
 /// Asserts that a body reads the same in pieces of any size. The first byte of the input selects the framing, the
@@ -53,7 +56,7 @@ pub fn http_body(data: &[u8]) {
         assert_eq!(read(framing(), body, piece), whole, "in pieces of {piece}");
     }
     assert!(whole.body.len() <= body.len());
-    if let Ended::Whole(rest) = &whole.ended {
+    if let BodyEnd::Whole(rest) = &whole.ended {
         assert!(body.ends_with(rest));
     }
 }
@@ -61,11 +64,11 @@ pub fn http_body(data: &[u8]) {
 #[derive(PartialEq, Eq, Debug)]
 struct Read {
     body: Vec<u8>,
-    ended: Ended,
+    ended: BodyEnd,
 }
 
 #[derive(PartialEq, Eq, Debug)]
-enum Ended {
+enum BodyEnd {
     /// The body is whole, and this follows it.
     Whole(Vec<u8>),
     /// More would have to come.
@@ -74,17 +77,17 @@ enum Ended {
 }
 
 fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
-    let (mut came, mut body) = (BytesMut::new(), Vec::new());
+    let (mut received, mut body) = (BytesMut::new(), Vec::new());
     let mut pieces = bytes.chunks(piece.max(1));
     let ended = loop {
-        match framing.next(&mut came) {
+        match framing.next(&mut received) {
             Ok(BodyPiece::Data(data)) => body.extend_from_slice(&data),
-            Ok(BodyPiece::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
+            Ok(BodyPiece::End) => break BodyEnd::Whole([&received[..], &pieces.collect::<Vec<_>>().concat()].concat()),
             Ok(BodyPiece::More) => match pieces.next() {
-                Some(piece) => came.extend_from_slice(piece),
-                None => break Ended::Early,
+                Some(piece) => received.extend_from_slice(piece),
+                None => break BodyEnd::Early,
             },
-            Err(error) => break Ended::Malformed(error),
+            Err(error) => break BodyEnd::Malformed(error),
         }
     };
     Read { body, ended }

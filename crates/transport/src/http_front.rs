@@ -72,7 +72,7 @@ mod upgrade;
 pub(crate) use accepts::Accepts;
 pub(crate) use client_connection::ClientConnection;
 pub(crate) use client_connections::ClientConnections;
-pub(crate) use connection::speak;
+pub(crate) use connection::serve_http;
 pub use entry::{Entry, Named, OpenedRoom};
 pub(crate) use guard::OriginGuard;
 pub use path_secret::PathSecret;
@@ -86,7 +86,7 @@ use crate::front_clock::{FrontClock, TICK};
 use crate::places::unknown_caller;
 use crate::router::Router;
 use crate::tls::{FrontTls, MaybeTlsStream};
-use crate::turned_away::Exit;
+use crate::turned_away::RefusalSender;
 use crate::workers::Workers;
 use bytes::Bytes;
 use resume::ResumeStore;
@@ -163,7 +163,7 @@ impl Default for FrontSpec {
 }
 
 /// State shared by all connections of a front.
-pub(crate) struct FrontShared {
+pub(crate) struct FrontState {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
     /// Handler of requests that are not MCP.
@@ -175,7 +175,7 @@ pub(crate) struct FrontShared {
     pub stopping: AtomicBool,
 }
 
-impl FrontShared {
+impl FrontState {
     /// Creates a front without connections.
     pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
         Arc::new(Self {
@@ -200,8 +200,8 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let exit = Exit::new(spec.admission.reserve());
-    let front = FrontShared::new(gateway, spec, router);
+    let refusals = RefusalSender::new(spec.admission.reserve());
+    let front = FrontState::new(gateway, spec, router);
     let mut connections = tokio::task::JoinSet::new();
     let open = || front.connections.lock().unpoisoned();
     let mut sweep = tokio::time::interval(SWEEP);
@@ -237,9 +237,9 @@ pub async fn serve(
             front.gateway.refused(&caller, Some(503), &place::no_place(), None);
             // Inside TLS a response needs a handshake first, and there is no room for one.
             if front.spec.tls.is_none()
-                && let Some(telling) = exit.tell(socket, NO_ROOM.to_vec())
+                && let Some(sending) = refusals.send(socket, NO_ROOM.to_vec())
             {
-                connections.spawn(telling);
+                connections.spawn(sending);
             }
             continue;
         };
@@ -249,7 +249,7 @@ pub async fn serve(
         open().add(&connection);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)
-                && let Some(socket) = secure::secured(socket, &connection).await
+                && let Some(socket) = secure::accept(socket, &connection).await
             {
                 serve_connection(socket, &connection).await;
             }
@@ -281,7 +281,7 @@ async fn serve_connection(socket: MaybeTlsStream, connection: &Arc<ClientConnect
     let _ = socket.set_nodelay();
     let counters = &connection.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
-    speak(socket, connection, service::handle).await;
+    serve_http(socket, connection, service::handle).await;
     if let Some(pending) = connection.upgraded() {
         // Boxed, so that other connections do not reserve space for it.
         Box::pin(socket::serve(connection, *pending)).await;

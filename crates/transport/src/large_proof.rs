@@ -1,7 +1,7 @@
 //! Verifies signatures of large messages on separate threads. A worker that canonicalises a large message serves no
 //! other connection meanwhile, and a client needs no key to cause that.
 
-use crate::proved::Proved;
+use crate::message_proof::MessageProof;
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_runtime::Gateway;
 use signalbox_seal::META_SIGNATURE;
@@ -18,12 +18,12 @@ static VERIFIERS: Semaphore = Semaphore::const_new(MAX_VERIFIERS);
 
 /// Verifies the signature of a large message. Returns an open proof if the message is small or unsigned: its session
 /// handles it.
-pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Envelope) -> Proved {
+pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Envelope) -> MessageProof {
     if !is_needed(message) {
-        return Proved(Ok(None));
+        return MessageProof(Ok(None));
     }
     let (gateway, caller, message) = (Arc::clone(gateway), caller.clone(), message.clone());
-    Proved(Box::pin(off_the_workers(move || gateway.confirm(&caller, &message))).await)
+    MessageProof(Box::pin(off_the_workers(move || gateway.confirm(&caller, &message))).await)
 }
 
 /// Returns `true` if the signature must be verified before the session receives the message.

@@ -16,7 +16,7 @@ pub use fair_share::LEAST_HOLDERS;
 
 use crate::admission::{Admission, ConnectionPermit};
 use crate::front_clock::over;
-use fair_share::{Candidate, Displaced, Holder, Holdings};
+use fair_share::{Candidate, DisplacedConnection, Holder, Holdings};
 use signalbox_engine::caller::Identity;
 use signalbox_engine::{Caller, Fault, FaultKind, Principal, Proof};
 use signalbox_runtime::Gateway;
@@ -47,7 +47,7 @@ pub(crate) enum Activity {
 
 /// Reason for which a connection loses its place.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Taking {
+pub(crate) enum EvictionReason {
     /// The connection is idle.
     Idle,
     /// Its holder has more than its share.
@@ -57,7 +57,7 @@ pub(crate) enum Taking {
 }
 
 /// A connection that can lose its place.
-pub(crate) trait Placed {
+pub(crate) trait Evictable {
     /// Returns the caller of its last request, if known.
     fn known_caller(&self) -> Option<Caller>;
     /// Returns the remote address.
@@ -67,7 +67,7 @@ pub(crate) trait Placed {
     /// Returns its activity at this tick.
     fn activity(&self, now: u32) -> Activity;
     /// Takes its place and ends the connection. Returns `None` if the reason no longer applies.
-    fn take_place(&self, taking: Taking, now: u32) -> Option<ConnectionPermit>;
+    fn take_place(&self, reason: EvictionReason, now: u32) -> Option<ConnectionPermit>;
 
     /// Returns the party that the connection counts for.
     fn holder(&self) -> Holder {
@@ -88,7 +88,7 @@ pub(crate) fn unknown_caller(address: Option<SocketAddr>, transport: &'static st
 
 /// A holder that lost a place because it had more than its share.
 #[derive(Debug)]
-pub(crate) struct Overdrawn {
+pub(crate) struct OverdrawnHolder {
     /// Caller of the holder, or an unknown one at its address.
     pub caller: Caller,
     /// Number of connections that the holder had.
@@ -98,7 +98,7 @@ pub(crate) struct Overdrawn {
     holder: Holder,
 }
 
-impl Overdrawn {
+impl OverdrawnHolder {
     /// Reports the holder in the log and in the audit log.
     pub fn report(&self, gateway: &Gateway) {
         let Self { held, share, .. } = self;
@@ -125,7 +125,7 @@ pub(crate) struct FoundPlace {
     /// Permit for the place.
     pub permit: ConnectionPermit,
     /// Holder to report, at most once in [`REPORT_EACH`].
-    pub report: Option<Overdrawn>,
+    pub report: Option<OverdrawnHolder>,
 }
 
 /// All connections of a front, in the order of their arrival.
@@ -162,7 +162,7 @@ impl<C> Default for Places<C> {
     }
 }
 
-impl<C: Placed> Places<C> {
+impl<C: Evictable> Places<C> {
     /// Registers a connection that was just accepted.
     pub fn add(&mut self, connection: &Arc<C>, is_provisional: bool) {
         self.all.push(Arc::downgrade(connection));
@@ -205,7 +205,7 @@ impl<C: Placed> Places<C> {
             }
             let (_, Reverse(oldest)) = addresses.into_values().max()?;
             let connection = self.reserve.remove(oldest)?.upgrade();
-            if let Some(place) = connection.and_then(|connection| connection.take_place(Taking::Reserve, now)) {
+            if let Some(place) = connection.and_then(|connection| connection.take_place(EvictionReason::Reserve, now)) {
                 return Some(place);
             }
         }
@@ -235,12 +235,12 @@ impl<C: Placed> Places<C> {
         }
     }
 
-    fn take(&mut self, displaced: &Displaced<Weak<C>>, now: u32) -> Option<FoundPlace> {
+    fn take(&mut self, displaced: &DisplacedConnection<Weak<C>>, now: u32) -> Option<FoundPlace> {
         let connection = displaced.connection.upgrade()?;
         let (caller, holder) = (connection.shown_caller(), connection.holder());
-        let permit = connection.take_place(Taking::Share, now)?;
+        let permit = connection.take_place(EvictionReason::Share, now)?;
         let is_due = self.is_due(&holder, now);
-        let report = is_due.then_some(Overdrawn { caller, held: displaced.held, share: displaced.share, holder });
+        let report = is_due.then_some(OverdrawnHolder { caller, held: displaced.held, share: displaced.share, holder });
         Some(FoundPlace { permit, report })
     }
 
@@ -276,7 +276,8 @@ impl<C: Placed> Places<C> {
         loop {
             while let Some(connection) = self.idlest.pop_front() {
                 let connection = connection.upgrade();
-                if let Some(place) = connection.and_then(|connection| connection.take_place(Taking::Idle, now)) {
+                if let Some(place) = connection.and_then(|connection| connection.take_place(EvictionReason::Idle, now))
+                {
                     return Some(place);
                 }
             }

@@ -2,7 +2,7 @@
 //! converted back.
 
 use crate::large_proof::{LARGE, off_the_workers};
-use crate::proved::Proved;
+use crate::message_proof::MessageProof;
 use bytes::Bytes;
 use http::HeaderValue;
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -18,11 +18,11 @@ pub(crate) const CONTENT_TYPE: HeaderValue = HeaderValue::from_static("applicati
 pub(crate) const SUBPROTOCOL: &str = "signalbox.v1.protobuf";
 
 /// A protobuf message after conversion.
-pub(crate) struct Decoded {
+pub(crate) struct DecodedMessage {
     /// JSON-RPC form of the message.
     pub json: Bytes,
     /// Verified signer of the message.
-    pub proof: Proved,
+    pub proof: MessageProof,
     /// Fields that its answer repeats.
     pub origin: RequestOrigin,
 }
@@ -46,7 +46,7 @@ pub(crate) fn is_named(kind: Option<&HeaderValue>) -> bool {
 ///
 /// # Errors
 /// Returns an error if the bytes are not a message.
-pub(crate) async fn decode(gateway: &Arc<Gateway>, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
+pub(crate) async fn decode(gateway: &Arc<Gateway>, caller: &Caller, bytes: Bytes) -> Result<DecodedMessage, Fault> {
     if bytes.len() < LARGE {
         return decode_here(gateway, caller, bytes);
     }
@@ -54,7 +54,7 @@ pub(crate) async fn decode(gateway: &Arc<Gateway>, caller: &Caller, bytes: Bytes
     Box::pin(off_the_workers(move || decode_here(&gateway, &caller, bytes))).await
 }
 
-fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decoded, Fault> {
+fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<DecodedMessage, Fault> {
     let message = message_from_protobuf(bytes.clone())
         .map_err(|error| Fault::new(FaultKind::Parse, format!("Parse error: {error}")))?;
     let json = message_to_json(&message)
@@ -66,7 +66,7 @@ fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decod
         _ => RequestOrigin::default(),
     };
     let proof = if origin.signed { gateway.confirm_protobuf(caller, &bytes) } else { Ok(None) };
-    Ok(Decoded { json, proof: Proved(proof), origin })
+    Ok(DecodedMessage { json, proof: MessageProof(proof), origin })
 }
 
 /// Encodes a message for the client of this session. The protobuf schema requires an answer to carry its own id, time

@@ -12,16 +12,16 @@ mod problem;
 mod query;
 mod request;
 
-pub use answer::{AnswerBody, AnswerEvent, Broken, Chunks, Events, RoutedAnswer, Streamed};
+pub use answer::{AnswerBody, AnswerEvent, Broken, Chunks, Events, RoutedAnswer, StreamBody};
 pub use pattern::PatternError;
-pub use problem::{Allowed, Problem};
+pub use problem::{AllowedMethods, Problem};
 pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
 pub use request::{RoutedBody, RoutedRequest};
 
 use http::request::Parts;
 use http::{Method, StatusCode};
 use hyper::body::Incoming;
-use pattern::{Captured, Pattern};
+use pattern::{Captures, Pattern};
 use signalbox_engine::{Caller, Proof};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +37,7 @@ pub const MAX_BODY: usize = 64 * 1024;
 pub type Answered = Result<RoutedAnswer, Problem>;
 
 /// Future of a running handler.
-type Doing = Pin<Box<dyn Future<Output = Answered> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Answered> + Send>>;
 
 /// The listener that a request arrived at.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -96,7 +96,7 @@ pub struct Route {
     max_body: usize,
     audited: Option<&'static str>,
     is_probe: bool,
-    handler: Box<dyn Fn(RoutedRequest) -> Doing + Send + Sync>,
+    handler: Box<dyn Fn(RoutedRequest) -> HandlerFuture + Send + Sync>,
 }
 
 impl Route {
@@ -106,7 +106,7 @@ impl Route {
         H: Fn(RoutedRequest) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
-        let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
+        let handler = Box::new(move |request| -> HandlerFuture { Box::pin(handler(request)) });
         Self {
             method,
             path,
@@ -267,8 +267,8 @@ impl Router {
     }
 
     /// Finds the matching route and the path segments it captures.
-    fn find<'p>(&self, door: Door, method: &Method, path: &'p str) -> Result<(&Route, Captured<'p>), Problem> {
-        let mut allowed = Allowed::default();
+    fn find<'p>(&self, door: Door, method: &Method, path: &'p str) -> Result<(&Route, Captures<'p>), Problem> {
+        let mut allowed = AllowedMethods::default();
         for (pattern, route) in self.routes.iter().filter(|(_, route)| route.mount.is_at(door)) {
             let Some(captured) = pattern.captures(path) else { continue };
             if route.takes(method) {
@@ -302,7 +302,7 @@ impl Router {
         caller: Caller,
         within: Duration,
     ) -> Answered {
-        let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
+        let (Parts { method, uri, headers, .. }, body) = request.into_parts();
         let (route, captured) = self.find(door, &method, uri.path()).inspect_err(|problem| {
             if let (Some(observer), Door::Listener) = (&self.observer, door)
                 && caller.identity().proof != Proof::Unproved
@@ -310,32 +310,34 @@ impl Router {
                 observer.missed(&caller, &format!("{method} {}", uri.path()), problem);
             }
         })?;
+        let request = RequestParts { method, uri: &uri, headers, captured: &captured, body };
         let Some(observer) = self.observer.as_deref().filter(|_| route.is_observed()) else {
-            return serve(door, route, (method, &uri, headers, &captured, incoming), caller, within).await;
+            return serve(door, route, request, caller, within).await;
         };
-        let asked = caller.clone();
-        let answered = serve(door, route, (method, &uri, headers, &captured, incoming), caller, within).await;
-        observe(observer, door, route, &uri, &asked, &answered);
+        let observed_caller = caller.clone();
+        let answered = serve(door, route, request, caller, within).await;
+        observe(observer, door, route, &uri, &observed_caller, &answered);
         answered
     }
 }
 
 /// Parts of a request that a route needs.
-type Asked<'a> = (Method, &'a http::Uri, http::HeaderMap, &'a Captured<'a>, Incoming);
+struct RequestParts<'a> {
+    method: Method,
+    uri: &'a http::Uri,
+    headers: http::HeaderMap,
+    captured: &'a Captures<'a>,
+    body: Incoming,
+}
 
-async fn serve(
-    door: Door,
-    route: &Route,
-    (method, uri, headers, captured, incoming): Asked<'_>,
-    caller: Caller,
-    within: Duration,
-) -> Answered {
+async fn serve(door: Door, route: &Route, request: RequestParts<'_>, caller: Caller, within: Duration) -> Answered {
     if door == Door::Listener {
         admit(route.access, &caller)?;
     }
-    let body = RoutedBody::new(incoming, route.max_body, within)?;
+    let RequestParts { method, uri, headers, captured, body } = request;
+    let body = RoutedBody::new(body, route.max_body, within)?;
     let request = RoutedRequest::new(method, uri, headers, captured, caller, body)?;
-    unfailing(route, request).await
+    catch_panic(route, request).await
 }
 
 /// Reports a request to an audited route, and any request refused for its caller, to the observer.
@@ -382,7 +384,7 @@ fn admit(access: Access, caller: &Caller) -> Result<(), Problem> {
 }
 
 /// Runs a handler. A panic in it fails this request only.
-async fn unfailing(route: &Route, request: RoutedRequest) -> Answered {
+async fn catch_panic(route: &Route, request: RoutedRequest) -> Answered {
     let failed = |what: &str| {
         tracing::error!(method = %route.method, path = route.path, "a handler panicked while it {what}");
         Err(Problem::Failed)

@@ -13,7 +13,7 @@ pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Reasons why a message is not queued. It has then certainly not reached the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum NotQueued {
+pub(crate) enum QueueError {
     /// The queue is full.
     Full,
     /// The connection is ending or has ended.
@@ -35,18 +35,18 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     /// Queues a message without waiting.
-    pub fn send(&self, message: ToBackend) -> Result<(), NotQueued> {
+    pub fn send(&self, message: ToBackend) -> Result<(), QueueError> {
         if *self.closing.borrow() || self.ended.get().is_some() {
-            return Err(NotQueued::Ended);
+            return Err(QueueError::Ended);
         }
         let size = message.bytes().len();
         let before = self.waiting.fetch_add(size, Ordering::AcqRel);
         let sent = if before > 0 && before.saturating_add(size) > QUEUE_BYTES {
-            Err(NotQueued::Full)
+            Err(QueueError::Full)
         } else {
             self.queue.try_send(message).map_err(|error| match error {
-                TrySendError::Full(_) => NotQueued::Full,
-                TrySendError::Closed(_) => NotQueued::Ended,
+                TrySendError::Full(_) => QueueError::Full,
+                TrySendError::Closed(_) => QueueError::Ended,
             })
         };
         if sent.is_err() {

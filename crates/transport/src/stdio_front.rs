@@ -229,7 +229,7 @@ impl Front {
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);
             tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
-            if let Some((id, fault)) = unreadable.addressed() {
+            if let Some((id, fault)) = unreadable.into_refusal() {
                 self.session.refuse(&self.stream, id, fault);
             }
         }

@@ -9,25 +9,25 @@ mod conversation;
 mod feed;
 #[cfg(test)]
 mod http_dialogues;
+mod http_event;
 pub mod http_heads;
-mod http_seen;
 mod http_tap;
 mod introduction;
 mod line_cutter;
+mod observed_sessions;
+mod open_requests;
 mod stdio_tap;
-mod talks;
 #[cfg(test)]
 mod tests;
-mod waiting;
 
 pub use conversation::{Conversation, Side, Who};
 pub use feed::{Feed, MAX_HELD, Running, Tap, TapLoss, Weigh};
-pub use http_seen::{Answered, Asked, HttpSeen, HttpStep};
+pub use http_event::{HttpEvent, HttpStep, RequestHead, ResponseHead};
 pub use http_tap::{HttpTap, MAX_GATHERED};
 pub use line_cutter::{LineCutter, Piece};
+pub use observed_sessions::{MAX_SESSIONS, SESSION_TIMEOUT};
+pub use open_requests::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};
 pub use stdio_tap::{Chunk, StdioTap};
-pub use talks::{MAX_SESSIONS, SESSION_TIMEOUT};
-pub use waiting::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};
 
 /// Counters of one or more conversations.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

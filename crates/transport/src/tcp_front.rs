@@ -6,11 +6,11 @@
 mod tcp_client;
 
 use crate::admission::Admission;
-use crate::first_message::{MAX_FIRST_MESSAGE, Newcomer};
-use crate::places::{Placed as _, unknown_caller};
+use crate::first_message::{MAX_FIRST_MESSAGE, PendingConnection};
+use crate::places::{Evictable as _, unknown_caller};
 use crate::stdio_front::{self, StdioError};
-use crate::tls::{Arrived, FrontTls, last_words};
-use crate::turned_away::Exit;
+use crate::tls::{FrontTls, HandshakeOutcome, last_words};
+use crate::turned_away::RefusalSender;
 use crate::workers::Workers;
 use signalbox_engine::authenticator::{Arrival, Authenticators, Shown};
 use signalbox_engine::{Caller, Fault, FaultKind, Limit, Proof};
@@ -59,7 +59,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let exit = Exit::new(spec.admission.reserve());
+    let refusals = RefusalSender::new(spec.admission.reserve());
     let clients = TcpClients::new(Arc::clone(&gateway), Arc::clone(&spec.admission));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -85,9 +85,9 @@ pub async fn serve(
             gateway.refused(&unknown_caller(Some(address), "tcp"), None, &fault, None);
             // Inside TLS a response needs a handshake first, and there is no room for one.
             if spec.tls.is_none()
-                && let Some(telling) = exit.tell(socket, line(&fault))
+                && let Some(sending) = refusals.send(socket, line(&fault))
             {
-                connections.spawn(telling);
+                connections.spawn(sending);
             }
             continue;
         };
@@ -100,7 +100,7 @@ pub async fn serve(
                 match &spec.tls {
                     None => connection(socket, &gateway, &spec, &client).await,
                     // Boxed, so that connections without TLS do not reserve space for it.
-                    Some(tls) => Box::pin(secured(socket, tls, &gateway, &spec, &client)).await,
+                    Some(tls) => Box::pin(serve_tls(socket, tls, &gateway, &spec, &client)).await,
                 }
                 gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
             }
@@ -113,25 +113,25 @@ pub async fn serve(
 
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let _ = socket.set_nodelay(true);
-    let greeted = tokio::select! {
-        greeted = greeted(&mut socket, gateway, || client.shown_caller(), first_byte(gateway, spec)) => greeted,
+    let wait_for_json = tokio::select! {
+        wait_for_json = wait_for_json(&mut socket, gateway, || client.shown_caller(), first_byte(gateway, spec)) => wait_for_json,
         () = client.displaced() => false,
     };
-    if greeted {
+    if wait_for_json {
         let (input, output) = socket.into_split();
-        welcome(input, output, gateway, spec, None, client).await;
+        authenticate(input, output, gateway, spec, None, client).await;
     }
 }
 
 /// Serves a connection with TLS.
-async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
+async fn serve_tls(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
-        Arrived::Secured(stream, shown) => (stream, shown),
-        Arrived::NotTls(socket) => {
+        HandshakeOutcome::Secured(stream, shown) => (stream, shown),
+        HandshakeOutcome::NotTls(socket) => {
             gateway.refused(&client.shown_caller(), None, &not_tls(), None);
             return last_words(socket, &line(&not_tls())).await;
         }
-        Arrived::Gone => return,
+        HandshakeOutcome::Gone => return,
     };
     // A TLS stream cannot be peeked, so the first byte is read and prepended again.
     let mut first = [0];
@@ -147,7 +147,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
-    welcome(input, output, gateway, spec, shown.as_ref(), client).await;
+    authenticate(input, output, gateway, spec, shown.as_ref(), client).await;
 }
 
 /// Returns the maximum wait for the first byte.
@@ -156,7 +156,7 @@ fn first_byte(gateway: &Gateway, spec: &TcpSpec) -> Duration {
 }
 
 /// Authenticates the caller, by its certificate or else by its first message, and serves it.
-async fn welcome<R, W>(
+async fn authenticate<R, W>(
     input: R,
     output: W,
     gateway: &Arc<Gateway>,
@@ -174,18 +174,18 @@ async fn welcome<R, W>(
     match known {
         Ok(caller) if !required || caller.identity().proof != Proof::Unproved => {
             gateway.identified(&caller);
-            converse(input, output, gateway, caller, client).await;
+            serve_session(input, output, gateway, caller, client).await;
         }
         Ok(_) | Err(_) => {
-            let newcomer = Newcomer { authenticators, transport, address, shown };
+            let pending = PendingConnection { authenticators, transport, address, shown };
             let mut output = output;
             let mut input = BufReader::new(input);
             let admitted = tokio::select! {
-                admitted = admit(&mut input, &mut output, gateway, spec, &newcomer) => admitted,
-                () = client.displaced() => return say(&mut output, &no_room()).await,
+                admitted = admit(&mut input, &mut output, gateway, spec, &pending) => admitted,
+                () = client.displaced() => return send_fault(&mut output, &no_room()).await,
             };
             if let Some(caller) = admitted {
-                converse(input, output, gateway, caller, client).await;
+                serve_session(input, output, gateway, caller, client).await;
             }
         }
     }
@@ -197,7 +197,7 @@ async fn admit<R, W>(
     output: &mut W,
     gateway: &Gateway,
     spec: &TcpSpec,
-    newcomer: &Newcomer<'_>,
+    pending: &PendingConnection<'_>,
 ) -> Option<Caller>
 where
     R: AsyncRead + Unpin,
@@ -213,12 +213,12 @@ where
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
             let fault = Fault::new(FaultKind::Unauthenticated, "no message proved in time who calls");
-            gateway.refused(&newcomer.nobody(), None, &fault, None);
-            say(output, &fault).await;
+            gateway.refused(&pending.unknown_caller(), None, &fault, None);
+            send_fault(output, &fault).await;
             return None;
         }
     }
-    match newcomer.prove(gateway, line.trim_ascii_end().to_vec().into()) {
+    match pending.prove(gateway, line.trim_ascii_end().to_vec().into()) {
         Ok((caller, answer)) => {
             let mut answer = answer.to_vec();
             answer.push(b'\n');
@@ -227,7 +227,7 @@ where
         }
         Err(refused) => {
             let mut reply = refused.reply();
-            gateway.refused(&newcomer.nobody(), None, &refused.fault, Some(&reply));
+            gateway.refused(&pending.unknown_caller(), None, &refused.fault, Some(&reply));
             reply = [&reply[..], b"\n"].concat().into();
             let _ = timeout(LAST_WORD, async { output.write_all(&reply).await }).await;
             let _ = timeout(LAST_WORD, output.shutdown()).await;
@@ -237,16 +237,16 @@ where
 }
 
 /// Serves an authenticated client.
-async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller, client: &TcpClient)
+async fn serve_session<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller, client: &TcpClient)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
-    let mut output = Patient::new(output, KEPT_FOR);
+    let mut output = StallTimeout::new(output, KEPT_FOR);
     if !client.settle(Some(&caller)) {
         gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
         gateway.refused(&client.shown_caller(), None, &no_room(), None);
-        return say(&mut output, &no_room()).await;
+        return send_fault(&mut output, &no_room()).await;
     }
     let drain = gateway.settings().drain;
     let served = tokio::select! {
@@ -255,7 +255,7 @@ where
     };
     match served {
         Ok(()) => {}
-        Err(StdioError::Session(fault)) => say(&mut output, &fault).await,
+        Err(StdioError::Session(fault)) => send_fault(&mut output, &fault).await,
         Err(error) => {
             if error.is_slow_reader() {
                 gateway.counters.refused(Limit::SlowReader);
@@ -268,7 +268,12 @@ where
 
 /// Waits for the first byte. Returns `false` if the client is refused or gone; a refused client has been told the
 /// reason.
-async fn greeted(socket: &mut TcpStream, gateway: &Gateway, caller: impl FnOnce() -> Caller, within: Duration) -> bool {
+async fn wait_for_json(
+    socket: &mut TcpStream,
+    gateway: &Gateway,
+    caller: impl FnOnce() -> Caller,
+    within: Duration,
+) -> bool {
     match timeout(within, begins_with_json(socket)).await {
         Ok(Ok(true)) => return true,
         Ok(Ok(false)) => refuse(socket, gateway, &caller()).await,
@@ -300,7 +305,7 @@ async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway, calle
     gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
     let fault = Fault::new(FaultKind::Parse, "Parse error: one JSON-RPC message per line is served here, and no HTTP");
     gateway.refused(caller, None, &fault, None);
-    say(output, &fault).await;
+    send_fault(output, &fault).await;
 }
 
 /// Fault of a client that gets no place or loses its place.
@@ -320,7 +325,7 @@ fn line(fault: &Fault) -> Vec<u8> {
 }
 
 /// Tells a client the reason for its refusal.
-async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
+async fn send_fault(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
     let line = line(fault);
     let saying = async {
         output.write_all(&line).await?;
@@ -330,20 +335,20 @@ async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
 }
 
 /// A writer that fails when the reader stalls. It sets a timer only while a write is blocked.
-struct Patient<W> {
+struct StallTimeout<W> {
     output: W,
     most: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<W> Patient<W> {
+impl<W> StallTimeout<W> {
     /// Creates a writer that waits for a stalled reader for at most `most`.
     fn new(output: W, most: Duration) -> Self {
         Self { output, most, waiting: None }
     }
 
     /// Returns the result of a write, or a timeout if writes have been blocked for too long.
-    fn judge<T>(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn check_stall<T>(&mut self, cx: &mut Context<'_>, tried: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if tried.is_ready() {
             self.waiting = None;
             return tried;
@@ -355,15 +360,15 @@ impl<W> Patient<W> {
     }
 }
 
-impl<W: AsyncWrite + Unpin> AsyncWrite for Patient<W> {
+impl<W: AsyncWrite + Unpin> AsyncWrite for StallTimeout<W> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.output).poll_write(cx, bytes);
-        self.judge(cx, written)
+        self.check_stall(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.output).poll_flush(cx);
-        self.judge(cx, flushed)
+        self.check_stall(cx, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -383,14 +388,14 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (mut socket, _) = listener.accept().await.unwrap();
-        assert!(!greeted(&mut socket, &gateway, || Caller::anonymous("tcp"), Duration::from_millis(20)).await);
+        assert!(!wait_for_json(&mut socket, &gateway, || Caller::anonymous("tcp"), Duration::from_millis(20)).await);
         assert_eq!(gateway.counters.all_refused()["head_time"], 1);
     }
 
     #[tokio::test]
     async fn a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
         let (output, mut input) = duplex(4);
-        let mut output = Patient::new(output, Duration::from_millis(50));
+        let mut output = StallTimeout::new(output, Duration::from_millis(50));
         let error = output.write_all(b"too much").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let reading = async {

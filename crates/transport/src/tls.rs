@@ -25,7 +25,7 @@ pub use pair::PairFiles;
 pub use self_signed::{SelfSigned, SelfSignedError};
 
 pub(crate) use back::BackTlsError;
-pub(crate) use handshake::{Arrived, last_words};
+pub(crate) use handshake::{HandshakeOutcome, last_words};
 pub(crate) use stream::MaybeTlsStream;
 pub(crate) use words::{find, words};
 

@@ -4,7 +4,7 @@
 //! are changed. Everything that passes is also put into a [`Feed`] and analysed elsewhere. Headers with credentials are
 //! not recorded.
 
-mod passing;
+mod forwarded_body;
 mod service;
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ mod upstream;
 
 use crate::admission::Admission;
 use crate::http1::{HttpTarget, TargetError};
-use crate::tap::{Feed, HttpSeen};
+use crate::tap::{Feed, HttpEvent};
 use crate::tls::BackTlsSpec;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -33,12 +33,12 @@ pub const STOP_AFTER: Duration = Duration::from_secs(1);
 
 /// A proxy to one endpoint. Clones share its state.
 #[derive(Clone)]
-pub struct Proxy(Arc<Shared>);
+pub struct Proxy(Arc<ProxyState>);
 
-struct Shared {
+struct ProxyState {
     upstream: Arc<Upstream>,
     admission: Arc<Admission>,
-    feed: Option<Feed<HttpSeen>>,
+    feed: Option<Feed<HttpEvent>>,
     calls: AtomicU64,
 }
 
@@ -47,12 +47,12 @@ impl Proxy {
     ///
     /// # Errors
     /// Returns an error if the address is unusable.
-    pub fn new(url: &str, tls: BackTlsSpec, feed: Option<Feed<HttpSeen>>) -> Result<Self, TargetError> {
+    pub fn new(url: &str, tls: BackTlsSpec, feed: Option<Feed<HttpEvent>>) -> Result<Self, TargetError> {
         let name: Arc<str> = "server".into();
         let target = HttpTarget::parse(url, "http")?.with_tls(&name, tls)?;
         let admission = Admission::new(MAX_CONNECTIONS, &[], &[]);
         let upstream = Arc::new(Upstream::new(target));
-        Ok(Self(Arc::new(Shared { upstream, admission, feed, calls: AtomicU64::new(1) })))
+        Ok(Self(Arc::new(ProxyState { upstream, admission, feed, calls: AtomicU64::new(1) })))
     }
 
     /// Returns the path that clients must use: that of the endpoint.

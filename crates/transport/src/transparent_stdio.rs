@@ -11,7 +11,7 @@ mod tests;
 
 use crate::child::group::Group;
 use crate::tap::{Chunk, Feed, Side};
-use copying::{Pace, copy};
+use copying::{CopyProgress, copy};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -32,7 +32,7 @@ pub const DRAIN: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Capacity of the event channel: each thread sends at most two events.
-const MAX_NEWS: usize = 8;
+const MAX_EVENTS: usize = 8;
 
 /// The command to run, with its options.
 #[derive(Clone, Debug)]
@@ -73,13 +73,13 @@ impl ServerEnd {
 
 /// Event from one of the threads.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum News {
+enum ServerEvent {
     /// The client's input has ended, or it no longer reads.
     ClientGone,
     /// The server no longer reads its input.
-    ServerDeaf,
+    InputClosed,
     /// The server's output has ended.
-    ServerSilent,
+    OutputEnded,
     /// The server has exited.
     ServerEnded,
 }
@@ -101,30 +101,31 @@ where
 {
     let mut child = start(spec)?;
     let (to_server, from_server) = (child.stdin.take(), child.stdout.take());
-    let (tell, mut news) = mpsc::channel(MAX_NEWS);
-    let pace = Arc::new(Pace::default());
+    let (tell, mut events) = mpsc::channel(MAX_EVENTS);
+    let progress = Arc::new(CopyProgress::default());
     if let Some(to_server) = to_server {
         let (feed, tell) = (feed.clone(), tell.clone());
         thread("to-server", move || {
-            let end = copy(input, to_server, Side::Client, feed.as_ref(), &Pace::default());
-            let _ = tell.blocking_send(if end.is_reader() { News::ClientGone } else { News::ServerDeaf });
+            let end = copy(input, to_server, Side::Client, feed.as_ref(), &CopyProgress::default());
+            let _ =
+                tell.blocking_send(if end.is_reader() { ServerEvent::ClientGone } else { ServerEvent::InputClosed });
         })?;
     }
     if let Some(from_server) = from_server {
-        let (pace, tell) = (Arc::clone(&pace), tell.clone());
+        let (progress, tell) = (Arc::clone(&progress), tell.clone());
         thread("to-client", move || {
-            let end = copy(from_server, output, Side::Server, feed.as_ref(), &pace);
+            let end = copy(from_server, output, Side::Server, feed.as_ref(), &progress);
             if !end.is_reader() {
-                let _ = tell.blocking_send(News::ClientGone);
+                let _ = tell.blocking_send(ServerEvent::ClientGone);
             }
-            let _ = tell.blocking_send(News::ServerSilent);
+            let _ = tell.blocking_send(ServerEvent::OutputEnded);
         })?;
     }
     let group = Group::led_by(child.id());
     watch(child.id(), tell)?;
-    let drained = until_ended(spec.grace, group.as_ref(), &mut news, &mut signals).await;
+    let drained = until_ended(spec.grace, group.as_ref(), &mut events, &mut signals).await;
     if !drained {
-        drain(&pace, &mut news, &mut signals).await;
+        drain(&progress, &mut events, &mut signals).await;
     }
     reap(&mut child, group.as_ref())
 }
@@ -133,7 +134,7 @@ where
 async fn until_ended(
     grace: Duration,
     group: Option<&Group>,
-    news: &mut mpsc::Receiver<News>,
+    events: &mut mpsc::Receiver<ServerEvent>,
     signals: &mut mpsc::Receiver<Signal>,
 ) -> bool {
     let send = |signal| {
@@ -145,11 +146,11 @@ async fn until_ended(
     let mut deadline: Option<Instant> = None;
     loop {
         tokio::select! {
-            what = news.recv() => match what {
-                Some(News::ServerEnded) | None => return silent,
-                Some(News::ServerSilent) => silent = true,
-                Some(News::ClientGone) => deadline = deadline.or(Some(Instant::now() + grace)),
-                Some(News::ServerDeaf) => {}
+            what = events.recv() => match what {
+                Some(ServerEvent::ServerEnded) | None => return silent,
+                Some(ServerEvent::OutputEnded) => silent = true,
+                Some(ServerEvent::ClientGone) => deadline = deadline.or(Some(Instant::now() + grace)),
+                Some(ServerEvent::InputClosed) => {}
             },
             Some(signal) = signals.recv() => send(signal),
             () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
@@ -164,17 +165,21 @@ async fn until_ended(
 
 /// Waits until the output of a server that has exited is written. Another process may hold that output open; it is not
 /// awaited once no output arrives. A client that reads slowly is.
-async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc::Receiver<Signal>) {
-    let mut last = (pace.moved(), Instant::now());
+async fn drain(
+    progress: &CopyProgress,
+    events: &mut mpsc::Receiver<ServerEvent>,
+    signals: &mut mpsc::Receiver<Signal>,
+) {
+    let mut last = (progress.moved(), Instant::now());
     loop {
         tokio::select! {
-            what = news.recv() => if matches!(what, Some(News::ServerSilent) | None) { return },
+            what = events.recv() => if matches!(what, Some(ServerEvent::OutputEnded) | None) { return },
             // A signal now means that the user does not want the rest.
             Some(_) = signals.recv() => return,
             () = tokio::time::sleep(LOOK) => {}
         }
-        let moved = pace.moved();
-        if moved != last.0 || pace.is_writing() {
+        let moved = progress.moved();
+        if moved != last.0 || progress.is_writing() {
             last = (moved, Instant::now());
         } else if last.1.elapsed() >= DRAIN {
             return;
@@ -191,14 +196,14 @@ fn reap(child: &mut Child, group: Option<&Group>) -> Result<ServerEnd, WrapError
 }
 
 /// Reports when the process has exited, without reaping it.
-fn watch(pid: u32, tell: mpsc::Sender<News>) -> Result<(), WrapError> {
+fn watch(pid: u32, tell: mpsc::Sender<ServerEvent>) -> Result<(), WrapError> {
     let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
         return Err(WrapError::Wait(io::ErrorKind::InvalidData.into()));
     };
     thread("server", move || {
         let ended = || rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         while ended().err() == Some(rustix::io::Errno::INTR) {}
-        let _ = tell.blocking_send(News::ServerEnded);
+        let _ = tell.blocking_send(ServerEvent::ServerEnded);
     })
 }
 

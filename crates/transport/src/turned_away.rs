@@ -21,9 +21,9 @@ const UNHEARD: usize = 256 * 1024;
 
 /// Limits how many refused clients are told the reason at a time.
 #[derive(Debug, Clone)]
-pub struct Exit(Arc<Semaphore>);
+pub struct RefusalSender(Arc<Semaphore>);
 
-impl Exit {
+impl RefusalSender {
     /// Creates a limit of `most` clients, and at most [`MAX_TOLD`].
     #[must_use]
     pub fn new(most: usize) -> Self {
@@ -31,7 +31,7 @@ impl Exit {
     }
 
     /// Returns the future that sends this response and closes the socket, or `None` if the limit is reached.
-    pub fn tell(&self, mut socket: TcpStream, words: Vec<u8>) -> Option<impl Future<Output = ()> + Send + use<>> {
+    pub fn send(&self, mut socket: TcpStream, words: Vec<u8>) -> Option<impl Future<Output = ()> + Send + use<>> {
         let told = Arc::clone(&self.0).try_acquire_owned().ok()?;
         Some(async move {
             let _ = timeout(LAST_WORD, last_words(&mut socket, &words)).await;
@@ -68,25 +68,25 @@ mod tests {
     async fn a_client_that_has_sent_its_request_hears_why_it_is_turned_away() {
         let (mut client, server) = pair().await;
         client.write_all(&[b'x'; 100_000]).await.unwrap();
-        let telling = Exit::new(1).tell(server, b"no room".to_vec()).unwrap();
+        let sending = RefusalSender::new(1).send(server, b"no room".to_vec()).unwrap();
         let hearing = async {
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).await.unwrap();
             drop(client);
             heard
         };
-        let ((), heard) = tokio::join!(telling, hearing);
+        let ((), heard) = tokio::join!(sending, hearing);
         assert_eq!(heard, b"no room");
     }
 
     #[tokio::test]
     async fn only_so_many_are_told_at_a_time() {
-        let exit = Exit::new(1);
+        let refusals = RefusalSender::new(1);
         let (first, second) = (pair().await, pair().await);
-        let telling = exit.tell(first.1, Vec::new()).unwrap();
-        assert!(exit.tell(second.1, Vec::new()).is_none());
+        let sending = refusals.send(first.1, Vec::new()).unwrap();
+        assert!(refusals.send(second.1, Vec::new()).is_none());
         drop(first.0);
-        telling.await;
-        assert!(exit.tell(pair().await.1, Vec::new()).is_some());
+        sending.await;
+        assert!(refusals.send(pair().await.1, Vec::new()).is_some());
     }
 }

@@ -137,7 +137,7 @@ pub async fn open(url: &str, tls: &BackTlsSpec, secret: bool) -> Result<(Box<dyn
 
 async fn exchange(target: &HttpTarget, request: WebRequest, guard: &dyn DialGuard) -> Result<WebAnswer, WebError> {
     let socket = dial(target, guard).await?;
-    let securing = tokio::time::timeout(CONNECT_TIME, target.secured(socket)).await;
+    let securing = tokio::time::timeout(CONNECT_TIME, target.secure(socket)).await;
     let stream =
         securing.map_err(|_| failed(target, "no TLS handshake in time"))?.map_err(|error| failed(target, error))?;
     let mut draft = RequestDraft::new(&request.method, &target.uri, &target.authority);

@@ -3,24 +3,24 @@
 //! One task drives each socket: it reads, writes, answers pings and sends its own. It never waits for the peer to read
 //! while there is something to read from it.
 
+mod activity_stream;
 mod ending;
-mod moving;
-mod pulse;
+mod liveness;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use ending::Ending;
-pub(crate) use pulse::Patience;
+pub(crate) use liveness::Patience;
 pub(crate) use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 pub(crate) use tokio_tungstenite::tungstenite::protocol::Role;
 pub(crate) use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 pub(crate) use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::read_charge::ReadCharge;
+use activity_stream::ActivityStream;
 use bytes::Bytes;
 use futures_util::{Sink as _, SinkExt as _, Stream as _, StreamExt as _};
-use moving::Moving;
-use pulse::{Beat, Pulse};
+use liveness::{Liveness, LivenessCheck};
 use signalbox_engine::budget::{Share, WEIGHED};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -93,8 +93,8 @@ impl From<Outgoing> for Message {
 /// A WebSocket after its handshake.
 #[derive(Debug)]
 pub(crate) struct Duplex<S> {
-    socket: WebSocketStream<Moving<S>>,
-    pulse: Pulse,
+    socket: WebSocketStream<ActivityStream<S>>,
+    liveness: Liveness,
     ticks: Interval,
     unflushed: bool,
     /// Large messages that the socket may not have written yet. They stay charged until it has.
@@ -110,7 +110,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         socket: S,
         early: &[u8],
         role: Role,
-        (max, share): (usize, Option<Arc<Share>>),
+        max: usize,
+        share: Option<Arc<Share>>,
         patience: Patience,
     ) -> Self {
         let config = WebSocketConfig::default()
@@ -118,11 +119,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
             .write_buffer_size(WRITE_BUFFER)
             .max_message_size(Some(max))
             .max_frame_size(Some(max));
-        let socket = Moving::new(socket, ReadCharge::new(share));
+        let socket = ActivityStream::new(socket, ReadCharge::new(share));
         let socket = WebSocketStream::from_partially_read(socket, early.to_vec(), role, Some(config)).await;
         let mut ticks = interval_at(Instant::now() + TICK, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { socket, pulse: Pulse::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
+        Self { socket, liveness: Liveness::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
     }
 
     /// Sets the share to charge for incoming messages.
@@ -137,15 +138,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         may_read: bool,
         source: impl FnMut(&mut Context<'_>) -> Poll<Option<T>>,
     ) -> Poll<SocketEvent> {
-        if let Err(ending) = self.look_after(cx, may_read) {
+        if let Err(ending) = self.check_peer(cx, may_read) {
             return Poll::Ready(SocketEvent::Ended(ending));
         }
         let gathered = match self.gather(cx, source) {
-            Ok(Gathered::Ended) => return Poll::Ready(SocketEvent::Finished),
+            Ok(GatherOutcome::Ended) => return Poll::Ready(SocketEvent::Finished),
             Ok(gathered) => gathered,
             Err(ending) => return Poll::Ready(SocketEvent::Ended(ending)),
         };
-        let mut written = gathered == Gathered::Batch;
+        let mut written = gathered == GatherOutcome::Batch;
         if self.unflushed
             && let Poll::Ready(flushed) = Pin::new(&mut self.socket).poll_flush(cx)
         {
@@ -164,14 +165,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
     }
 
     /// Pings a silent peer. Fails once it has been silent, or unfinished, for too long.
-    fn look_after(&mut self, cx: &mut Context<'_>, may_read: bool) -> Result<(), Ending> {
+    fn check_peer(&mut self, cx: &mut Context<'_>, may_read: bool) -> Result<(), Ending> {
         while self.ticks.poll_tick(cx).is_ready() {
             let socket = self.socket.get_ref();
             // While reading is paused, a message cannot be finished.
             let begun = may_read && socket.reads() != self.heard;
-            match self.pulse.beat(socket.moves(), begun) {
-                Beat::Moves => {}
-                Beat::Ping => {
+            match self.liveness.check(socket.moves(), begun) {
+                LivenessCheck::Alive => {}
+                LivenessCheck::Ping => {
                     // A peer that does not read what was written cannot be pinged.
                     if let Poll::Ready(ready) = Pin::new(&mut self.socket).poll_ready(cx) {
                         ready?;
@@ -179,8 +180,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
                         self.unflushed = true;
                     }
                 }
-                Beat::Gone => return Err(Ending::Silent),
-                Beat::Slow => return Err(Ending::Slow),
+                LivenessCheck::Gone => return Err(Ending::Silent),
+                LivenessCheck::Slow => return Err(Ending::Slow),
             }
         }
         Ok(())
@@ -190,11 +191,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         &mut self,
         cx: &mut Context<'_>,
         mut source: impl FnMut(&mut Context<'_>) -> Poll<Option<T>>,
-    ) -> Result<Gathered, Ending> {
+    ) -> Result<GatherOutcome, Ending> {
         for _ in 0..BATCH {
             match Pin::new(&mut self.socket).poll_ready(cx) {
                 Poll::Ready(ready) => ready?,
-                Poll::Pending => return Ok(Gathered::Blocked),
+                Poll::Pending => return Ok(GatherOutcome::Blocked),
             }
             match source(cx) {
                 Poll::Ready(Some(message)) => {
@@ -205,11 +206,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
                     Pin::new(&mut self.socket).start_send(message.into())?;
                     self.unflushed = true;
                 }
-                Poll::Ready(None) => return Ok(Gathered::Ended),
-                Poll::Pending => return Ok(Gathered::All),
+                Poll::Ready(None) => return Ok(GatherOutcome::Ended),
+                Poll::Pending => return Ok(GatherOutcome::All),
             }
         }
-        Ok(Gathered::Batch)
+        Ok(GatherOutcome::Batch)
     }
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<SocketEvent> {
@@ -269,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
 
 /// Outcome of gathering messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Gathered {
+enum GatherOutcome {
     /// No further message waits.
     All,
     /// More messages may wait.

@@ -25,7 +25,8 @@ impl Workers {
         let (running, watched) = watch::channel(());
         let mut handles = Vec::new();
         for index in 0..count.max(1) {
-            let runtime = Builder::new_current_thread().enable_all().on_thread_park(unfailing(idle.clone())).build()?;
+            let runtime =
+                Builder::new_current_thread().enable_all().on_thread_park(catch_panics(idle.clone())).build()?;
             handles.push(runtime.handle().clone());
             let mut watched = watched.clone();
             std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
@@ -51,7 +52,7 @@ impl Workers {
 }
 
 /// Catches panics in `idle`: one would end the worker with all its present and future connections.
-fn unfailing(idle: impl Fn() + Send + Sync) -> impl Fn() + Send + Sync {
+fn catch_panics(idle: impl Fn() + Send + Sync) -> impl Fn() + Send + Sync {
     move || {
         if catch_unwind(AssertUnwindSafe(&idle)).is_err() {
             tracing::error!("the idle task of a worker panicked");

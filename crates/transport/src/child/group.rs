@@ -80,7 +80,7 @@ impl Reaper {
     /// Waits until every child and its descendants are gone, and kills the rest at the deadline. Returns `true` if
     /// nothing was killed. It closes no link: a child whose link is open gets the whole time.
     pub async fn all_gone(&self, within: Duration) -> bool {
-        if self.emptied(within).await {
+        if self.wait_until_empty(within).await {
             return true;
         }
         let left: Vec<Arc<Group>> = self.groups.borrow().values().cloned().collect();
@@ -88,7 +88,7 @@ impl Reaper {
         for group in left {
             group.signal(Signal::KILL);
         }
-        self.emptied(KILLED_WAIT).await;
+        self.wait_until_empty(KILLED_WAIT).await;
         false
     }
 
@@ -100,7 +100,7 @@ impl Reaper {
         Registration { reaper: self.clone(), pid, group }
     }
 
-    async fn emptied(&self, within: Duration) -> bool {
+    async fn wait_until_empty(&self, within: Duration) -> bool {
         let mut groups = self.groups.subscribe();
         let empty = groups.wait_for(BTreeMap::is_empty);
         timeout(within, empty).await.is_ok()

@@ -10,13 +10,13 @@ pub(super) fn printable(bytes: &[u8], max: usize) -> String {
     for chunk in bytes.utf8_chunks() {
         for char in chunk.valid().chars() {
             if out.len() >= max {
-                return clipped(out);
+                return clip(out);
             }
             push(&mut out, char);
         }
         for byte in chunk.invalid() {
             if out.len() >= max {
-                return clipped(out);
+                return clip(out);
             }
             // Writing to a string cannot fail.
             let _ = write!(out, "\\x{byte:02x}");
@@ -25,7 +25,7 @@ pub(super) fn printable(bytes: &[u8], max: usize) -> String {
     out
 }
 
-fn clipped(mut out: String) -> String {
+fn clip(mut out: String) -> String {
     out.push('…');
     out
 }

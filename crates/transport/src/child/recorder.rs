@@ -11,21 +11,21 @@ use tokio::time::timeout;
 
 /// An event of a link.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Happened {
+pub(crate) enum RecordedEvent {
     Received(String),
     Failed(u64, Fault),
     Lost(String),
 }
 
 /// Receiver of the link's events.
-pub(crate) struct Recorder(mpsc::Sender<Happened>);
+pub(crate) struct Recorder(mpsc::Sender<RecordedEvent>);
 
 /// Recorded events, in their order.
-pub(crate) struct Recorded(mpsc::Receiver<Happened>);
+pub(crate) struct RecordedEvents(mpsc::Receiver<RecordedEvent>);
 
-pub(crate) fn recorder() -> (Arc<Recorder>, Recorded) {
+pub(crate) fn recorder() -> (Arc<Recorder>, RecordedEvents) {
     let (sender, receiver) = mpsc::channel(10_000);
-    (Arc::new(Recorder(sender)), Recorded(receiver))
+    (Arc::new(Recorder(sender)), RecordedEvents(receiver))
 }
 
 impl LinkEvents for Recorder {
@@ -36,11 +36,11 @@ impl LinkEvents for Recorder {
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         assert_eq!((about, status), (None, None));
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        self.0.try_send(Happened::Received(text)).unwrap();
+        self.0.try_send(RecordedEvent::Received(text)).unwrap();
     }
 
     fn failed(&self, key: u64, fault: Fault) {
-        self.0.try_send(Happened::Failed(key, fault)).unwrap();
+        self.0.try_send(RecordedEvent::Failed(key, fault)).unwrap();
     }
 
     fn expired(&self, _message: ToBackend) {
@@ -48,26 +48,26 @@ impl LinkEvents for Recorder {
     }
 
     fn lost(&self, why: String) {
-        self.0.try_send(Happened::Lost(why)).unwrap();
+        self.0.try_send(RecordedEvent::Lost(why)).unwrap();
     }
 }
 
-impl Recorded {
-    pub(crate) async fn next(&mut self) -> Happened {
+impl RecordedEvents {
+    pub(crate) async fn next(&mut self) -> RecordedEvent {
         let next = timeout(Duration::from_secs(20), self.0.recv()).await;
         next.expect("nothing happened for 20 s").expect("no more events can come")
     }
 
     pub(crate) async fn message(&mut self) -> String {
         match self.next().await {
-            Happened::Received(text) => text,
+            RecordedEvent::Received(text) => text,
             other => panic!("expected a message, got {other:?}"),
         }
     }
 
     pub(crate) async fn lost(&mut self) -> String {
         match self.next().await {
-            Happened::Lost(why) => why,
+            RecordedEvent::Lost(why) => why,
             other => panic!("expected the end, got {other:?}"),
         }
     }

@@ -101,7 +101,7 @@ impl Follower {
             keep(&mut line, rest);
         }
         self.take(&line, &mut allowance);
-        self.say_missed(allowance.missed());
+        self.warn_unlogged(allowance.missed());
     }
 
     fn take(&self, line: &[u8], allowance: &mut LogAllowance) {
@@ -112,7 +112,7 @@ impl Follower {
         self.words.push(line);
         match allowance.take(Instant::now()) {
             Some(missed) => {
-                self.say_missed(missed);
+                self.warn_unlogged(missed);
                 let text = printable(line, LINE);
                 tracing::info!(target: "signalbox::child_stderr", backend = %self.name, "{text}");
             }
@@ -120,7 +120,7 @@ impl Follower {
         }
     }
 
-    fn say_missed(&self, lines: u64) {
+    fn warn_unlogged(&self, lines: u64) {
         if lines > 0 {
             tracing::warn!(backend = %self.name, lines, "the child wrote to stderr too fast; lines were not logged");
         }

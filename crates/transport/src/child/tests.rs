@@ -1,6 +1,6 @@
 //! Children that are real processes.
 
-use super::recorder::{Happened, Recorded, outbound, recorder};
+use super::recorder::{RecordedEvent, RecordedEvents, outbound, recorder};
 use super::*;
 use rustix::process::{Pid, Signal, kill_process};
 use signalbox_engine::FaultKind;
@@ -11,7 +11,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 struct Opened {
     link: Arc<dyn Link>,
-    recorded: Recorded,
+    recorded: RecordedEvents,
     connector: ChildConnector,
 }
 
@@ -78,10 +78,10 @@ async fn n_15_a_pretty_printed_message_arrives_as_one_line() {
     opened.send("{\"last\":1}");
     // The refusal does not wait for the child, so it may be heard of before the first line.
     let mut seen = [opened.recorded.next().await, opened.recorded.next().await];
-    seen.sort_by_key(|happened| matches!(happened, Happened::Failed(..)));
-    assert_eq!(seen[0], Happened::Received("{   \"a\": 1  }".to_owned()));
+    seen.sort_by_key(|happened| matches!(happened, RecordedEvent::Failed(..)));
+    assert_eq!(seen[0], RecordedEvent::Received("{   \"a\": 1  }".to_owned()));
     match &seen[1] {
-        Happened::Failed(7, fault) => assert!(fault.message.contains("raw line break"), "{fault}"),
+        RecordedEvent::Failed(7, fault) => assert!(fault.message.contains("raw line break"), "{fault}"),
         other => panic!("expected a refusal, got {other:?}"),
     }
     assert_eq!(opened.recorded.message().await, "{\"last\":1}");

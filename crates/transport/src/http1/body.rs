@@ -24,7 +24,7 @@ pub(crate) async fn whole(
     max: usize,
     share: impl FnOnce() -> Option<Arc<Share>>,
 ) -> Result<Bytes, ResponseBodyError> {
-    let length = match conn.announced() {
+    let length = match conn.remaining_length() {
         None => None,
         Some(length) => {
             let length = usize::try_from(length).ok().filter(|length| *length <= max);
@@ -34,7 +34,7 @@ pub(crate) async fn whole(
     if length.is_none_or(|length| length >= WEIGHED)
         && let Some(share) = share()
     {
-        return Box::pin(charged(conn, max, length, ReadCharge::new(Some(share)))).await;
+        return Box::pin(read_charged(conn, max, length, ReadCharge::new(Some(share)))).await;
     }
     if let Some(length) = length {
         conn.gather(length).await.map_err(ResponseBodyError::Broken)?;
@@ -42,7 +42,7 @@ pub(crate) async fn whole(
     rest(conn, max, None).await
 }
 
-async fn charged(
+async fn read_charged(
     conn: &mut Conn,
     max: usize,
     length: Option<usize>,

@@ -57,15 +57,15 @@ pub(crate) struct Conn {
     out: Option<HttpRequest>,
     /// Buffer of the last request's head, for reuse.
     room: Vec<u8>,
-    came: BytesMut,
+    received: BytesMut,
     /// Number of received bytes that were searched and hold no complete head.
     seen: usize,
     /// Rest of the response's body.
     body: Framing,
     /// Set while the connection can be reused.
-    kept: bool,
+    reusable: bool,
     /// Keep-alive timeout of the server, if it sent one.
-    keep: Option<Duration>,
+    idle_timeout: Option<Duration>,
     /// Size of the last response.
     usual: usize,
     /// Space reserved for the next piece of a body of unknown length. It grows while reads fill it.
@@ -88,11 +88,11 @@ impl Conn {
             stream,
             out: None,
             room: Vec::new(),
-            came: BytesMut::new(),
+            received: BytesMut::new(),
             seen: 0,
             body: Framing::Done,
-            kept: true,
-            keep: None,
+            reusable: true,
+            idle_timeout: None,
             usual: 0,
             stride: ROOM,
             widest: ROOM,
@@ -145,7 +145,7 @@ impl Conn {
             match self.take_head(interim) {
                 Ok(Some(head)) => {
                     // A server that answers before it has read the whole request may take the rest for another request.
-                    self.kept &= self.out.is_none();
+                    self.reusable &= self.out.is_none();
                     return Poll::Ready(Ok(head));
                 }
                 Ok(None) => {}
@@ -161,15 +161,15 @@ impl Conn {
     fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, MalformedBody> {
         loop {
             // Parse again only once the bytes may contain the end of a head.
-            if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
-                self.seen = self.came.len();
+            if self.received.is_empty() || self.seen > 0 && !head::may_end(&self.received, self.seen) {
+                self.seen = self.received.len();
                 if self.seen > head::MAX_HEAD {
                     return Err(MalformedBody("a head that is too large"));
                 }
                 return Ok(None);
             }
-            let length = self.came.len();
-            let Some((head, manner)) = head::take(&mut self.came)? else {
+            let length = self.received.len();
+            let Some((head, handling)) = head::take(&mut self.received)? else {
                 self.seen = length;
                 return Ok(None);
             };
@@ -177,26 +177,26 @@ impl Conn {
             if head.status.is_informational() && head.status.as_u16() != 101 {
                 *interim += 1;
                 // An interim head has no say over reuse, but it may announce a body.
-                self.kept &= manner.kept;
+                self.reusable &= handling.reusable;
                 if *interim > MAX_INTERIM {
                     return Err(MalformedBody("too many heads before the one of the response"));
                 }
                 continue;
             }
-            self.usual = length - self.came.len();
-            if let Framing::Length(length) = manner.framing {
+            self.usual = length - self.received.len();
+            if let Framing::Length(length) = handling.framing {
                 self.usual += usize::try_from(length).unwrap_or(MAX_ROOM).min(MAX_ROOM);
             }
-            self.body = manner.framing;
+            self.body = handling.framing;
             (self.stride, self.widest) = (ROOM, ROOM);
-            self.kept &= manner.kept;
-            self.keep = manner.keep.or(self.keep);
+            self.reusable &= handling.reusable;
+            self.idle_timeout = handling.idle_timeout.or(self.idle_timeout);
             return Ok(Some(head));
         }
     }
 
     /// Returns the number of remaining body bytes, if it is known.
-    pub(crate) fn announced(&self) -> Option<u64> {
+    pub(crate) fn remaining_length(&self) -> Option<u64> {
         match self.body {
             Framing::Done => Some(0),
             Framing::Length(left) => Some(left),
@@ -212,14 +212,14 @@ impl Conn {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
         self.poll_rest(cx);
         loop {
-            match self.body.next(&mut self.came) {
+            match self.body.next(&mut self.received) {
                 Ok(BodyPiece::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
                 Ok(BodyPiece::End) => return Poll::Ready(None),
                 Ok(BodyPiece::More) => {}
-                Err(error) => return self.broken(error.into()),
+                Err(error) => return self.fail(error.into()),
             }
             match ready!(self.poll_more(cx, LEAST_ROOM, self.stride)) {
-                Ok(()) if self.came.len() == self.came.capacity() => {
+                Ok(()) if self.received.len() == self.received.capacity() => {
                     self.stride = (self.stride * 2).min(MAX_STRIDE);
                     self.widest = self.widest.max(self.stride);
                 }
@@ -229,7 +229,7 @@ impl Conn {
                     self.body = Framing::Done;
                     return Poll::Ready(None);
                 }
-                Err(error) => return self.broken(error),
+                Err(error) => return self.fail(error),
             }
         }
     }
@@ -240,43 +240,43 @@ impl Conn {
     /// # Errors
     /// Returns an error if the connection ends first.
     pub(crate) async fn gather(&mut self, length: usize) -> Result<(), HttpError> {
-        if self.came.len() < length {
-            self.make_room(missing(length, &self.came).min(MAX_ROOM));
+        if self.received.len() < length {
+            self.make_room(missing(length, &self.received).min(MAX_ROOM));
         }
-        while self.came.len() < length {
+        while self.received.len() < length {
             poll_fn(|cx| {
                 self.poll_rest(cx);
-                let missing = missing(length, &self.came);
+                let missing = missing(length, &self.received);
                 // Beyond MAX_ROOM the buffer grows only as fast as bytes arrive, whatever length was announced.
-                self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
+                self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.received.len())))
             })
             .await?;
         }
         Ok(())
     }
 
-    fn broken(&mut self, error: HttpError) -> Poll<Option<Result<Bytes, HttpError>>> {
-        self.kept = false;
+    fn fail(&mut self, error: HttpError) -> Poll<Option<Result<Bytes, HttpError>>> {
+        self.reusable = false;
         Poll::Ready(Some(Err(error)))
     }
 
     /// Returns `true` if another request can be sent, as far as is known without reading from the socket.
     pub(crate) fn is_idle(&self) -> bool {
-        self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
+        self.reusable && self.out.is_none() && self.body == Framing::Done && self.received.is_empty()
     }
 
     /// Frees large buffers and the caller's place before the connection becomes idle.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn prepare_idle(&mut self) {
         self.place = None;
         // Even a short remaining slice keeps the whole allocation alive, together with the response that was in it.
-        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
-            self.came = BytesMut::new();
+        if self.received.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
+            self.received = BytesMut::new();
         }
     }
 
     /// Returns the time for which the connection may stay idle, at most `most`.
     pub(crate) fn idle_time(&self, most: Duration) -> Duration {
-        match self.keep {
+        match self.idle_timeout {
             Some(keep) => most.min(keep.saturating_sub(KEEP_ALIVE_MARGIN).max(keep / 2)),
             None => most,
         }
@@ -292,7 +292,7 @@ impl Conn {
     /// Stops writing. A server may refuse a request before it has read all of it.
     fn give_up_writing(&mut self) {
         self.out = None;
-        self.kept = false;
+        self.reusable = false;
     }
 
     /// Writes as much of the request as the socket accepts.
@@ -315,19 +315,19 @@ impl Conn {
 
     /// Returns the space to reserve for a response like the last one, or for the rest of a head.
     fn expected(&self) -> usize {
-        if self.came.is_empty() { (self.usual + SLACK).clamp(LEAST_ROOM, MAX_ROOM) } else { LEAST_ROOM }
+        if self.received.is_empty() { (self.usual + SLACK).clamp(LEAST_ROOM, MAX_ROOM) } else { LEAST_ROOM }
     }
 
     /// Reads more bytes. An end of the stream is an error.
     fn poll_more(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<Result<(), HttpError>> {
         Poll::Ready(match ready!(self.poll_fill(cx, least, room)) {
             Ok(0) => {
-                self.kept = false;
+                self.reusable = false;
                 Err(HttpError::Closed)
             }
             Ok(_) => Ok(()),
             Err(error) => {
-                self.kept = false;
+                self.reusable = false;
                 Err(error.into())
             }
         })
@@ -335,23 +335,23 @@ impl Conn {
 
     /// Reads available bytes. If less than `least` bytes are free, `room` bytes are reserved first.
     fn poll_fill(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<io::Result<usize>> {
-        if self.came.capacity() - self.came.len() < least {
+        if self.received.capacity() - self.received.len() < least {
             self.make_room(room.max(least));
         }
-        pin!(self.stream.read_buf(&mut self.came)).poll(cx)
+        pin!(self.stream.read_buf(&mut self.received)).poll(cx)
     }
 
     /// Allocates a new buffer instead of growing this one, because others may hold slices of it.
     fn make_room(&mut self, room: usize) {
-        if self.came.capacity() - self.came.len() < room {
-            let mut larger = BytesMut::with_capacity(self.came.len() + room);
-            larger.extend_from_slice(&self.came);
-            self.came = larger;
+        if self.received.capacity() - self.received.len() < room {
+            let mut larger = BytesMut::with_capacity(self.received.len() + room);
+            larger.extend_from_slice(&self.received);
+            self.received = larger;
         }
     }
 }
 
 /// Returns the space that the rest of a body of this length needs.
-fn missing(length: usize, came: &BytesMut) -> usize {
-    length.saturating_sub(came.len()).saturating_add(SLACK)
+fn missing(length: usize, received: &BytesMut) -> usize {
+    length.saturating_sub(received.len()).saturating_add(SLACK)
 }

@@ -22,14 +22,14 @@ pub(crate) enum Framing {
     /// This many bytes remain.
     Length(u64),
     /// The body is chunked.
-    Chunked(Chunked),
+    Chunked(ChunkedState),
     /// The body ends with the connection.
     UntilClose,
 }
 
 /// Parser state of a chunked body.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Chunked {
+pub(crate) struct ChunkedState {
     at: At,
     besides: usize,
 }
@@ -57,17 +57,17 @@ pub(crate) enum BodyPiece {
 impl Framing {
     /// Creates the state of a chunked body.
     pub(crate) fn chunked() -> Self {
-        Self::Chunked(Chunked { at: At::Size, besides: 0 })
+        Self::Chunked(ChunkedState { at: At::Size, besides: 0 })
     }
 
     /// Takes the next piece of the body from the received bytes.
-    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
+    pub(crate) fn next(&mut self, received: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         let step = match self {
             Self::Done => BodyPiece::End,
-            Self::Length(left) => data(came, left),
-            Self::Chunked(chunked) => chunked.next(came)?,
-            Self::UntilClose if came.is_empty() => BodyPiece::More,
-            Self::UntilClose => BodyPiece::Data(came.split().freeze()),
+            Self::Length(left) => data(received, left),
+            Self::Chunked(chunked) => chunked.next(received)?,
+            Self::UntilClose if received.is_empty() => BodyPiece::More,
+            Self::UntilClose => BodyPiece::Data(received.split().freeze()),
         };
         if step == BodyPiece::End || *self == Self::Length(0) {
             *self = Self::Done;
@@ -77,29 +77,29 @@ impl Framing {
 }
 
 /// Takes as many of the next `left` bytes as have arrived.
-fn data(came: &mut BytesMut, left: &mut u64) -> BodyPiece {
+fn data(received: &mut BytesMut, left: &mut u64) -> BodyPiece {
     if *left == 0 {
         return BodyPiece::End;
     }
-    if came.is_empty() {
+    if received.is_empty() {
         return BodyPiece::More;
     }
-    let length = usize::try_from(*left).map_or(came.len(), |left| left.min(came.len()));
+    let length = usize::try_from(*left).map_or(received.len(), |left| left.min(received.len()));
     *left -= length as u64;
-    BodyPiece::Data(came.split_to(length).freeze())
+    BodyPiece::Data(received.split_to(length).freeze())
 }
 
-impl Chunked {
-    fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
+impl ChunkedState {
+    fn next(&mut self, received: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         loop {
             if let At::Data(left) = &mut self.at {
-                let step = data(came, left);
+                let step = data(received, left);
                 if *left == 0 {
                     self.at = At::Break;
                 }
                 return Ok(step);
             }
-            let Some(line) = line(came)? else { return Ok(BodyPiece::More) };
+            let Some(line) = line(received)? else { return Ok(BodyPiece::More) };
             match self.at {
                 At::Size => {
                     let (size, besides) = chunk_size(&line)?;
@@ -126,16 +126,16 @@ impl Chunked {
 }
 
 /// Takes the next line without its end, if it is complete.
-fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
-    let Some(end) = memchr::memchr(b'\n', came) else {
-        return if came.len() > MAX_CHUNK_LINE {
+fn line(received: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
+    let Some(end) = memchr::memchr(b'\n', received) else {
+        return if received.len() > MAX_CHUNK_LINE {
             Err(MalformedBody("a line between chunks is too long"))
         } else {
             Ok(None)
         };
     };
-    let mut line = came.split_to(end);
-    came.advance(1);
+    let mut line = received.split_to(end);
+    received.advance(1);
     if line.last() != Some(&b'\r') || line.len() > MAX_CHUNK_LINE {
         return Err(MalformedBody("a line between chunks is too long or does not end in CR LF"));
     }
@@ -176,17 +176,17 @@ mod tests {
 
     /// Everything that a body of these bytes holds, if they come in pieces of this size; and what follows it.
     fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
-        let (mut came, mut body) = (BytesMut::new(), Vec::new());
+        let (mut received, mut body) = (BytesMut::new(), Vec::new());
         let mut pieces = bytes.chunks(piece.max(1));
         loop {
-            match framing.next(&mut came)? {
+            match framing.next(&mut received)? {
                 BodyPiece::Data(data) => body.extend_from_slice(&data),
                 BodyPiece::End => {
                     assert_eq!(framing, Framing::Done);
-                    return Ok(Some((body, [&came[..], &pieces.collect::<Vec<_>>().concat()].concat())));
+                    return Ok(Some((body, [&received[..], &pieces.collect::<Vec<_>>().concat()].concat())));
                 }
                 BodyPiece::More => match pieces.next() {
-                    Some(piece) => came.extend_from_slice(piece),
+                    Some(piece) => received.extend_from_slice(piece),
                     None => return Ok(None),
                 },
             }

@@ -70,33 +70,33 @@ impl Head {
 }
 
 /// Connection handling that a head asks for.
-pub(crate) struct Manner {
+pub(crate) struct ResponseHandling {
     /// Framing of the body.
     pub framing: Framing,
     /// Set if the connection can be reused after the body.
-    pub kept: bool,
+    pub reusable: bool,
     /// Keep-alive timeout of the server, if it sent one.
-    pub keep: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
 }
 
 /// Splits the head off the received bytes, if it is complete.
-pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, MalformedBody> {
+pub(crate) fn take(received: &mut BytesMut) -> Result<Option<(Head, ResponseHandling)>, MalformedBody> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
-    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, received, &mut lines);
     let length = match parsed {
         Ok(Status::Complete(length)) if length <= MAX_HEAD => length,
-        Ok(Status::Partial) if came.len() <= MAX_HEAD => return Ok(None),
+        Ok(Status::Partial) if received.len() <= MAX_HEAD => return Ok(None),
         Ok(_) => return Err(MalformedBody("a head that is too large")),
         Err(httparse::Error::TooManyHeaders) => return Err(MalformedBody("too many headers")),
         Err(_) => return Err(MalformedBody("a head that cannot be parsed")),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
     let status = status.ok_or(MalformedBody("an invalid status code"))?;
-    let said = Said::read(response.headers)?;
-    let content = said.content;
-    let manner = said.manner(status, response.version == Some(1))?;
-    Ok(Some((Head { status, content, bytes: came.split_to(length).freeze() }, manner)))
+    let headers = ConnectionHeaders::read(response.headers)?;
+    let content = headers.content;
+    let handling = headers.handling(status, response.version == Some(1))?;
+    Ok(Some((Head { status, content, bytes: received.split_to(length).freeze() }, handling)))
 }
 
 /// Returns `true` if a head may end in these bytes, of which the first `seen` were searched before.
@@ -111,7 +111,7 @@ pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
 
 /// Header lines that matter to the connection.
 #[derive(Default)]
-struct Said {
+struct ConnectionHeaders {
     content: ContentKind,
     typed: bool,
     length: Option<u64>,
@@ -121,27 +121,29 @@ struct Said {
     chunked: bool,
     close: bool,
     keep_alive: bool,
-    keep: Option<Duration>,
+    idle_timeout: Option<Duration>,
 }
 
-impl Said {
+impl ConnectionHeaders {
     fn read(lines: &[Header<'_>]) -> Result<Self, MalformedBody> {
-        let mut said = Self::default();
+        let mut headers = Self::default();
         for line in lines {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
             match line.name.len() {
-                10 if is("connection") => said.connection(line.value),
-                10 if is("keep-alive") => said.keep = std::str::from_utf8(line.value).ok().and_then(keep_alive),
-                12 if is("content-type") && !said.typed => {
-                    said.typed = true;
-                    said.content = ContentKind::of_value(line.value);
+                10 if is("connection") => headers.connection(line.value),
+                10 if is("keep-alive") => {
+                    headers.idle_timeout = std::str::from_utf8(line.value).ok().and_then(keep_alive)
                 }
-                14 if is("content-length") => said.length(line.value)?,
-                17 if is("transfer-encoding") => said.codings(line.value)?,
+                12 if is("content-type") && !headers.typed => {
+                    headers.typed = true;
+                    headers.content = ContentKind::of_value(line.value);
+                }
+                14 if is("content-length") => headers.length(line.value)?,
+                17 if is("transfer-encoding") => headers.codings(line.value)?,
                 _ => {}
             }
         }
-        Ok(said)
+        Ok(headers)
     }
 
     fn connection(&mut self, value: &[u8]) {
@@ -182,31 +184,31 @@ impl Said {
         Ok(())
     }
 
-    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, MalformedBody> {
+    fn handling(self, status: StatusCode, modern: bool) -> Result<ResponseHandling, MalformedBody> {
         let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
+        let mut reusable = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
             _ if bodyless => {
                 // The announced body may still arrive and would be taken for the next response. Only 304 may announce
                 // the length that its body would have had.
                 let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
-                kept &= !announced || status == StatusCode::NOT_MODIFIED;
+                reusable &= !announced || status == StatusCode::NOT_MODIFIED;
                 Framing::Done
             }
             (Some(_), _) if !modern => return Err(MalformedBody("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
                 // The two may disagree on the end of the body, and a proxy on the way may have used the length.
-                kept &= length.is_none();
+                reusable &= length.is_none();
                 Framing::chunked()
             }
             (None, Some(0)) => Framing::Done,
             (None, Some(length)) => Framing::Length(length),
             (Some(false), _) | (None, None) => {
-                kept = false;
+                reusable = false;
                 Framing::UntilClose
             }
         };
-        Ok(Manner { framing, kept, keep: self.keep })
+        Ok(ResponseHandling { framing, reusable, idle_timeout: self.idle_timeout })
     }
 }
 
@@ -225,11 +227,11 @@ mod tests {
     use http::header::{LOCATION, SERVER};
     use proptest::prelude::*;
 
-    fn read(head: &str) -> Result<Option<(Head, Manner)>, MalformedBody> {
-        let mut came = BytesMut::from(head);
-        let taken = take(&mut came);
+    fn read(head: &str) -> Result<Option<(Head, ResponseHandling)>, MalformedBody> {
+        let mut received = BytesMut::from(head);
+        let taken = take(&mut received);
         if let Ok(Some(_)) = taken {
-            assert_eq!(came, "rest");
+            assert_eq!(received, "rest");
         }
         taken
     }
@@ -248,8 +250,8 @@ mod tests {
     #[test]
     fn a_head_tells_where_its_body_ends_and_whether_another_request_may_follow() {
         let check = |head: &str, framing: Framing, kept: bool| {
-            let (_, manner) = read(&format!("{head}\r\n\r\nrest")).unwrap().unwrap();
-            assert_eq!((manner.framing, manner.kept), (framing, kept), "{head}");
+            let (_, handling) = read(&format!("{head}\r\n\r\nrest")).unwrap().unwrap();
+            assert_eq!((handling.framing, handling.reusable), (framing, kept), "{head}");
         };
         check("HTTP/1.1 200 OK\r\nContent-Length: 5", Framing::Length(5), true);
         check("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5, 5", Framing::Length(5), true);
@@ -297,11 +299,11 @@ mod tests {
             rest in prop::collection::vec(any::<u8>(), 0..60),
         ) {
             let whole = [format!("{start}{}\r\n\r\n", lines.join("\r\n")).as_bytes(), &rest].concat();
-            let mut came = BytesMut::from(&whole[..]);
-            if let Ok(Some(_)) = take(&mut came) {
-                prop_assert!(whole.ends_with(&came) && came.len() < whole.len());
+            let mut received = BytesMut::from(&whole[..]);
+            if let Ok(Some(_)) = take(&mut received) {
+                prop_assert!(whole.ends_with(&received) && received.len() < whole.len());
             } else {
-                prop_assert_eq!(&came[..], &whole[..]);
+                prop_assert_eq!(&received[..], &whole[..]);
             }
         }
     }

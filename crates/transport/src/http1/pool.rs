@@ -54,7 +54,7 @@ impl Pool {
         if !conn.is_idle() {
             return;
         }
-        conn.rest();
+        conn.prepare_idle();
         let until = Instant::now() + conn.idle_time(self.idle_timeout);
         let mut state = self.lock();
         if state.idle.len() >= self.max_idle {

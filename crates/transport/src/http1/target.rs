@@ -112,12 +112,12 @@ impl HttpTarget {
         let connect = TcpStream::connect((&*self.host, self.port));
         let socket = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
         socket.set_nodelay(true)?;
-        let securing = tokio::time::timeout(timeout, self.secured(socket));
+        let securing = tokio::time::timeout(timeout, self.secure(socket));
         Ok(securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??)
     }
 
     /// Performs the TLS handshake on a connected socket, if the scheme requires it.
-    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
+    pub(crate) async fn secure(&self, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         match &self.tls {
             None => Ok(MaybeTlsStream::Plain(socket)),
             // Boxed, so that connections without TLS do not reserve space for it.

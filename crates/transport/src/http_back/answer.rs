@@ -11,7 +11,7 @@ const ENDS: usize = 256;
 
 /// Content of a body or an event.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Came {
+pub(crate) enum BodyContent {
     /// The answer to the request, possibly among other messages.
     Answer,
     /// Messages, but not the answer.
@@ -33,21 +33,21 @@ pub(crate) struct AnswerPost<'a> {
 impl AnswerPost<'_> {
     /// Posts a whole body. A large body that names the request is not parsed here, since its receiver parses it and a
     /// second pass is too expensive.
-    pub(crate) fn body(&self, bytes: Bytes) -> Came {
+    pub(crate) fn body(&self, bytes: Bytes) -> BodyContent {
         if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') && self.about.is_some_and(|key| names(&bytes, key))
         {
             self.post(bytes);
-            return Came::Answer;
+            return BodyContent::Answer;
         }
         self.messages(bytes)
     }
 
     /// Posts one message, or each element of a batch.
-    pub(crate) fn messages(&self, bytes: Bytes) -> Came {
+    pub(crate) fn messages(&self, bytes: Bytes) -> BodyContent {
         match Message::look(bytes, self.limits) {
             Ok(Message::Single(message)) => self.one(message),
             Ok(Message::Batch(messages)) => self.each(messages),
-            Err(rejected) => Came::Garbage(rejected),
+            Err(rejected) => BodyContent::Garbage(rejected),
         }
     }
 
@@ -62,8 +62,8 @@ impl AnswerPost<'_> {
         }
     }
 
-    fn one(&self, message: Envelope) -> Came {
-        let came = if is_answer(&message, self.about) { Came::Answer } else { Came::Others };
+    fn one(&self, message: Envelope) -> BodyContent {
+        let came = if is_answer(&message, self.about) { BodyContent::Answer } else { BodyContent::Others };
         self.hand_over(message);
         came
     }
@@ -75,13 +75,13 @@ impl AnswerPost<'_> {
         }
     }
 
-    fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> Came {
-        let mut came = Came::Others;
+    fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> BodyContent {
+        let mut came = BodyContent::Others;
         for message in messages {
             match message {
                 Ok(message) => {
-                    if self.one(message) == Came::Answer {
-                        came = Came::Answer;
+                    if self.one(message) == BodyContent::Answer {
+                        came = BodyContent::Answer;
                     }
                 }
                 Err(rejected) => self.events.garbage(&rejected),

@@ -93,9 +93,10 @@ impl Backend {
     }
 
     /// Returns another credential if the backend refused the last one; `None` if it did not, or if no other would help.
-    pub(crate) async fn renewed(
+    pub(crate) async fn renew_credential(
         &self,
-        (events, key): (&dyn LinkEvents, Option<u64>),
+        events: &dyn LinkEvents,
+        key: Option<u64>,
         head: &Head,
         used: Option<&Credential>,
     ) -> Result<Option<Credential>, Fault> {
@@ -134,7 +135,7 @@ impl Backend {
         let mut conn = self.open(events).await?;
         match conn.send(request).await {
             Ok(head) => Ok((conn, head)),
-            Err(SendError::Unsent(_, why)) => Err(self.untaken(why.map(HttpError::Io).as_ref())),
+            Err(SendError::Unsent(_, why)) => Err(self.not_sent(why.map(HttpError::Io).as_ref())),
             Err(SendError::Failed(error)) => Err(self.no_answer(&error)),
         }
     }
@@ -182,7 +183,7 @@ impl Backend {
     }
 
     /// Returns the fault for a request that was not sent.
-    fn untaken(&self, why: Option<&HttpError>) -> Fault {
+    fn not_sent(&self, why: Option<&HttpError>) -> Fault {
         let text = match why.and_then(|error| tls::find(error)) {
             Some(error) => ended_tls(error),
             None => "closed the connection before it took the request".to_owned(),

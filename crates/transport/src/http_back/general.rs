@@ -1,10 +1,10 @@
 //! The general stream, for messages that belong to no request: a GET that is opened again whenever it ends.
 
-use super::answer::{AnswerPost, Came};
+use super::answer::{AnswerPost, BodyContent};
 use super::backend::Backend;
 use super::headers;
 use super::in_flight::GateHold;
-use super::link::HttpShared;
+use super::link::HttpLinkState;
 use super::stream::StreamCursor;
 use crate::http1::{Conn, ContentKind, HttpError};
 use crate::read_charge::ReadCharge;
@@ -28,7 +28,7 @@ const HEAD_START: Duration = Duration::from_millis(500);
 /// Keeps the stream open until the backend refuses one. `holds` is released as soon as the stream is open or has
 /// failed.
 pub(super) async fn run(
-    shared: Arc<HttpShared>,
+    shared: Arc<HttpLinkState>,
     session: Option<HeaderValue>,
     revision: Option<Revision>,
     holds: GateHold,
@@ -40,7 +40,7 @@ pub(super) async fn run(
     loop {
         let last = cursor.last_event.as_deref();
         let Ok(credential) = backend.credential(&*shared.events, None).await else { return };
-        let Some(request) = headers::get(backend, (session.as_ref(), credential.as_ref()), revision, last) else {
+        let Some(request) = headers::get(backend, session.as_ref(), credential.as_ref(), revision, last) else {
             // The event id is not a valid header value, so open the stream without resuming.
             cursor.last_event = None;
             continue;
@@ -62,7 +62,7 @@ pub(super) async fn run(
                     }
                     (500..=599, _) => {}
                     (401 | 403, _) if fruitless < MAX_BACKOFF => {
-                        match backend.renewed((&*shared.events, None), &head, credential.as_ref()).await {
+                        match backend.renew_credential(&*shared.events, None, &head, credential.as_ref()).await {
                             Ok(Some(_)) => {}
                             Ok(None) | Err(_) => return,
                         }
@@ -123,7 +123,7 @@ impl Reader<'_> {
         let event_id = self.cursor.last_event.as_deref().filter(|_| has_id);
         let post =
             AnswerPost { events: self.events, limits: &self.backend.limits, about: None, status: None, event_id };
-        if let Came::Garbage(rejected) = post.messages(data) {
+        if let BodyContent::Garbage(rejected) = post.messages(data) {
             self.events.garbage(&rejected);
         }
     }

@@ -63,7 +63,8 @@ pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderV
 pub(crate) fn post(
     backend: &Backend,
     message: &ToBackend,
-    (session, credential): (Option<&HeaderValue>, Option<&Credential>),
+    session: Option<&HeaderValue>,
+    credential: Option<&Credential>,
     room: Vec<u8>,
 ) -> Result<HttpRequest, Fault> {
     let mut draft = RequestDraft::like(&backend.post_start, room);
@@ -84,7 +85,8 @@ pub(crate) fn post(
 /// valid header value.
 pub(crate) fn get(
     backend: &Backend,
-    (session, credential): (Option<&HeaderValue>, Option<&Credential>),
+    session: Option<&HeaderValue>,
+    credential: Option<&Credential>,
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<HttpRequest> {

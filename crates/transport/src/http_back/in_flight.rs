@@ -20,14 +20,14 @@ use tokio::task::{AbortHandle, JoinHandle};
 const MAX_RUNNING: usize = 10_000;
 
 /// State that a link shares with the tasks of its messages.
-pub(crate) trait LinkShared {
+pub(crate) trait LinkState {
     /// Text of the fault once the link is closed.
     const NOT_OPEN: &'static str;
 
     fn backend(&self) -> &Backend;
 
     /// Removes the message of a task that has ended.
-    fn ended(&self, slot: MessageSlot);
+    fn remove_message(&self, slot: MessageSlot);
 }
 
 /// Identifies one message of a link. A request may be sent again before the task of its first attempt has ended; the
@@ -57,7 +57,7 @@ impl InFlight {
     ///
     /// # Errors
     /// Returns a fault if the link is closed or too many messages are in flight.
-    pub(crate) fn begin<S: LinkShared>(&mut self, shared: &Arc<S>, message: &ToBackend) -> Result<Running<S>, Fault> {
+    pub(crate) fn begin<S: LinkState>(&mut self, shared: &Arc<S>, message: &ToBackend) -> Result<Running<S>, Fault> {
         if self.closed {
             return Err(shared.backend().fault(FaultKind::BackendDown, S::NOT_OPEN));
         }
@@ -125,7 +125,7 @@ impl InFlight {
 }
 
 /// A message in flight. Dropping it removes the message from its link, however its task ends.
-pub(crate) struct Running<S: LinkShared> {
+pub(crate) struct Running<S: LinkState> {
     pub shared: Arc<S>,
     slot: MessageSlot,
     /// Gate that must open before this message is sent.
@@ -137,7 +137,7 @@ pub(crate) struct Running<S: LinkShared> {
     begun: bool,
 }
 
-impl<S: LinkShared> Running<S> {
+impl<S: LinkState> Running<S> {
     pub(crate) fn slot(&self) -> MessageSlot {
         self.slot
     }
@@ -151,10 +151,10 @@ impl<S: LinkShared> Running<S> {
     }
 }
 
-impl<S: LinkShared> Drop for Running<S> {
+impl<S: LinkState> Drop for Running<S> {
     fn drop(&mut self) {
         if self.begun {
-            self.shared.ended(self.slot);
+            self.shared.remove_message(self.slot);
         }
     }
 }

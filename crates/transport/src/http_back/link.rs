@@ -1,7 +1,7 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
-use super::in_flight::{self, InFlight, LinkShared, MessageSlot};
+use super::in_flight::{self, InFlight, LinkState, MessageSlot};
 use super::{general, headers, post};
 use crate::http1::Head;
 use http::header::HeaderValue;
@@ -25,12 +25,12 @@ const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A link to an HTTP backend. Dropping it closes it.
 pub struct HttpLink {
-    shared: Arc<HttpShared>,
+    shared: Arc<HttpLinkState>,
     runtime: Handle,
 }
 
 /// State shared by the link and its tasks.
-pub(super) struct HttpShared {
+pub(super) struct HttpLinkState {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     state: Mutex<State>,
@@ -48,7 +48,7 @@ struct State {
 impl HttpLink {
     pub(super) fn new(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, runtime: Handle) -> Self {
         let state = Mutex::default();
-        Self { shared: Arc::new(HttpShared { backend, events, state }), runtime }
+        Self { shared: Arc::new(HttpLinkState { backend, events, state }), runtime }
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -131,20 +131,20 @@ impl fmt::Debug for HttpLink {
     }
 }
 
-impl HttpShared {
+impl HttpLinkState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unpoisoned()
     }
 }
 
-impl LinkShared for HttpShared {
+impl LinkState for HttpLinkState {
     const NOT_OPEN: &'static str = "has no open link";
 
     fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    fn ended(&self, slot: MessageSlot) {
+    fn remove_message(&self, slot: MessageSlot) {
         self.lock().in_flight.end(slot);
     }
 }
@@ -162,7 +162,7 @@ impl State {
 }
 
 /// Tells the backend that the session is over. A failure is only logged.
-async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Option<Revision>) {
+async fn end_session(shared: Arc<HttpLinkState>, session: HeaderValue, revision: Option<Revision>) {
     let backend = &shared.backend;
     let telling = async {
         let credential = backend.credential(&*shared.events, None).await.unwrap_or_default();
@@ -179,7 +179,7 @@ async fn end_session(shared: Arc<HttpShared>, session: HeaderValue, revision: Op
 }
 
 /// A message of this link in flight.
-pub(super) type Running = in_flight::Running<HttpShared>;
+pub(super) type Running = in_flight::Running<HttpLinkState>;
 
 impl Running {
     pub(super) fn backend(&self) -> &Backend {

@@ -1,6 +1,6 @@
 //! Sends one message as a POST and handles the response.
 
-use super::answer::{self, AnswerPost, Came, OnSession};
+use super::answer::{self, AnswerPost, BodyContent, OnSession};
 use super::backend::{Backend, Hidden};
 use super::link::Running;
 use super::{headers, stream};
@@ -34,14 +34,14 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     };
     let ended = match (ended, key) {
         (Err(fault), Some(key)) if fault.kind == FaultKind::BackendDown && running.backend().retries > 0 => {
-            Box::pin(again(&running, &message, session.as_ref(), key, fault)).await
+            Box::pin(retry(&running, &message, session.as_ref(), key, fault)).await
         }
         (ended, _) => ended,
     };
     match (ended, key) {
         (Ok(()), _) => {}
         (Err(fault), Some(key)) => running.events().failed(key, fault),
-        (Err(fault), None) => undelivered(&fault),
+        (Err(fault), None) => log_undelivered(&fault),
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Res
 }
 
 /// Logs a message that was not delivered. A server that is gone is reported elsewhere.
-pub(crate) fn undelivered(fault: &Fault) {
+pub(crate) fn log_undelivered(fault: &Fault) {
     if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
         tracing::debug!(%fault, "a notification or response was not sent: the server is gone");
     } else {
@@ -64,7 +64,7 @@ pub(crate) fn undelivered(fault: &Fault) {
 
 /// Retries a request that the backend never saw, because it did not accept the connection. A caller that gives up
 /// meanwhile aborts this task, or no longer wants the answer.
-async fn again(
+async fn retry(
     running: &Running,
     message: &ToBackend,
     session: Option<&HeaderValue>,
@@ -80,7 +80,7 @@ async fn again(
         backend.retried.fetch_add(1, Ordering::Relaxed);
         running.events().retried(key);
         match post(running, message, session).await {
-            Err(again) if again.kind == FaultKind::BackendDown => fault = again,
+            Err(retry) if retry.kind == FaultKind::BackendDown => fault = retry,
             ended => return ended,
         }
     }
@@ -94,7 +94,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     }
     let mut kept = backend.pool.take();
     let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
-    let exchange = backend.exchange(running.events(), kept, headers::post(backend, message, (session, None), room)?);
+    let exchange = backend.exchange(running.events(), kept, headers::post(backend, message, session, None, room)?);
     let (conn, head) = exchange.await?;
     handle(running, message, [session, None], conn, head).await
 }
@@ -108,10 +108,10 @@ async fn post_authorized(running: &Running, message: &ToBackend, session: Option
     loop {
         let mut kept = backend.pool.take();
         let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
-        let request = headers::post(backend, message, (session, credential.as_ref()), room)?;
+        let request = headers::post(backend, message, session, credential.as_ref(), room)?;
         let (conn, head) = backend.exchange(events, kept, request).await?;
         if tries < MAX_CREDENTIAL_TRIES
-            && let Some(other) = backend.renewed((events, message.key()), &head, credential.as_ref()).await?
+            && let Some(other) = backend.renew_credential(events, message.key(), &head, credential.as_ref()).await?
         {
             backend.finish(conn).await;
             (credential, tries) = (Some(other), tries + 1);
@@ -145,8 +145,8 @@ async fn handle(
     match (message.key(), status, content) {
         (_, 400, _) if session.is_some() => Box::pin(reply.bad_request(message)).await,
         (Some(key), 200, ContentKind::Json) => reply.json(key).await,
-        (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
-        (None, ..) => Box::pin(reply.accepted(head)).await,
+        (Some(key), ..) => Box::pin(reply.handle_answer(key, head)).await,
+        (None, ..) => Box::pin(reply.handle_accepted(head)).await,
     }
 }
 
@@ -162,7 +162,7 @@ struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// Handles the response to a request.
-    async fn answered(self, key: u64, head: Head) -> Result<(), Fault> {
+    async fn handle_answer(self, key: u64, head: Head) -> Result<(), Fault> {
         match (self.status, self.content) {
             (202 | 204, _) => {
                 let text = format!("took a request but answered it only with HTTP {}", self.status);
@@ -177,23 +177,23 @@ impl<'a> Reply<'a> {
             (200..=299, ContentKind::Json) => self.json(key).await,
             (200..=299, ContentKind::Other) => Err(self.wrong_content(&head)),
             (300..=399, _) => {
-                let fault = self.redirected(&head);
+                let fault = self.redirect_fault(&head);
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
-            _ => Box::pin(self.refused(Some(key))).await,
+            _ => Box::pin(self.handle_refusal(Some(key))).await,
         }
     }
 
     /// Handles the response to a notification, or to our answer.
-    async fn accepted(self, head: Head) -> Result<(), Fault> {
+    async fn handle_accepted(self, head: Head) -> Result<(), Fault> {
         match self.status {
             200..=299 => {
                 self.finish().await;
                 Ok(())
             }
-            300..=399 => Err(self.redirected(&head)),
-            _ => self.refused(None).await,
+            300..=399 => Err(self.redirect_fault(&head)),
+            _ => self.handle_refusal(None).await,
         }
     }
 
@@ -203,9 +203,9 @@ impl<'a> Reply<'a> {
         // Return the connection first, so that a call which follows this answer finds it.
         backend.pool.put(self.conn);
         let text = match post.body(bytes) {
-            Came::Answer => return Ok(()),
-            Came::Others => "answered with a message that is not the answer".to_owned(),
-            Came::Garbage(rejected) => format!("answered with what is no message: {rejected}"),
+            BodyContent::Answer => return Ok(()),
+            BodyContent::Others => "answered with a message that is not the answer".to_owned(),
+            BodyContent::Garbage(rejected) => format!("answered with what is no message: {rejected}"),
         };
         Err(backend.fault(FaultKind::BackendGarbage, text))
     }
@@ -220,10 +220,10 @@ impl<'a> Reply<'a> {
         };
         let ping = message.method() == method::PING;
         match answer::on_session(&bytes, message.key()) {
-            OnSession::Known => self.denied(message.key(), bytes),
+            OnSession::Known => self.post_refusal(message.key(), bytes),
             OnSession::Unclear if !ping => {
                 events.doubted();
-                self.denied(message.key(), bytes)
+                self.post_refusal(message.key(), bytes)
             }
             OnSession::Unclear | OnSession::Unknown => {
                 self.release();
@@ -234,17 +234,17 @@ impl<'a> Reply<'a> {
     }
 
     /// Handles an error status. The body may still be an answer.
-    async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
+    async fn handle_refusal(mut self, key: Option<u64>) -> Result<(), Fault> {
         // A stream may never end, and has nothing that would explain the status.
         if self.content == ContentKind::Events {
             return Err(self.refusal(b""));
         }
         let bytes = self.read().await?;
-        self.denied(key, bytes)
+        self.post_refusal(key, bytes)
     }
 
     /// Posts the body of an error response if it is an answer.
-    fn denied(self, key: Option<u64>, bytes: Bytes) -> Result<(), Fault> {
+    fn post_refusal(self, key: Option<u64>, bytes: Bytes) -> Result<(), Fault> {
         let rest = match key {
             Some(key) => self.post(key).answer(bytes),
             None => Err(bytes),
@@ -280,7 +280,7 @@ impl<'a> Reply<'a> {
     }
 
     /// Reports a redirect. Only the host is named: the rest of the address may contain a secret.
-    fn redirected(&self, head: &Head) -> Fault {
+    fn redirect_fault(&self, head: &Head) -> Fault {
         let location = head.get(&LOCATION);
         let location = location.as_ref().and_then(|value| value.to_str().ok());
         let uri = location.and_then(|location| location.parse::<Uri>().ok());

@@ -1,6 +1,6 @@
 //! A response that is a stream of events, and its resumption after a break.
 
-use super::answer::{AnswerPost, Came};
+use super::answer::{AnswerPost, BodyContent};
 use super::backend::{Backend, DRAIN_TIME};
 use super::headers;
 use super::link::Running;
@@ -106,8 +106,7 @@ impl<'a> AnswerStream<'a> {
         let session = self.running.session();
         let last = self.cursor.last_event.as_deref();
         let credential = self.backend().credential(self.running.events(), Some(self.key)).await?;
-        let known = (session.as_ref(), credential.as_ref());
-        let request = headers::get(self.backend(), known, self.revision, last);
+        let request = headers::get(self.backend(), session.as_ref(), credential.as_ref(), self.revision, last);
         let Some(request) = request else {
             return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
         };
@@ -193,9 +192,9 @@ impl<'a> AnswerStream<'a> {
                 event_id: self.cursor.last_event.as_deref().filter(|_| has_id),
             };
             match post.messages(charge.give(event.data)) {
-                Came::Answer => answered = true,
-                Came::Others => {}
-                Came::Garbage(rejected) => self.running.events().garbage(&rejected),
+                BodyContent::Answer => answered = true,
+                BodyContent::Others => {}
+                BodyContent::Garbage(rejected) => self.running.events().garbage(&rejected),
             }
         }
         Ok(answered)

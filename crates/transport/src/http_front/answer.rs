@@ -40,7 +40,7 @@ pub async fn of_stream(
     }
     let first = if accepts.sse {
         // A fast answer is awaited, so that plain calls need no stream. A slow one becomes a stream with signs of life.
-        match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
+        match connection.wait_briefly(|cx| reader.outbox().poll_next(cx)).await {
             Some(first) => first,
             None => return events(connection, SseBody::new(reader, [], resumable())),
         }
@@ -80,7 +80,7 @@ pub async fn of_batch(
     }
     let mut came = Vec::new();
     let whole = if accepts.sse {
-        connection.soon(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
+        connection.wait_briefly(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
     } else {
         // A client that accepts only JSON gets the answers alone.
         while let Some(out) = reader.next().await {
@@ -153,7 +153,7 @@ pub fn plain(status: StatusCode) -> FrontAnswer {
 
 /// Response extension that carries a refusal until it is recorded.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RefusalRecord {
     /// Reason for the refusal.
     pub fault: Fault,
     /// JSON-RPC error sent to the client.
@@ -163,7 +163,7 @@ pub struct Refused {
 /// Builds a response with a JSON-RPC error.
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> FrontAnswer {
     let message = ToClient::refusal(id, era, fault, status.as_u16());
-    let refused = Refused { fault: fault.clone(), reply: message.bytes().clone() };
+    let refused = RefusalRecord { fault: fault.clone(), reply: message.bytes().clone() };
     let mut answer = json(Out::new(message), HeaderMap::new());
     answer.extensions_mut().insert(refused);
     if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {

@@ -4,11 +4,11 @@
 //! notes the phase it enters and the tick of a clock that advances twice a second. The thread that advances the clock
 //! checks all connections and orders those that are over time to end.
 
-use super::entry::Visit;
+use super::entry::EntryRequest;
 use super::upgrade::PendingUpgrade;
-use super::{COMMIT_AFTER, FrontShared};
+use super::{COMMIT_AFTER, FrontState};
 use crate::admission::ConnectionPermit;
-use crate::first_message::Newcomer;
+use crate::first_message::PendingConnection;
 use crate::front_clock::over;
 use crate::places::unknown_caller;
 use crate::tls::MaybeTlsStream;
@@ -62,13 +62,13 @@ pub(super) enum Phase {
 const CREDENTIAL_HEADERS: [&str; 2] = ["authorization", "x-api-key"];
 
 /// Sender of the last request and its credentials. The next request with the same credentials has the same caller.
-struct Identified {
+struct CachedCaller {
     caller: Caller,
     credentials: [Option<HeaderValue>; 2],
 }
 
-impl Identified {
-    fn is_still(&self, headers: &HeaderMap, now: u64) -> bool {
+impl CachedCaller {
+    fn matches(&self, headers: &HeaderMap, now: u64) -> bool {
         let same = |(name, before): (&str, &Option<HeaderValue>)| match (headers.get(name), before) {
             (None, None) => true,
             (Some(one), Some(other)) => verify_slices_are_equal(one.as_bytes(), other.as_bytes()).is_ok(),
@@ -80,7 +80,7 @@ impl Identified {
 
 pub struct ClientConnection {
     /// Front that accepted the connection.
-    pub front: Arc<FrontShared>,
+    pub front: Arc<FrontState>,
     /// Phase and the tick at which it began, packed.
     doing: AtomicU64,
     orders: AtomicU8,
@@ -91,7 +91,7 @@ pub struct ClientConnection {
     /// Peer identity from its certificate or the socket's owner.
     shown: OnceLock<Shown>,
     /// Caller of the last request, once known.
-    caller: Mutex<Option<Identified>>,
+    caller: Mutex<Option<CachedCaller>>,
     /// Memory share of that caller on this connection, once it has sent something large.
     share: Mutex<Option<(Principal, Arc<Share>)>>,
     pub(super) address: Option<SocketAddr>,
@@ -100,13 +100,13 @@ pub struct ClientConnection {
     /// Set while the place is in the reserve.
     pub(super) provisional: AtomicBool,
     /// Set while the current request is for an entry.
-    pub(super) visiting: AtomicBool,
-    pub(super) visit: Mutex<Option<Visit>>,
+    pub(super) has_entry_request: AtomicBool,
+    pub(super) entry_request: Mutex<Option<EntryRequest>>,
 }
 
 impl ClientConnection {
     /// Creates a connection that was just accepted.
-    pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
+    pub fn new(front: Arc<FrontState>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         let provisional = AtomicBool::new(place.as_ref().is_some_and(ConnectionPermit::is_provisional));
         Arc::new(Self {
@@ -122,8 +122,8 @@ impl ClientConnection {
             address,
             place: Mutex::new(place),
             provisional,
-            visiting: AtomicBool::new(false),
-            visit: Mutex::default(),
+            has_entry_request: AtomicBool::new(false),
+            entry_request: Mutex::default(),
         })
     }
 
@@ -142,7 +142,7 @@ impl ClientConnection {
             }
             return Ok(());
         }
-        if last.as_ref().is_some_and(|last| last.is_still(headers, unix_millis())) {
+        if last.as_ref().is_some_and(|last| last.matches(headers, unix_millis())) {
             return Ok(());
         }
         // Clear first: if identification fails, the previous caller must not be used.
@@ -151,7 +151,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    fn identify(&self, headers: &HeaderMap) -> Result<Identified, Fault> {
+    fn identify(&self, headers: &HeaderMap) -> Result<CachedCaller, Fault> {
         if CREDENTIAL_HEADERS.into_iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
             let fault = Fault::new(FaultKind::Unauthenticated, "a request carries one credential, not several");
             return Err(fault.with_str("error", "invalid_request"));
@@ -164,12 +164,12 @@ impl ClientConnection {
             now: unix_millis(),
         })?;
         self.front.gateway.identified(&caller);
-        Ok(Identified { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
+        Ok(CachedCaller { caller, credentials: CREDENTIAL_HEADERS.map(|name| headers.get(name).cloned()) })
     }
 
     /// Records the caller that the first message on the connection proved.
-    pub fn proved(&self, caller: &Caller) {
-        let identified = Identified { caller: caller.clone(), credentials: [None, None] };
+    pub fn set_caller(&self, caller: &Caller) {
+        let identified = CachedCaller { caller: caller.clone(), credentials: [None, None] };
         *self.caller.lock().unpoisoned() = Some(identified);
     }
 
@@ -208,9 +208,9 @@ impl ClientConnection {
     }
 
     /// Returns the connection details for authenticating its first message.
-    pub fn newcomer(&self, transport: &'static str) -> Newcomer<'_> {
+    pub fn pending_connection(&self, transport: &'static str) -> PendingConnection<'_> {
         let authenticators = &self.front.spec.authenticators;
-        Newcomer { authenticators, transport, address: self.address, shown: self.shown.get() }
+        PendingConnection { authenticators, transport, address: self.address, shown: self.shown.get() }
     }
 
     /// Returns the caller under another transport name.
@@ -219,7 +219,7 @@ impl ClientConnection {
     }
 
     /// Records that the connection is ready for HTTP, and the peer identity from the handshake.
-    pub fn secured(&self, shown: Option<Shown>) {
+    pub fn set_secured(&self, shown: Option<Shown>) {
         if let Some(shown) = shown {
             let _ = self.shown.set(shown);
         }
@@ -247,7 +247,7 @@ impl ClientConnection {
     }
 
     /// Polls until ready. Returns `None` if that takes longer than [`COMMIT_AFTER`].
-    pub async fn soon<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+    pub async fn wait_briefly<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         let mut waits = false;
         let came = poll_fn(|cx| {
             if let Poll::Ready(came) = poll(cx) {
@@ -268,7 +268,7 @@ impl ClientConnection {
     }
 
     /// Registers the waker for orders.
-    pub fn attend(&self, waker: &Waker) {
+    pub fn register_waker(&self, waker: &Waker) {
         if self.waker.get().is_none() {
             let _ = self.waker.set(waker.clone());
         }
@@ -284,7 +284,7 @@ impl ClientConnection {
     /// answering a request.
     pub fn is_cut(&self) -> bool {
         let orders = self.orders.load(Ordering::Acquire);
-        orders & CUT != 0 || orders & (EVICTED | DISPLACED) != 0 && self.doing().0 == Phase::Head
+        orders & CUT != 0 || orders & (EVICTED | DISPLACED) != 0 && self.phase().0 == Phase::Head
     }
 
     /// Returns `true` once the place was given away: the connection takes no further request.
@@ -310,19 +310,19 @@ impl ClientConnection {
         self.doing.store(pack(phase, self.front.clock.now()), Ordering::Relaxed);
     }
 
-    pub(super) fn doing(&self) -> (Phase, u32) {
+    pub(super) fn phase(&self) -> (Phase, u32) {
         unpack(self.doing.load(Ordering::Relaxed))
     }
 
     /// Notes that bytes arrived from the client.
-    fn came(&self) {
-        if self.doing().0 == Phase::Quiet {
+    fn received(&self) {
+        if self.phase().0 == Phase::Quiet {
             self.enter(Phase::Head);
         }
     }
 
     /// Notes that the client read bytes of an answer, or that a write would block.
-    fn went(&self, taken: bool) {
+    fn wrote(&self, taken: bool) {
         let stuck = self.stuck.load(Ordering::Relaxed);
         if !taken {
             if stuck == 0 {
@@ -333,7 +333,7 @@ impl ClientConnection {
         if stuck != 0 {
             self.stuck.store(0, Ordering::Relaxed);
         }
-        if self.doing().0 == Phase::Quiet {
+        if self.phase().0 == Phase::Quiet {
             self.enter(Phase::Quiet);
         }
     }
@@ -348,7 +348,7 @@ impl ClientConnection {
         let counters = &self.front.gateway.counters;
         if slow {
             counters.refused(Limit::SlowReader);
-        } else if late & CUT != 0 && self.doing().0 == Phase::Head {
+        } else if late & CUT != 0 && self.phase().0 == Phase::Head {
             counters.refused(Limit::HeadTime);
         }
     }
@@ -362,7 +362,7 @@ impl ClientConnection {
 }
 
 /// Returns the order for a connection that has been in `phase` since a tick.
-pub(super) fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
+pub(super) fn phase_timeout(phase: Phase, since: u32, now: u32, header_timeout: Duration) -> u8 {
     let over = |most: Duration| over(since, now, most);
     match phase {
         Phase::Head if over(header_timeout) => CUT,
@@ -397,7 +397,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
-            self.connection.came();
+            self.connection.received();
         }
         read
     }
@@ -406,7 +406,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedSocket<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.connection.went(written.is_ready());
+        self.connection.wrote(written.is_ready());
         written
     }
 
@@ -416,7 +416,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedSocket<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, parts);
-        self.connection.went(written.is_ready());
+        self.connection.wrote(written.is_ready());
         written
     }
 
@@ -466,14 +466,14 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_told_so_and_nothing_else() {
-        let told = |phase, after: Duration| verdict((phase, 100), 100 + ticks(after), Duration::from_secs(10));
+        let told = |phase, after: Duration| phase_timeout(phase, 100, 100 + ticks(after), Duration::from_secs(10));
         let seconds = Duration::from_secs;
         assert_eq!((told(Phase::Head, seconds(9)), told(Phase::Head, seconds(10))), (0, CUT));
         assert_eq!((told(Phase::Quiet, seconds(74)), told(Phase::Quiet, KEPT_FOR)), (0, CUT));
         assert_eq!((told(Phase::Waiting, seconds(4)), told(Phase::Waiting, COMMIT_AFTER)), (0, DUE));
         assert_eq!(told(Phase::Busy, seconds(100_000)), 0);
         // A connection may have noted its phase after the clock was read.
-        assert_eq!(verdict((Phase::Head, 7), 3, Duration::ZERO), 0);
+        assert_eq!(phase_timeout(Phase::Head, 7, 3, Duration::ZERO), 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::task::Poll;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Serves requests until the connection ends or is cut. When the front stops, it ends after the current answer.
-pub async fn speak<S, H, F>(socket: S, connection: &Arc<ClientConnection>, handle: H)
+pub async fn serve_http<S, H, F>(socket: S, connection: &Arc<ClientConnection>, handle: H)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Arc<ClientConnection>, Request<Incoming>) -> F,
@@ -29,7 +29,7 @@ where
     let mut serving = std::pin::pin!(serving);
     let mut stopping = false;
     let ended = poll_fn(|cx| {
-        connection.attend(cx.waker());
+        connection.register_waker(cx.waker());
         if connection.is_cut() {
             return Poll::Ready(Ok(()));
         }

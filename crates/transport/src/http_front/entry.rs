@@ -4,7 +4,7 @@
 
 use super::FrontAnswer;
 use super::accepts::Accepts;
-use super::answer::{Refused, SESSION_ID, sentence};
+use super::answer::{RefusalRecord, SESSION_ID, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::routed::FrontBody;
@@ -110,7 +110,7 @@ pub struct Named {
 
 /// A request that arrived at an [`Entry`].
 #[derive(Clone, Debug)]
-pub struct Visit {
+pub struct EntryRequest {
     /// Endpoint that the request arrived at.
     pub entry: Arc<dyn Entry>,
     /// Principal of the room, once it is known.
@@ -119,15 +119,15 @@ pub struct Visit {
     pub external: Arc<str>,
 }
 
-impl Visit {
+impl EntryRequest {
     /// Returns the caller that opens a session and the principal on whose behalf it acts.
-    pub fn of(visit: Option<&Self>, caller: Caller) -> (Caller, Principal) {
-        let Some(visit) = visit else {
+    pub fn of(entry_request: Option<&Self>, caller: Caller) -> (Caller, Principal) {
+        let Some(entry_request) = entry_request else {
             let principal = caller.principal().clone();
             return (caller, principal);
         };
-        let caller = visit.caller(&caller);
-        let principal = visit.principal.clone().unwrap_or_else(|| caller.principal().clone());
+        let caller = entry_request.caller(&caller);
+        let principal = entry_request.principal.clone().unwrap_or_else(|| caller.principal().clone());
         (caller, principal)
     }
 
@@ -138,15 +138,15 @@ impl Visit {
 
 impl ClientConnection {
     /// Returns the visit of the current request if it arrived at an [`Entry`].
-    pub fn visit(&self) -> Option<Visit> {
-        let visiting = self.visiting.load(Ordering::Relaxed);
-        if visiting { self.visit.lock().unpoisoned().clone() } else { None }
+    pub fn entry_request(&self) -> Option<EntryRequest> {
+        let has_entry_request = self.has_entry_request.load(Ordering::Relaxed);
+        if has_entry_request { self.entry_request.lock().unpoisoned().clone() } else { None }
     }
 
     /// Sets the visit of the current request; `None` for the main endpoint.
-    pub fn set_visit(&self, visit: Option<Visit>) {
-        self.visiting.store(visit.is_some(), Ordering::Relaxed);
-        *self.visit.lock().unpoisoned() = visit;
+    pub fn set_entry_request(&self, entry_request: Option<EntryRequest>) {
+        self.has_entry_request.store(entry_request.is_some(), Ordering::Relaxed);
+        *self.entry_request.lock().unpoisoned() = entry_request;
     }
 }
 
@@ -157,12 +157,12 @@ pub async fn handle(
     request: Request<Incoming>,
 ) -> FrontAnswer {
     let began = Instant::now();
-    let mut answer = answered(connection, Arc::clone(entry), request).await;
+    let mut answer = dispatch(connection, Arc::clone(entry), request).await;
     entry.mark(answer.headers_mut(), began.elapsed());
     answer
 }
 
-async fn answered(
+async fn dispatch(
     connection: &Arc<ClientConnection>,
     entry: Arc<dyn Entry>,
     request: Request<Incoming>,
@@ -175,7 +175,11 @@ async fn answered(
         let id = id_in(connection, request).await;
         return answer_of(entry.limited(id.as_ref(), wait));
     }
-    connection.set_visit(Some(Visit { entry: Arc::clone(&entry), principal: None, external: Arc::from("") }));
+    connection.set_entry_request(Some(EntryRequest {
+        entry: Arc::clone(&entry),
+        principal: None,
+        external: Arc::from(""),
+    }));
     match *request.method() {
         Method::POST if !post::is_json(headers) => {
             // C-17: the entry's clients expect these words as plain text, not a JSON-RPC error.
@@ -239,28 +243,33 @@ fn session_in(headers: &HeaderMap) -> Option<String> {
 /// Returns the answer to send instead.
 pub async fn settle(
     connection: &ClientConnection,
-    visit: Visit,
+    entry_request: EntryRequest,
     heads: &Heads<'_>,
     message: Envelope,
 ) -> Result<Envelope, Box<FrontAnswer>> {
-    let (caller, _) = Visit::of(Some(&visit), connection.caller());
+    let (caller, _) = EntryRequest::of(Some(&entry_request), connection.caller());
     let refused = |answer| Box::new(answer_of(answer));
     if post::era_of(heads, &message) == Era::Modern {
-        let Named { principal, message } = visit.entry.named(caller, message).await.map_err(refused)?;
-        connection.set_visit(Some(Visit { principal: Some(principal), ..visit }));
+        let Named { principal, message } = entry_request.entry.named(caller, message).await.map_err(refused)?;
+        connection.set_entry_request(Some(EntryRequest { principal: Some(principal), ..entry_request }));
         return Ok(message);
     }
     if post::opens_session(&message) {
-        let OpenedRoom { session, principal } = visit.entry.open(caller, message.id()).await.map_err(refused)?;
-        connection.set_visit(Some(Visit { principal: Some(principal), external: session.into(), ..visit.clone() }));
-        return Ok(visit.entry.seen(message));
+        let OpenedRoom { session, principal } =
+            entry_request.entry.open(caller, message.id()).await.map_err(refused)?;
+        connection.set_entry_request(Some(EntryRequest {
+            principal: Some(principal),
+            external: session.into(),
+            ..entry_request.clone()
+        }));
+        return Ok(entry_request.entry.seen(message));
     }
     let id = match heads.session {
         HeaderValues::One(id) => std::str::from_utf8(id).ok().map(str::to_owned),
         _ => None,
     };
-    find_room(connection, visit.clone(), caller, id, message.id().as_ref()).await?;
-    Ok(visit.entry.seen(message))
+    find_room(connection, entry_request.clone(), caller, id, message.id().as_ref()).await?;
+    Ok(entry_request.entry.seen(message))
 }
 
 /// Finds the room that a batch is for.
@@ -272,8 +281,8 @@ pub async fn settle_batch(
     headers: &HeaderMap,
     bytes: &[u8],
 ) -> Result<(), Box<FrontAnswer>> {
-    let Some(visit) = connection.visit() else { return Ok(()) };
-    if visit.entry.stands_alone(bytes) {
+    let Some(entry_request) = connection.entry_request() else { return Ok(()) };
+    if entry_request.entry.stands_alone(bytes) {
         let text = "Invalid request: this call cannot be part of a batch";
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
@@ -285,35 +294,35 @@ async fn settle_session(
     headers: &HeaderMap,
     id: Option<&RawId>,
 ) -> Result<(), Box<FrontAnswer>> {
-    let Some(visit) = connection.visit() else { return Ok(()) };
-    let (caller, _) = Visit::of(Some(&visit), connection.caller());
-    find_room(connection, visit, caller, session_in(headers), id).await
+    let Some(entry_request) = connection.entry_request() else { return Ok(()) };
+    let (caller, _) = EntryRequest::of(Some(&entry_request), connection.caller());
+    find_room(connection, entry_request, caller, session_in(headers), id).await
 }
 
 /// Finds the room of this session. Without a session id it does nothing: the session lookup that follows refuses the
 /// request.
 async fn find_room(
     connection: &ClientConnection,
-    visit: Visit,
+    entry_request: EntryRequest,
     caller: Caller,
     session: Option<String>,
     id: Option<&RawId>,
 ) -> Result<(), Box<FrontAnswer>> {
     let Some(session) = session else { return Ok(()) };
-    let room = visit.entry.room(caller, session.clone()).await;
+    let room = entry_request.entry.room(caller, session.clone()).await;
     match room.map_err(|answer| Box::new(answer_of(answer)))? {
         Some(principal) => {
-            connection.set_visit(Some(Visit { principal: Some(principal), ..visit }));
+            connection.set_entry_request(Some(EntryRequest { principal: Some(principal), ..entry_request }));
             Ok(())
         }
         None => {
             if let Some(over) = connection.front.gateway.sessions.get(&session)
-                && over.caller.identity().transport == visit.entry.transport()
+                && over.caller.identity().transport == entry_request.entry.transport()
                 && over.caller.principal() == connection.caller().principal()
             {
                 over.close();
             }
-            Err(Box::new(answer_of(visit.entry.gone(id, &session))))
+            Err(Box::new(answer_of(entry_request.entry.gone(id, &session))))
         }
     }
 }
@@ -335,7 +344,7 @@ pub fn answer_of(answer: RoutedAnswer) -> FrontAnswer {
 }
 
 /// Extracts the refusal to record from an answer, with the text that the client receives.
-fn refusal_in(status: StatusCode, body: &FrontBody) -> Option<Refused> {
+fn refusal_in(status: StatusCode, body: &FrontBody) -> Option<RefusalRecord> {
     let FrontBody::Whole(Some(reply)) = body else { return None };
     let text = json::path(reply, &["error", "message"]).and_then(|span| json::string(span.of(reply)))?;
     let kind = match status {
@@ -343,5 +352,5 @@ fn refusal_in(status: StatusCode, body: &FrontBody) -> Option<Refused> {
         StatusCode::NOT_FOUND => FaultKind::SessionClosed,
         _ => FaultKind::InvalidRequest,
     };
-    Some(Refused { fault: Fault::new(kind, text.into_owned()), reply: reply.clone() })
+    Some(RefusalRecord { fault: Fault::new(kind, text.into_owned()), reply: reply.clone() })
 }

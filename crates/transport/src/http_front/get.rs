@@ -6,7 +6,7 @@ use super::client_connection::ClientConnection;
 use super::service::{METHODS, not_allowed, resumable, session_of, speaks_modern};
 use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
-use super::{FrontAnswer, FrontShared};
+use super::{FrontAnswer, FrontState};
 use http::{HeaderMap, StatusCode};
 use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::Session;
@@ -31,7 +31,7 @@ pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> FrontA
     match (headers.get("last-event-id"), resumable) {
         (Some(id), Some(resumable)) => {
             let id = id.to_str().unwrap_or_default();
-            resume(connection, &session, (id, goes_on), resumable)
+            resume(connection, &session, id, goes_on, resumable)
         }
         (_, resumable) => begin(connection, &session, resumable),
     }
@@ -54,12 +54,13 @@ fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: 
 fn resume(
     connection: &Arc<ClientConnection>,
     session: &Arc<Session>,
-    (text, goes_on): (&str, bool),
+    text: &str,
+    goes_on: bool,
     resumable: Resumable,
 ) -> FrontAnswer {
     let front = &connection.front;
     let Some(id) = EventId::parse(text) else {
-        return lost(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
+        return refuse_resume(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
     };
     let track = front.resume.find(&session.external, id.stream).filter(|track| track.general == id.general);
     let track = track.filter(|track| goes_on || !track.general);
@@ -67,14 +68,16 @@ fn resume(
     match track.filter(|_| is_own) {
         Some(track) => match SseBody::resumed(Arc::clone(&track), id.number, resumable) {
             Ok(body) => answer::events(connection, body),
-            Err(super::track::NoReplay::Future) => {
-                lost(front, "unknown_event_id", "there is no event of that id on the stream that Last-Event-ID names")
-            }
+            Err(super::track::NoReplay::Future) => refuse_resume(
+                front,
+                "unknown_event_id",
+                "there is no event of that id on the stream that Last-Event-ID names",
+            ),
             Err(super::track::NoReplay::Gap) => {
                 front.resume.forget(&session.external, &track);
                 let text = "events after the one that Last-Event-ID names are no longer kept: some were lost; go on \
                             without Last-Event-ID";
-                lost(front, "replay_gap", text)
+                refuse_resume(front, "replay_gap", text)
             }
         },
         // No event of it is kept, but events from now on need a stream.
@@ -82,18 +85,20 @@ fn resume(
         None if !is_own => {
             let text =
                 "the stream that Last-Event-ID names was opened with a credential that is good for something else";
-            lost(front, "replay_gone", text)
+            refuse_resume(front, "replay_gone", text)
         }
-        None if session.is_before_restart(id.stream) && id.call.is_some() => ended(connection, session, id.call),
+        None if session.is_before_restart(id.stream) && id.call.is_some() => {
+            report_interrupted(connection, session, id.call)
+        }
         None => {
             let text = "the stream that Last-Event-ID names is no longer kept, and its answer is lost";
-            lost(front, "replay_gone", text)
+            refuse_resume(front, "replay_gone", text)
         }
     }
 }
 
 /// Reports a call that was in flight when the previous process ended: reopens its stream and sends the error there.
-fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Option<RawId>) -> FrontAnswer {
+fn report_interrupted(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Option<RawId>) -> FrontAnswer {
     let reader = if session.at_stream_limit() { None } else { session.open_stream() };
     let Some(reader) = reader else {
         connection.front.gateway.counters.refused(Limit::Streams);
@@ -105,7 +110,7 @@ fn ended(connection: &Arc<ClientConnection>, session: &Arc<Session>, call: Optio
 }
 
 /// Refuses to resume a stream. The status is not 404, which would tell the client that its session has ended.
-fn lost(front: &FrontShared, reason: &'static str, text: &str) -> FrontAnswer {
+fn refuse_resume(front: &FrontState, reason: &'static str, text: &str) -> FrontAnswer {
     front.gateway.counters.dropped(reason);
     sentence(StatusCode::GONE, FaultKind::InvalidRequest, text)
 }

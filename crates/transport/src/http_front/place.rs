@@ -7,7 +7,7 @@ use super::client_connection::{ClientConnection, DISPLACED, EVICTED, Phase};
 use super::whole;
 use crate::admission::ConnectionPermit;
 use crate::front_clock::over;
-use crate::places::{Activity, FoundPlace, Placed, Taking};
+use crate::places::{Activity, Evictable, EvictionReason, FoundPlace};
 use http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use http_body_util::BodyExt as _;
@@ -30,7 +30,7 @@ const UNHEARD: usize = 256 * 1024;
 /// Response body for a client without a place.
 const NO_ROOM: &[u8] = b"too many connections are open\n";
 
-impl Placed for ClientConnection {
+impl Evictable for ClientConnection {
     fn known_caller(&self) -> Option<Caller> {
         self.last_caller()
     }
@@ -47,28 +47,28 @@ impl Placed for ClientConnection {
         if self.is_provisional() || self.place.lock().unpoisoned().is_none() {
             return Activity::Unseated;
         }
-        match self.doing() {
+        match self.phase() {
             (Phase::Head | Phase::Quiet, since) if over(since, now, IDLE) => Activity::Idle(since),
             (Phase::Head | Phase::Quiet, _) => Activity::Opening,
             (Phase::Busy | Phase::Waiting, _) => Activity::InUse,
         }
     }
 
-    fn take_place(&self, taking: Taking, now: u32) -> Option<ConnectionPermit> {
-        let is_idle = taking == Taking::Idle && matches!(self.activity(now), Activity::Idle(_));
-        let is_due = |place: &mut ConnectionPermit| match taking {
-            Taking::Idle => is_idle,
-            Taking::Share => !place.is_provisional(),
-            Taking::Reserve => place.is_provisional(),
+    fn take_place(&self, reason: EvictionReason, now: u32) -> Option<ConnectionPermit> {
+        let is_idle = reason == EvictionReason::Idle && matches!(self.activity(now), Activity::Idle(_));
+        let is_due = |place: &mut ConnectionPermit| match reason {
+            EvictionReason::Idle => is_idle,
+            EvictionReason::Share => !place.is_provisional(),
+            EvictionReason::Reserve => place.is_provisional(),
         };
         let place = self.place.lock().unpoisoned().take_if(is_due)?;
         let counters = &self.front.gateway.counters;
-        match taking {
-            Taking::Idle => counters.refused(Limit::Idle),
-            Taking::Share => counters.refused(Limit::ConnectionShare),
-            Taking::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
+        match reason {
+            EvictionReason::Idle => counters.refused(Limit::Idle),
+            EvictionReason::Share => counters.refused(Limit::ConnectionShare),
+            EvictionReason::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
         }
-        self.order(if taking == Taking::Idle { EVICTED } else { DISPLACED });
+        self.order(if reason == EvictionReason::Idle { EVICTED } else { DISPLACED });
         Some(place)
     }
 }
@@ -135,7 +135,7 @@ pub fn no_place() -> Fault {
 }
 
 /// Fault of a request whose connection was displaced.
-pub fn displaced() -> Fault {
+pub fn displaced_fault() -> Fault {
     let text =
         "all places for connections are taken, and this caller or address has more than its share; try again later";
     Fault::new(FaultKind::Overloaded, text)
@@ -143,7 +143,7 @@ pub fn displaced() -> Fault {
 
 /// Answer to a request whose connection was displaced.
 pub fn displaced_answer() -> FrontAnswer {
-    let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &displaced());
+    let mut answer = refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &displaced_fault());
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -3,15 +3,15 @@
 use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
-use super::entry::{self, Visit};
+use super::entry::{self, EntryRequest};
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
 use super::sse_body::Resumable;
-use super::{FrontAnswer, FrontShared, protobuf_post};
+use super::{FrontAnswer, FrontState, protobuf_post};
 use crate::batch;
 use crate::large_proof::{self, LARGE};
+use crate::message_proof::MessageProof;
 use crate::protobuf;
-use crate::proved::Proved;
 use crate::read_body::{BodyError, read_body};
 use crate::unknown_caller;
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
     let (head, body) = request.into_parts();
     let headers = head.headers;
     let heads = Heads::read(&headers);
-    if !says_json(heads.content_type) {
+    if !is_json_type(heads.content_type) {
         if protobuf::is_named(heads.content_type) {
             return Box::pin(protobuf_post::handle(connection, headers, body)).await;
         }
@@ -69,9 +69,9 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         Ok(message) => message,
         Err(answer) => return *answer,
     };
-    let message = match connection.visit() {
+    let message = match connection.entry_request() {
         None => message,
-        Some(visit) => match Box::pin(entry::settle(connection, visit, &heads, message)).await {
+        Some(entry_request) => match Box::pin(entry::settle(connection, entry_request, &heads, message)).await {
             Ok(message) => message,
             Err(answer) => return *answer,
         },
@@ -85,7 +85,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if connection.visit().is_none() && speaks_dialect(front, &heads, &message) => {
+        Era::Legacy if connection.entry_request().is_none() && speaks_dialect(front, &heads, &message) => {
             Box::pin(dialect(connection, headers, message, accepts)).await
         }
         Era::Legacy if opens_session(&message) => Box::pin(initialize(connection, &headers, message, accepts)).await,
@@ -102,10 +102,10 @@ pub(super) fn opens_session(message: &Envelope) -> bool {
 }
 
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    says_json(headers.get(CONTENT_TYPE))
+    is_json_type(headers.get(CONTENT_TYPE))
 }
 
-pub(super) fn says_json(kind: Option<&HeaderValue>) -> bool {
+pub(super) fn is_json_type(kind: Option<&HeaderValue>) -> bool {
     if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
         return true;
     }
@@ -113,7 +113,7 @@ pub(super) fn says_json(kind: Option<&HeaderValue>) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-pub(super) fn unreadable_body(front: &FrontShared, error: BodyError) -> FrontAnswer {
+pub(super) fn unreadable_body(front: &FrontState, error: BodyError) -> FrontAnswer {
     if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
@@ -128,7 +128,7 @@ pub(super) fn unreadable_body(front: &FrontShared, error: BodyError) -> FrontAns
 }
 
 /// Scans and parses a message. A failure is answered with the matching JSON-RPC error.
-pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
+pub(super) fn read_message(front: &FrontState, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
     let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +161,7 @@ pub(super) fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
 }
 
 /// Returns `true` for a request of the governed dialect, which names neither a session nor a revision.
-fn speaks_dialect(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> bool {
+fn speaks_dialect(front: &FrontState, heads: &Heads<'_>, message: &Envelope) -> bool {
     heads.session == HeaderValues::Missing
         && heads.version.is_none()
         && dialect::is_spoken(message)
@@ -179,7 +179,7 @@ async fn dialect(
     let caller = connection.caller();
     let proof = match large_proof::is_needed(&message) {
         true => large_proof::prove(&front.gateway, &caller, &message).await,
-        false => Proved(front.gateway.confirm(&caller, &message)),
+        false => MessageProof(front.gateway.confirm(&caller, &message)),
     };
     let opened = front.gateway.open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http");
     let session = match opened {
@@ -204,12 +204,12 @@ async fn initialize(
 ) -> FrontAnswer {
     let front = &connection.front;
     let id = message.id();
-    let external = match connection.visit() {
-        Some(visit) => Ok(visit.external.to_string()),
+    let external = match connection.entry_request() {
+        Some(entry_request) => Ok(entry_request.external.to_string()),
         None => Gateway::new_session_id(),
     };
     let opened = external.and_then(|external| {
-        let (caller, principal) = Visit::of(connection.visit().as_ref(), connection.caller());
+        let (caller, principal) = EntryRequest::of(connection.entry_request().as_ref(), connection.caller());
         front.gateway.open_session_for(caller, principal, Mode::Session, &external, "http")
     });
     let session = match opened {
@@ -247,7 +247,7 @@ pub(super) fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> 
 
 /// Returns the sender of the connection's current request.
 fn sender(connection: &ClientConnection) -> Caller {
-    Visit::of(connection.visit().as_ref(), connection.caller()).0
+    EntryRequest::of(connection.entry_request().as_ref(), connection.caller()).0
 }
 
 async fn legacy(
@@ -287,11 +287,11 @@ async fn legacy(
 }
 
 /// Verifies the proof in a large modern request off the connection's worker.
-async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Proved {
+async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> MessageProof {
     if message.bytes().len() < LARGE {
-        return Proved(Ok(None));
+        return MessageProof(Ok(None));
     }
-    let (caller, _) = Visit::of(connection.visit().as_ref(), connection.caller());
+    let (caller, _) = EntryRequest::of(connection.entry_request().as_ref(), connection.caller());
     large_proof::prove(&connection.front.gateway, &caller, message).await
 }
 
@@ -299,7 +299,7 @@ async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Prov
 pub(super) struct OpenedModern {
     pub session: Arc<Session>,
     pub reader: StreamReader,
-    pub proof: Proved,
+    pub proof: MessageProof,
 }
 
 /// Opens the session for one modern request; it belongs to the signer of the request. `proof` is the result of an
@@ -308,7 +308,7 @@ pub(super) fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
-    proof: Proved,
+    proof: MessageProof,
 ) -> Result<OpenedModern, Box<FrontAnswer>> {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
@@ -317,11 +317,11 @@ pub(super) fn open_modern(
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
     check_headers(heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
-    let visit = connection.visit();
-    let (caller, _) = Visit::of(visit.as_ref(), connection.caller());
-    let proof = if proof.is_open() { Proved(front.gateway.confirm(&caller, message)) } else { proof };
-    let (caller, principal) = Visit::of(visit.as_ref(), proof.caller().unwrap_or(caller));
-    check_param_headers(front, heads, message, (&caller, &principal))
+    let entry_request = connection.entry_request();
+    let (caller, _) = EntryRequest::of(entry_request.as_ref(), connection.caller());
+    let proof = if proof.is_unverified() { MessageProof(front.gateway.confirm(&caller, message)) } else { proof };
+    let (caller, principal) = EntryRequest::of(entry_request.as_ref(), proof.caller().unwrap_or(caller));
+    check_param_headers(front, heads, message, &caller, &principal)
         .map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let session = front
         .gateway
@@ -338,7 +338,7 @@ pub(super) fn open_modern(
 }
 
 /// Returns the trace context in the headers, if the gateway traces. Several `traceparent` headers count as none.
-pub(super) fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
+pub(super) fn trace_of<'a>(front: &FrontState, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
     }
@@ -365,10 +365,11 @@ fn check_headers(heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
 /// Checks the headers into which a tool mirrors arguments against these arguments. A tool that is hidden from the
 /// caller passes: the engine reports it as unknown.
 fn check_param_headers(
-    front: &FrontShared,
+    front: &FrontState,
     heads: &Heads<'_>,
     message: &Envelope,
-    (caller, principal): (&signalbox_engine::Caller, &Principal),
+    caller: &Caller,
+    principal: &Principal,
 ) -> Result<(), Fault> {
     if message.method() != Some(method::TOOLS_CALL) {
         return Ok(());
@@ -405,7 +406,7 @@ pub(super) async fn handle_batch(
         refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, fault)
     };
     if speaks_modern(&headers) || !headers.contains_key(&SESSION_ID) {
-        return refuse(&batch::unwelcome(bytes));
+        return refuse(&batch::refusal_of_batch(bytes));
     }
     let version = headers.get(&PROTOCOL_VERSION);
     if let Some(version) = version.filter(|version| revision_in(version).is_none()) {
@@ -415,11 +416,11 @@ pub(super) async fn handle_batch(
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let takes_batches = |revision: Revision| match connection.visit() {
-        Some(visit) => visit.entry.takes_batches(revision),
+    let takes_batches = |revision: Revision| match connection.entry_request() {
+        Some(entry_request) => entry_request.entry.takes_batches(revision),
         None => revision.batches(),
     };
-    let batch = match batch::read_of(&front.gateway, &session, takes_batches, || sender(connection), bytes) {
+    let batch = match batch::read_with_caller(&front.gateway, &session, takes_batches, || sender(connection), bytes) {
         Ok(batch) => batch,
         Err(fault) => return refuse(&fault),
     };

@@ -6,8 +6,8 @@ use super::client_connection::{BusyConnection, ClientConnection};
 use super::heads::Heads;
 use super::post::{era_of, find_session, open_modern, opens_session, read_message, trace_of, unreadable_body};
 use super::routed::FrontBody;
-use crate::protobuf::{self, Decoded, RequestOrigin};
-use crate::proved::Proved;
+use crate::message_proof::MessageProof;
+use crate::protobuf::{self, DecodedMessage, RequestOrigin};
 use crate::read_body::read_body;
 use crate::unknown_caller;
 use bytes::Bytes;
@@ -32,10 +32,11 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body
             return unreadable_body(front, error);
         }
     };
-    let Decoded { json, proof, origin } = match protobuf::decode(&front.gateway, &connection.caller(), bytes).await {
-        Ok(decoded) => decoded,
-        Err(fault) => return refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, &fault),
-    };
+    let DecodedMessage { json, proof, origin } =
+        match protobuf::decode(&front.gateway, &connection.caller(), bytes).await {
+            Ok(decoded) => decoded,
+            Err(fault) => return refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, &fault),
+        };
     let message = match read_message(front, json) {
         Ok(message) => message,
         Err(answer) => return *answer,
@@ -49,9 +50,9 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, body
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if opens_session(&message) => initialize(connection, &headers, message, (&proof, origin)).await,
+        Era::Legacy if opens_session(&message) => initialize(connection, &headers, message, &proof, origin).await,
         Era::Legacy => match find_session(connection, &heads) {
-            Ok(session) => legacy(connection, &session, &headers, message, (&proof, origin)).await,
+            Ok(session) => legacy(connection, &session, &headers, message, &proof, origin).await,
             Err(answer) => *answer,
         },
     }
@@ -61,7 +62,8 @@ async fn initialize(
     connection: &Arc<ClientConnection>,
     headers: &HeaderMap,
     message: Envelope,
-    (proof, origin): (&Proved, RequestOrigin),
+    proof: &MessageProof,
+    origin: RequestOrigin,
 ) -> FrontAnswer {
     let opened = Gateway::new_session_id().and_then(|external| {
         connection.front.gateway.open_session(connection.caller(), Mode::Session, &external, "http")
@@ -70,7 +72,7 @@ async fn initialize(
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, message.id().as_ref(), Era::Legacy, &fault),
     };
-    let mut answer = legacy(connection, &session, headers, message, (proof, origin)).await;
+    let mut answer = legacy(connection, &session, headers, message, proof, origin).await;
     if session.client().is_none() {
         session.close();
     } else if let Ok(value) = HeaderValue::from_str(&session.external) {
@@ -84,7 +86,8 @@ async fn legacy(
     session: &Arc<Session>,
     headers: &HeaderMap,
     message: Envelope,
-    (proof, origin): (&Proved, RequestOrigin),
+    proof: &MessageProof,
+    origin: RequestOrigin,
 ) -> FrontAnswer {
     let front = &connection.front;
     let Some(reader) = session.open_stream() else {
@@ -101,7 +104,7 @@ async fn legacy(
 
 /// Builds the response stream. It takes its status from the first message if that one arrives soon and is the last.
 async fn answer(connection: &Arc<ClientConnection>, reader: StreamReader, origin: RequestOrigin) -> FrontAnswer {
-    let first = match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
+    let first = match connection.wait_briefly(|cx| reader.outbox().poll_next(cx)).await {
         Some(None) => return plain(StatusCode::ACCEPTED),
         Some(first) => first,
         None => None,

@@ -16,7 +16,7 @@ pub const MAX_PARKED_PER_SESSION: usize = 64;
 pub const MAX_PARKED_BYTES: usize = 64 * 1024 * 1024;
 
 /// A stream without a reader.
-struct Resting {
+struct ParkedStream {
     since: Instant,
     session: Box<str>,
     track: Arc<Track>,
@@ -28,9 +28,9 @@ struct Table {
     /// Every stream that can be resumed, by session and number.
     sessions: HashMap<Box<str>, HashMap<u64, Arc<Track>>>,
     /// Parked streams that have ended, in case the last events did not arrive. Oldest first.
-    over: VecDeque<Resting>,
+    over: VecDeque<ParkedStream>,
     /// Parked streams that were lost before their end. Oldest first.
-    lost: VecDeque<Resting>,
+    lost: VecDeque<ParkedStream>,
     bytes: usize,
 }
 
@@ -46,7 +46,7 @@ impl ResumeStore {
         {
             let mut table = self.lock();
             if track.general {
-                let old = |one: &Resting| &*one.session == session && one.track.general;
+                let old = |one: &ParkedStream| &*one.session == session && one.track.general;
                 gone.extend(table.take(old));
             }
             table.sessions.entry(session.into()).or_default().insert(track.stream, Arc::clone(track));
@@ -60,7 +60,7 @@ impl ResumeStore {
     }
 
     /// Removes a stream from the parked ones, because it has a reader again.
-    pub fn stir(&self, session: &str, track: &Arc<Track>) {
+    pub fn unpark(&self, session: &str, track: &Arc<Track>) {
         let mut table = self.lock();
         let kept = table.sessions.entry(session.into()).or_default().insert(track.stream, Arc::clone(track));
         let found = table.unlist(|one| Arc::ptr_eq(&one.track, track));
@@ -69,13 +69,14 @@ impl ResumeStore {
     }
 
     /// Parks a stream that has had no reader since `since`.
-    pub fn rest(&self, session: &str, track: &Arc<Track>, since: Instant) {
-        let resting = Resting { since, session: session.into(), track: Arc::clone(track), bytes: track.kept_bytes() };
+    pub fn park(&self, session: &str, track: &Arc<Track>, since: Instant) {
+        let parked =
+            ParkedStream { since, session: session.into(), track: Arc::clone(track), bytes: track.kept_bytes() };
         let mut gone = Vec::new();
         {
             let mut table = self.lock();
-            table.bytes += resting.bytes;
-            if track.is_over() { &mut table.over } else { &mut table.lost }.push_back(resting);
+            table.bytes += parked.bytes;
+            if track.is_over() { &mut table.over } else { &mut table.lost }.push_back(parked);
             gone.extend(table.shrink(session));
         }
         // Dropped readers report to their session, so the table must be unlocked.
@@ -111,7 +112,7 @@ impl ResumeStore {
 
 impl Table {
     /// Removes parked streams from both lists.
-    fn unlist(&mut self, fits: impl Fn(&Resting) -> bool) -> Vec<Resting> {
+    fn unlist(&mut self, fits: impl Fn(&ParkedStream) -> bool) -> Vec<ParkedStream> {
         let mut found = Vec::new();
         for list in [&mut self.over, &mut self.lost] {
             let (out, kept) = std::mem::take(list).into_iter().partition::<VecDeque<_>, _>(&fits);
@@ -123,7 +124,7 @@ impl Table {
     }
 
     /// Removes parked streams, so that they cannot be resumed, unless they have a reader again.
-    fn take(&mut self, fits: impl Fn(&Resting) -> bool) -> Vec<Resting> {
+    fn take(&mut self, fits: impl Fn(&ParkedStream) -> bool) -> Vec<ParkedStream> {
         let found = self.unlist(fits);
         for one in &found {
             self.unname(one);
@@ -131,7 +132,7 @@ impl Table {
         found
     }
 
-    fn unname(&mut self, one: &Resting) {
+    fn unname(&mut self, one: &ParkedStream) {
         if one.track.away() != Some(one.since) {
             return;
         }
@@ -143,9 +144,9 @@ impl Table {
     /// Evicts streams beyond the limits. For the limit per session, the oldest stream of that session. For the global
     /// limits, the oldest stream that has ended; if there is none, the newest lost one, so that a client cannot evict
     /// the streams of others.
-    fn shrink(&mut self, session: &str) -> Vec<Resting> {
+    fn shrink(&mut self, session: &str) -> Vec<ParkedStream> {
         let mut gone = Vec::new();
-        let own = |one: &Resting| &*one.session == session;
+        let own = |one: &ParkedStream| &*one.session == session;
         let count = self.over.iter().chain(&self.lost).filter(|one| own(one)).count();
         if count > MAX_PARKED_PER_SESSION {
             let list = if self.over.iter().any(own) { &mut self.over } else { &mut self.lost };

@@ -1,11 +1,11 @@
 //! Passes requests that are not MCP to the router, and its answers to the client.
 
 use super::client_connection::{BusyConnection, ClientConnection};
-use super::place::displaced;
+use super::place::displaced_fault;
 use super::protobuf_post::ProtobufBody;
 use super::sse_body::SseBody;
 use super::{FrontAnswer, whole};
-use crate::router::{AnswerBody, Broken, Door, Problem, Streamed};
+use crate::router::{AnswerBody, Broken, Door, Problem, StreamBody};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
@@ -41,7 +41,7 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
 
 /// A streamed body, on a connection that is busy with it.
 pub struct RoutedStream {
-    stream: Streamed,
+    stream: StreamBody,
     held: BusyConnection,
 }
 
@@ -50,7 +50,7 @@ impl RoutedStream {
     /// the connection.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if self.held.is_displaced() && !self.stream.endless {
-            return Poll::Ready(Some(Err(Broken(displaced().message))));
+            return Poll::Ready(Some(Err(Broken(displaced_fault().message))));
         }
         if self.stream.endless && (self.held.is_stopped() || self.held.is_displaced()) {
             return Poll::Ready(None);
@@ -87,14 +87,14 @@ impl Body for FrontBody {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => {
                 let (body, held) = &mut **events;
-                if held.is_displaced() && !body.end_early(&displaced()) {
+                if held.is_displaced() && !body.end_early(&displaced_fault()) {
                     return Poll::Ready(None);
                 }
                 body.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))
             }
             Self::Protobuf(stream) => {
                 let (body, held) = &mut **stream;
-                if held.is_displaced() && !body.end_early(&displaced()) {
+                if held.is_displaced() && !body.end_early(&displaced_fault()) {
                     return Poll::Ready(None);
                 }
                 body.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes))))

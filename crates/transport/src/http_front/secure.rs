@@ -1,7 +1,7 @@
 //! The TLS handshake before a connection speaks HTTP, if TLS is configured.
 
 use super::client_connection::ClientConnection;
-use crate::tls::{Arrived, FrontTls, MaybeTlsStream, last_words};
+use crate::tls::{FrontTls, HandshakeOutcome, MaybeTlsStream, last_words};
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
@@ -13,7 +13,7 @@ const USE_HTTPS: &[u8] =
 connection: close\r\n\r\nTLS is spoken here: use https:// (or wss://) in the address.\n";
 
 /// Returns the stream to serve HTTP on, or `None` if the client is gone.
-pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<MaybeTlsStream> {
+pub async fn accept(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<MaybeTlsStream> {
     match &connection.front.spec.tls {
         None => Some(MaybeTlsStream::Plain(socket)),
         // Boxed, so that connections without TLS do not reserve space for it.
@@ -24,27 +24,27 @@ pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> O
 async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &FrontTls) -> Option<MaybeTlsStream> {
     // The handshake has its own time limit; the limit of the first request head starts after it.
     connection.begin();
-    let arrived = {
+    let outcome = {
         let mut accepting = std::pin::pin!(tls.accept(socket, &connection.front.gateway.counters));
         poll_fn(|cx| {
-            connection.attend(cx.waker());
+            connection.register_waker(cx.waker());
             if connection.is_stopped() || connection.is_displaced() {
-                return Poll::Ready(Arrived::Gone);
+                return Poll::Ready(HandshakeOutcome::Gone);
             }
             accepting.as_mut().poll(cx)
         })
         .await
     };
-    match arrived {
-        Arrived::Secured(stream, shown) => {
-            connection.secured(shown);
+    match outcome {
+        HandshakeOutcome::Secured(stream, shown) => {
+            connection.set_secured(shown);
             Some(stream)
         }
-        Arrived::NotTls(socket) => {
+        HandshakeOutcome::NotTls(socket) => {
             last_words(socket, USE_HTTPS).await;
             None
         }
-        Arrived::Gone => None,
+        HandshakeOutcome::Gone => None,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Routes a request to the part of the front that answers it.
 
-use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
+use super::answer::{PROTOCOL_VERSION, RefusalRecord, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
-use super::entry::{self, Entry, Visit};
+use super::entry::{self, Entry, EntryRequest};
 use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::{FrontAnswer, FrontShared, cors, get, place, post, sse, upgrade};
+use super::{FrontAnswer, FrontState, cors, get, place, post, sse, upgrade};
 use crate::router::Door;
 use http::header::{ALLOW, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -24,7 +24,7 @@ use std::task::Poll;
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
-    let asked = connection.front.spec.challenge.is_some().then(|| AskedAddress::of(&request));
+    let asked = connection.front.spec.challenge.is_some().then(|| RequestedAddress::of(&request));
     let mut answer = match unless_displaced(&connection, answer(&connection, request, origin.is_some())).await {
         Some(answer) => answer,
         None => place::displaced_answer(),
@@ -36,9 +36,9 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
         challenge(&connection, asked.as_ref(), &mut answer);
     }
     if answer.status().is_client_error() || answer.status().is_server_error() {
-        tell_refusal(&connection, &mut answer);
+        record_refusal(&connection, &mut answer);
     }
-    note(&connection, &answer);
+    mark_idle(&connection, &answer);
     Ok(answer)
 }
 
@@ -64,12 +64,12 @@ pub async fn handle_control(
         Ok(()) => routed::answer(&connection, Door::Control, request).await,
         Err(fault) => refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault),
     };
-    note(&connection, &answer);
+    mark_idle(&connection, &answer);
     Ok(answer)
 }
 
 /// Marks the connection as idle if the answer is complete.
-fn note(connection: &ClientConnection, answer: &FrontAnswer) {
+fn mark_idle(connection: &ClientConnection, answer: &FrontAnswer) {
     match answer.body() {
         // The upgraded protocol has its own time limits.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
@@ -101,7 +101,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
         }
         None => {}
     }
-    let identified = identified(connection, &request);
+    let identified = identify_caller(connection, &request);
     if connection.is_provisional() && !connection.settle() && !may_wait(front, &request, &identified) {
         return Box::pin(place::refuse(connection, request.into_body())).await;
     }
@@ -129,7 +129,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
     }
     if let Some(entry) = entry.filter(|entry| entry.path() == path) {
         let answer = Box::pin(entry::handle(connection, entry, request)).await;
-        connection.set_visit(None);
+        connection.set_entry_request(None);
         return answer;
     }
     match path {
@@ -140,7 +140,7 @@ async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, 
 }
 
 /// Authenticates the sender of a request. A token in the query would end up in logs, so it is refused.
-fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Result<(), Fault> {
+fn identify_caller(connection: &ClientConnection, request: &Request<Incoming>) -> Result<(), Fault> {
     let in_query = |query: &str| query.split('&').any(|pair| pair.split('=').next() == Some("access_token"));
     if request.uri().query().is_some_and(in_query) {
         let fault =
@@ -152,7 +152,7 @@ fn identified(connection: &ClientConnection, request: &Request<Incoming>) -> Res
 
 /// Returns `true` if a connection in the reserve may make this request: a probe, or a WebSocket whose first message
 /// authenticates the caller.
-fn may_wait(front: &FrontShared, request: &Request<Incoming>, identified: &Result<(), Fault>) -> bool {
+fn may_wait(front: &FrontState, request: &Request<Incoming>, identified: &Result<(), Fault>) -> bool {
     let path = request.uri().path();
     let proves_later =
         path == front.spec.path && identified.as_ref().is_err_and(|fault| may_prove_later(request, fault));
@@ -169,12 +169,12 @@ fn may_prove_later(request: &Request<Incoming>, fault: &Fault) -> bool {
 }
 
 /// Address of a request, kept for a challenge.
-struct AskedAddress {
+struct RequestedAddress {
     host: Option<HeaderValue>,
     uri: http::Uri,
 }
 
-impl AskedAddress {
+impl RequestedAddress {
     fn of(request: &Request<Incoming>) -> Self {
         Self { host: request.headers().get(HOST).cloned(), uri: request.uri().clone() }
     }
@@ -189,7 +189,7 @@ impl AskedAddress {
 }
 
 /// Adds the `WWW-Authenticate` header to the answer of a client that lacks a valid credential.
-fn challenge(connection: &ClientConnection, asked: Option<&AskedAddress>, answer: &mut FrontAnswer) {
+fn challenge(connection: &ClientConnection, asked: Option<&RequestedAddress>, answer: &mut FrontAnswer) {
     // Refusals by an interceptor or by the second stage of authentication are recognised by their error data only.
     let FrontBody::Whole(Some(body)) = answer.body() else { return };
     let text = |path: &[&str]| {
@@ -218,8 +218,8 @@ fn challenge(connection: &ClientConnection, asked: Option<&AskedAddress>, answer
 }
 
 /// Records a request that was refused before it reached a session.
-fn tell_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
-    if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
+fn record_refusal(connection: &ClientConnection, answer: &mut FrontAnswer) {
+    if let Some(refused) = answer.extensions_mut().remove::<RefusalRecord>() {
         let status = Some(answer.status().as_u16());
         connection.front.gateway.refused(&connection.caller(), status, &refused.fault, Some(&refused.reply));
     }
@@ -269,8 +269,8 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
     };
     let Ok(id) = std::str::from_utf8(id) else { return refuse(StatusCode::NOT_FOUND, NO_SESSION) };
     let gateway = &connection.front.gateway;
-    let visit = connection.visit();
-    let (caller, principal) = Visit::of(visit.as_ref(), connection.caller());
+    let entry_request = connection.entry_request();
+    let (caller, principal) = EntryRequest::of(entry_request.as_ref(), connection.caller());
     let session = match gateway.sessions.get(id) {
         Some(session) => Some(session),
         None => match gateway.resume_session(id, caller, principal.clone()) {
@@ -281,8 +281,8 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
     match session {
         // A session of another caller is reported as unknown.
         Some(session) if session.principal == principal && session.mode() == Mode::Session => Ok(session),
-        _ => match visit {
-            Some(visit) => Err(Box::new(entry::answer_of(visit.entry.gone(None, id)))),
+        _ => match entry_request {
+            Some(entry_request) => Err(Box::new(entry::answer_of(entry_request.entry.gone(None, id)))),
             None => refuse(StatusCode::NOT_FOUND, NO_SESSION),
         },
     }

@@ -4,7 +4,7 @@
 
 use super::client_connection::{ClientConnection, WatchedSocket};
 use super::place::no_place;
-use super::upgrade::{PendingUpgrade, Spoken, UpgradedSocket};
+use super::upgrade::{PendingUpgrade, SocketFormat, UpgradedSocket};
 use crate::batch;
 use crate::protobuf::{self, RequestOrigin};
 use crate::stdio_front::intake::{self, Addressee, Unreadable};
@@ -77,10 +77,10 @@ pub async fn serve(connection: &ClientConnection, pending: PendingUpgrade) {
         UpgradedSocket::Unproved(_) => connection.share(),
     };
     let raw = parts.io.into_inner().socket;
-    let mut duplex = Duplex::new(raw, &parts.read_buf, Role::Server, (limit, Some(share)), PATIENCE).await;
+    let mut duplex = Duplex::new(raw, &parts.read_buf, Role::Server, limit, Some(share), PATIENCE).await;
     let socket = match socket {
         UpgradedSocket::Session(socket) => socket,
-        UpgradedSocket::Unproved(spoken) => match admit(connection, &mut duplex, spoken).await {
+        UpgradedSocket::Unproved(format) => match admit(connection, &mut duplex, format).await {
             Ok(socket) => socket,
             Err((code, reason)) => return duplex.close(code, reason).await,
         },
@@ -101,12 +101,12 @@ fn lapse_reason(word: Option<&str>) -> &'static str {
 async fn admit(
     connection: &ClientConnection,
     duplex: &mut Duplex<MaybeTlsStream>,
-    spoken: Spoken,
+    format: SocketFormat,
 ) -> Result<Socket, (CloseCode, &'static str)> {
     const REFUSED: &str = "the first message did not prove who calls";
     let front = &connection.front;
     let first = poll_fn(|cx| {
-        connection.attend(cx.waker());
+        connection.register_waker(cx.waker());
         if connection.is_displaced() {
             return Poll::Ready(None);
         }
@@ -130,15 +130,15 @@ async fn admit(
             return Err((CloseCode::Policy, LATE));
         }
     };
-    let proved = connection.newcomer("websocket").prove(&front.gateway, message);
+    let proved = connection.pending_connection("websocket").prove(&front.gateway, message);
     let (opened, answer) = match proved {
         Ok((caller, answer)) => {
-            connection.proved(&caller);
+            connection.set_caller(&caller);
             if connection.is_provisional() && !connection.settle() {
                 front.gateway.refused(&connection.caller(), None, &no_place(), None);
                 return Err((CloseCode::Again, NO_PLACE));
             }
-            (Socket::open(connection, caller, spoken), answer)
+            (Socket::open(connection, caller, format), answer)
         }
         Err(refused) => {
             let reply = refused.reply();
@@ -177,23 +177,23 @@ impl Socket {
     ///
     /// # Errors
     /// Returns a fault if there are too many sessions or the gateway is shutting down.
-    pub fn open(connection: &ClientConnection, caller: Caller, spoken: Spoken) -> Result<Self, Fault> {
+    pub fn open(connection: &ClientConnection, caller: Caller, format: SocketFormat) -> Result<Self, Fault> {
         let gateway = Arc::clone(&connection.front.gateway);
         let session = gateway.open_session(caller, Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
         };
-        if spoken == Spoken::Governed {
+        if format == SocketFormat::Governed {
             session.speak_dialect();
         }
-        Ok(Self { gateway, session, stream, protobuf: spoken == Spoken::Protobuf, origins: Mutex::default() })
+        Ok(Self { gateway, session, stream, protobuf: format == SocketFormat::Protobuf, origins: Mutex::default() })
     }
 
     async fn run(self, connection: &ClientConnection, mut duplex: Duplex<MaybeTlsStream>) {
         loop {
             let step = poll_fn(|cx| {
-                connection.attend(cx.waker());
+                connection.register_waker(cx.waker());
                 // The front wakes every connection twice a second while it stops, so this is checked until it holds.
                 if connection.is_stopped() && self.session.in_flight() == 0 {
                     self.session.close();
@@ -277,24 +277,24 @@ impl Socket {
         let taken = if self.protobuf {
             self.take_protobuf(bytes, stopped).await
         } else if stopped {
-            self.take_at_the_end(bytes)
+            self.take_while_stopping(bytes)
         } else {
             batch::receive(&self.gateway, &self.session, &self.stream, bytes).await
         };
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);
             tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a message was refused");
-            if let Some((id, fault)) = unreadable.addressed() {
+            if let Some((id, fault)) = unreadable.into_refusal() {
                 self.session.refuse(&self.stream, id, fault);
             }
         }
     }
 
     async fn take_protobuf(&self, bytes: Bytes, stopped: bool) -> Result<(), Unreadable> {
-        let unreadable = |fault| Unreadable { fault, answer: Addressee::ToUnknown };
+        let unreadable = |fault| Unreadable { fault, answer: Addressee::UnknownRequest };
         let decoded = protobuf::decode(&self.gateway, &self.session.caller, bytes).await.map_err(unreadable)?;
         if stopped {
-            return self.take_at_the_end(decoded.json);
+            return self.take_while_stopping(decoded.json);
         }
         let message = intake::read(decoded.json, &self.gateway.settings())?;
         if let Some(id) = message.id_token().filter(|_| message.kind() == Kind::Request) {
@@ -311,10 +311,10 @@ impl Socket {
 
     /// Takes a message while the front stops. Requests are refused, alone or in a batch; responses to the server still
     /// count.
-    fn take_at_the_end(&self, bytes: Bytes) -> Result<(), Unreadable> {
+    fn take_while_stopping(&self, bytes: Bytes) -> Result<(), Unreadable> {
         let draining = || Fault::new(FaultKind::Draining, "the gateway is shutting down");
         if is_array(&bytes) {
-            return Err(Unreadable { fault: draining(), answer: Addressee::ToUnknown });
+            return Err(Unreadable { fault: draining(), answer: Addressee::UnknownRequest });
         }
         let message = intake::read(bytes, &self.gateway.settings())?;
         if message.kind() == Kind::Request {
@@ -330,13 +330,13 @@ impl Socket {
         loop {
             let Some(out) = std::task::ready!(self.stream.outbox().poll_next(cx)) else { return Poll::Ready(None) };
             // A WebSocket stays open, so there is no break after which the client reconnects.
-            if let Some(message) = (!out.part).then(|| self.framed(out.into_bytes())).flatten() {
+            if let Some(message) = (!out.part).then(|| self.encode(out.into_bytes())).flatten() {
                 return Poll::Ready(Some(message));
             }
         }
     }
 
-    fn framed(&self, bytes: Bytes) -> Option<Outgoing> {
+    fn encode(&self, bytes: Bytes) -> Option<Outgoing> {
         if !self.protobuf {
             return self.text(bytes).map(Outgoing::Text);
         }

@@ -127,7 +127,8 @@ async fn take(connection: &ClientConnection, session: &Arc<Session>, message: En
 fn take_batch(connection: &ClientConnection, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
-    let taken = match batch::read_of(&front.gateway, session, Revision::batches, || connection.caller(), bytes) {
+    let taken = match batch::read_with_caller(&front.gateway, session, Revision::batches, || connection.caller(), bytes)
+    {
         Ok(batch) => session.receive_batch_on_general(batch),
         Err(fault) => {
             Counters::add(&front.gateway.counters.malformed);

@@ -26,7 +26,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// An event that was written.
 #[derive(Debug)]
-struct Kept {
+struct SentEvent {
     number: u64,
     data: Bytes,
     /// Number of the message in facts.
@@ -36,7 +36,7 @@ struct Kept {
 /// Ring buffer of the events already written.
 #[derive(Debug, Default)]
 pub struct Ring {
-    events: VecDeque<Kept>,
+    events: VecDeque<SentEvent>,
     bytes: usize,
     /// Number of the newest event.
     pub last: u64,
@@ -51,7 +51,7 @@ impl Ring {
         self.last += 1;
         if let Some(data) = data {
             self.bytes += data.len();
-            self.events.push_back(Kept { number: self.last, data: data.clone(), message });
+            self.events.push_back(SentEvent { number: self.last, data: data.clone(), message });
         }
         while self.events.len() > 1 && (self.events.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES) {
             let Some(old) = self.events.pop_front() else { break };
@@ -150,7 +150,7 @@ impl SseBody {
     pub fn resumed(track: Arc<Track>, seen: u64, mut resumable: Resumable) -> Result<Self, NoReplay> {
         let (turn, replay) = track.resume(seen)?;
         resumable.prime = false;
-        resumable.store.stir(&resumable.session, &track);
+        resumable.store.unpark(&resumable.session, &track);
         Ok(Self::of(track, turn, replay, Some(resumable)))
     }
 
@@ -237,7 +237,7 @@ impl Drop for SseBody {
         if let Some(resumable) = &self.resumable
             && let Some(since) = self.track.leave(self.turn)
         {
-            resumable.store.rest(&resumable.session, &self.track, since);
+            resumable.store.park(&resumable.session, &self.track, since);
         }
     }
 }

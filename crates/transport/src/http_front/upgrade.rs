@@ -32,12 +32,12 @@ pub enum UpgradedSocket {
     /// Session of an authenticated caller.
     Session(Socket),
     /// No session yet: the first message must authenticate the caller.
-    Unproved(Spoken),
+    Unproved(SocketFormat),
 }
 
 /// Message format in the frames of a WebSocket.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Spoken {
+pub enum SocketFormat {
     /// MCP as JSON, unless the first message shows another dialect.
     Json,
     /// MCP as protobuf in binary frames.
@@ -45,7 +45,7 @@ pub enum Spoken {
     Governed,
 }
 
-impl Spoken {
+impl SocketFormat {
     /// Subprotocol name of each format.
     const ALL: [(&str, Self); 3] =
         [(SUBPROTOCOL, Self::Json), (protobuf::SUBPROTOCOL, Self::Protobuf), (dialect::SUBPROTOCOL, Self::Governed)];
@@ -66,12 +66,12 @@ pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, "this connection cannot be upgraded");
     };
     let offered = || names(request.headers(), &SEC_WEBSOCKET_PROTOCOL);
-    let protocol = offered().find_map(|name| Spoken::ALL.into_iter().find(|(one, _)| *one == name));
-    let spoken = protocol.map_or(Spoken::Json, |(_, spoken)| spoken);
-    let socket = match known.then(|| Socket::open(connection, connection.caller_by("websocket"), spoken)) {
+    let protocol = offered().find_map(|name| SocketFormat::ALL.into_iter().find(|(one, _)| *one == name));
+    let format = protocol.map_or(SocketFormat::Json, |(_, format)| format);
+    let socket = match known.then(|| Socket::open(connection, connection.caller_by("websocket"), format)) {
         Some(Ok(socket)) => UpgradedSocket::Session(socket),
         Some(Err(fault)) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
-        None => UpgradedSocket::Unproved(spoken),
+        None => UpgradedSocket::Unproved(format),
     };
     let mut answer = plain(StatusCode::SWITCHING_PROTOCOLS);
     let headers = answer.headers_mut();

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A link to all addresses. Dropping it closes it.
 pub(super) struct ManyLink {
-    shared: Arc<ManyShared>,
+    shared: Arc<ManyLinkState>,
 }
 
 /// State shared by the link and the events of its addresses.
-pub(super) struct ManyShared {
+pub(super) struct ManyLinkState {
     targets: Arc<Targets>,
     pub events: Arc<dyn LinkEvents>,
     state: Mutex<State>,
@@ -30,11 +30,11 @@ struct State {
     links: Vec<Arc<dyn Link>>,
     /// Index of the address of the legacy session.
     home: Option<usize>,
-    sent: KeyMap<u64, Sent>,
+    pending: KeyMap<u64, PendingRequest>,
 }
 
 /// A request that waits for its answer or for a retry.
-struct Sent {
+struct PendingRequest {
     message: ToBackend,
     /// `None` while it waits for a retry.
     chosen: Option<AddressUse>,
@@ -46,7 +46,7 @@ struct Sent {
 impl ManyLink {
     /// Opens a link to each address. Sends nothing yet.
     pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Self, Fault> {
-        let shared = Arc::new(ManyShared { targets: Arc::clone(&targets), events, state: Mutex::default() });
+        let shared = Arc::new(ManyLinkState { targets: Arc::clone(&targets), events, state: Mutex::default() });
         let mut links = Vec::with_capacity(targets.all.len());
         for (at, target) in targets.all.iter().enumerate() {
             links.push(target.connector.open(Arc::new(Relay::new(&shared, at))).await?);
@@ -64,18 +64,18 @@ impl ManyLink {
 impl Link for ManyLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let Some(key) = message.key() else { return self.shared.send_note(message) };
-        let sent = Sent { message, chosen: None, tried: Vec::new(), rounds: 0 };
-        self.shared.send(key, sent)
+        let pending = PendingRequest { message, chosen: None, tried: Vec::new(), rounds: 0 };
+        self.shared.send(key, pending)
     }
 
     fn abort(&self, key: u64) {
-        let (sent, link) = {
+        let (pending, link) = {
             let mut state = self.shared.lock();
-            let Some(sent) = state.sent.remove(&key) else { return };
-            let link = sent.chosen.and_then(|chosen| state.links.get(chosen.at).cloned());
-            (sent, link)
+            let Some(pending) = state.pending.remove(&key) else { return };
+            let link = pending.chosen.and_then(|chosen| state.links.get(chosen.at).cloned());
+            (pending, link)
         };
-        if let Some(chosen) = sent.chosen {
+        if let Some(chosen) = pending.chosen {
             self.shared.targets.end(chosen, CallResult::Unknown);
         }
         if let Some(link) = link {
@@ -102,7 +102,7 @@ impl Link for ManyLink {
             let mut state = self.shared.lock();
             std::mem::take(&mut *state)
         };
-        for chosen in state.sent.into_values().filter_map(|sent| sent.chosen) {
+        for chosen in state.pending.into_values().filter_map(|pending| pending.chosen) {
             self.shared.targets.end(chosen, CallResult::Unknown);
         }
         for link in state.links {
@@ -117,7 +117,7 @@ impl Drop for ManyLink {
     }
 }
 
-impl ManyShared {
+impl ManyLinkState {
     /// Sends a message that gets no answer to the address of its session, or to any address.
     fn send_note(&self, message: ToBackend) -> Result<(), Fault> {
         let link = {
@@ -138,31 +138,31 @@ impl ManyShared {
     }
 
     /// Sends a request to an address where it was not tried yet.
-    fn send(&self, key: u64, mut sent: Sent) -> Result<(), Fault> {
+    fn send(&self, key: u64, mut pending: PendingRequest) -> Result<(), Fault> {
         let (link, chosen, message) = {
             let mut state = self.lock();
             if state.links.is_empty() {
                 return Err(self.closed());
             }
-            let home = if self.is_free(&sent.message) { None } else { state.home };
+            let home = if self.is_free(&pending.message) { None } else { state.home };
             let chosen = match home {
                 Some(home) => self.targets.begin(home),
-                None => self.targets.choose(&sent.tried),
+                None => self.targets.choose(&pending.tried),
             };
             let link = chosen.and_then(|chosen| state.links.get(chosen.at).cloned());
             let (Some(chosen), Some(link)) = (chosen, link) else { return Err(self.closed()) };
-            if !headers::is_modern(&sent.message) {
+            if !headers::is_modern(&pending.message) {
                 state.home = Some(chosen.at);
             }
-            sent.chosen = Some(chosen);
-            sent.tried.push(chosen.at);
-            let message = sent.message.clone();
+            pending.chosen = Some(chosen);
+            pending.tried.push(chosen.at);
+            let message = pending.message.clone();
             // Insert before sending, since the answer may arrive first.
-            state.sent.insert(key, sent);
+            state.pending.insert(key, pending);
             (link, chosen, message)
         };
         link.send(message).inspect_err(|_| {
-            self.lock().sent.remove(&key);
+            self.lock().pending.remove(&key);
             self.targets.end(chosen, CallResult::Unknown);
         })
     }
@@ -173,9 +173,9 @@ impl ManyShared {
     }
 
     /// Removes a request that was answered or will not be.
-    pub(super) fn ended(&self, key: u64, outcome: CallResult) {
-        let sent = self.lock().sent.remove(&key);
-        if let Some(chosen) = sent.and_then(|sent| sent.chosen) {
+    pub(super) fn finish_request(&self, key: u64, outcome: CallResult) {
+        let pending = self.lock().pending.remove(&key);
+        if let Some(chosen) = pending.and_then(|pending| pending.chosen) {
             self.targets.end(chosen, outcome);
         }
     }
@@ -183,53 +183,53 @@ impl ManyShared {
     /// Handles a failed request. If it was certainly not processed, it is sent to another address. A legacy session is
     /// opened again at another address.
     pub(super) fn failed(self: &Arc<Self>, key: u64, fault: Fault) {
-        let Some(sent) = self.lock().sent.remove(&key) else { return self.events.failed(key, fault) };
-        if let Some(chosen) = sent.chosen {
+        let Some(pending) = self.lock().pending.remove(&key) else { return self.events.failed(key, fault) };
+        if let Some(chosen) = pending.chosen {
             self.targets.end(chosen, outcome(fault.kind));
         }
         if fault.kind != FaultKind::BackendDown || !self.events.is_wanted(key) {
             return self.events.failed(key, fault);
         }
-        if self.is_free(&sent.message) {
-            return self.again(key, sent, fault);
+        if self.is_free(&pending.message) {
+            return self.retry(key, pending, fault);
         }
-        let elsewhere = sent.chosen.is_some_and(|chosen| self.targets.has_other(chosen.at));
+        let elsewhere = pending.chosen.is_some_and(|chosen| self.targets.has_other(chosen.at));
         if elsewhere {
             self.targets.count_retry();
-            self.events.expired(sent.message);
+            self.events.expired(pending.message);
         } else {
             self.events.failed(key, fault);
         }
     }
 
     /// Tries the next address at once; once all were tried, retries all of them after a delay.
-    fn again(self: &Arc<Self>, key: u64, mut sent: Sent, fault: Fault) {
-        if sent.tried.len() < self.targets.all.len() {
+    fn retry(self: &Arc<Self>, key: u64, mut pending: PendingRequest, fault: Fault) {
+        if pending.tried.len() < self.targets.all.len() {
             self.targets.count_retry();
-            if let Err(fault) = self.send(key, sent) {
+            if let Err(fault) = self.send(key, pending) {
                 self.events.failed(key, fault);
             }
             return;
         }
-        if sent.rounds >= self.targets.spec.retries {
+        if pending.rounds >= self.targets.spec.retries {
             return self.events.failed(key, fault);
         }
-        let wait = pacing::retry_delay(sent.rounds, chance());
-        sent.rounds += 1;
-        sent.tried.clear();
-        sent.chosen = None;
-        self.lock().sent.insert(key, sent);
+        let wait = pacing::retry_delay(pending.rounds, chance());
+        pending.rounds += 1;
+        pending.tried.clear();
+        pending.chosen = None;
+        self.lock().pending.insert(key, pending);
         let shared = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             let Some(shared) = shared.upgrade() else { return };
             // A request that was aborted meanwhile has been removed.
-            let Some(sent) = shared.lock().sent.remove(&key) else { return };
+            let Some(pending) = shared.lock().pending.remove(&key) else { return };
             if !shared.events.is_wanted(key) {
                 return;
             }
             shared.targets.count_retry();
-            if let Err(fault) = shared.send(key, sent) {
+            if let Err(fault) = shared.send(key, pending) {
                 shared.events.failed(key, fault);
             }
         });

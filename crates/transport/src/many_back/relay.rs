@@ -1,6 +1,6 @@
 //! Forwards the events of one address of an HTTP backend.
 
-use super::link::ManyShared;
+use super::link::ManyLinkState;
 use bytes::Bytes;
 use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_engine::breaker::CallResult;
@@ -13,21 +13,21 @@ use std::time::Duration;
 
 /// Receiver of the events of the link to one address.
 pub(super) struct Relay {
-    shared: Weak<ManyShared>,
+    shared: Weak<ManyLinkState>,
     at: usize,
 }
 
 impl Relay {
-    pub(super) fn new(shared: &Arc<ManyShared>, at: usize) -> Self {
+    pub(super) fn new(shared: &Arc<ManyLinkState>, at: usize) -> Self {
         Self { shared: Arc::downgrade(shared), at }
     }
 
     /// Ends the request that a message answers, if any.
-    fn hear(shared: &ManyShared, message: &Envelope, about: Option<u64>) {
+    fn match_answer(shared: &ManyLinkState, message: &Envelope, about: Option<u64>) {
         if matches!(message.kind(), Kind::Response | Kind::Error)
             && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
         {
-            shared.ended(key, CallResult::Answered);
+            shared.finish_request(key, CallResult::Answered);
         }
     }
 }
@@ -39,14 +39,14 @@ impl LinkEvents for Relay {
             // The receiver of the batch reports errors in it.
             for element in batch::split(&bytes, limits::BATCH).unwrap_or_default() {
                 if let Ok(message) = Envelope::parse(element) {
-                    Self::hear(&shared, &message, about);
+                    Self::match_answer(&shared, &message, about);
                 }
             }
             return shared.events.received(bytes, about, status);
         }
         match Envelope::parse(bytes.clone()) {
             Ok(message) => {
-                Self::hear(&shared, &message, about);
+                Self::match_answer(&shared, &message, about);
                 shared.events.message(message, about, status);
             }
             Err(_) => shared.events.received(bytes, about, status),
@@ -55,13 +55,13 @@ impl LinkEvents for Relay {
 
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
         let Some(shared) = self.shared.upgrade() else { return };
-        Self::hear(&shared, &message, about);
+        Self::match_answer(&shared, &message, about);
         shared.events.message(message, about, status);
     }
 
     fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, id: &str) {
         let Some(shared) = self.shared.upgrade() else { return };
-        Self::hear(&shared, &message, about);
+        Self::match_answer(&shared, &message, about);
         shared.events.event(message, about, status, id);
     }
 
@@ -106,7 +106,7 @@ impl LinkEvents for Relay {
     fn expired(&self, message: ToBackend) {
         let Some(shared) = self.shared.upgrade() else { return };
         if let Some(key) = message.key() {
-            shared.ended(key, CallResult::Answered);
+            shared.finish_request(key, CallResult::Answered);
         }
         shared.events.expired(message);
     }

@@ -1,7 +1,7 @@
 //! A connection to one of several addresses, for transports whose connections are pipes.
 
 use super::targets::{AddressUse, Targets, outcome};
-use crate::watched::{Notice, Watched};
+use crate::observed_events::{LinkObserver, ObservedEvents};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::{Fault, FaultKind};
@@ -18,9 +18,9 @@ pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> 
         if tried.len() > 1 {
             targets.count_retry();
         }
-        let notice = Losing { targets: Arc::clone(&targets), chosen };
-        let watched = Arc::new(Watched { events: Arc::clone(&events), notice });
-        match target.connector.open(watched).await {
+        let observer = LossObserver { targets: Arc::clone(&targets), chosen };
+        let observed_events = Arc::new(ObservedEvents { events: Arc::clone(&events), observer });
+        match target.connector.open(observed_events).await {
             Ok(inner) => {
                 targets.settle(chosen, CallResult::Answered);
                 return Ok(Arc::new(SingleLink { inner, targets, chosen }));
@@ -74,13 +74,13 @@ impl Drop for SingleLink {
 }
 
 /// Counts a lost connection as a failure of its address.
-struct Losing {
+struct LossObserver {
     targets: Arc<Targets>,
     chosen: AddressUse,
 }
 
-impl Notice for Losing {
-    fn lost(&self) {
+impl LinkObserver for LossObserver {
+    fn on_lost(&self) {
         self.targets.settle(self.chosen, CallResult::Failed);
     }
 }

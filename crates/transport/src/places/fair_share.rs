@@ -86,7 +86,7 @@ impl<K: Clone + Ord + Hash, C> Group<K, C> {
 
 /// A connection that loses its place, with the numbers for the report.
 #[derive(PartialEq, Eq, Debug)]
-pub struct Displaced<C> {
+pub struct DisplacedConnection<C> {
     pub connection: C,
     /// Number of connections that its holder had.
     pub held: usize,
@@ -129,16 +129,16 @@ impl<C> Holdings<C> {
         Self { most, proved: Group::new(proved), unproved: Group::new(unproved) }
     }
 
-    /// Removes and returns the connection that gives its place to a new one of `newcomer`. Returns `None` if no other
-    /// holder has more than its share, or `newcomer` already has its own.
-    pub fn displace(&mut self, newcomer: &Holder) -> Option<Displaced<C>> {
-        let principal = match newcomer {
+    /// Removes and returns the connection that gives its place to a new one of `claimant`. Returns `None` if no other
+    /// holder has more than its share, or `claimant` already has its own.
+    pub fn displace(&mut self, claimant: &Holder) -> Option<DisplacedConnection<C>> {
+        let principal = match claimant {
             Holder::Proved(principal) => Some(principal),
             Holder::Unproved(_) => None,
         };
         let unproved = usize::from(principal.is_none() || self.unproved.total > 0);
         let share = self.most / (self.proved.holders_with(principal) + unproved).max(LEAST_HOLDERS);
-        let (address, each) = match newcomer {
+        let (address, each) = match claimant {
             Holder::Proved(principal) if self.proved.count(principal) >= share => return None,
             Holder::Proved(_) if self.unproved.total > share => (self.unproved.largest_above(0, None), share),
             Holder::Proved(_) => (None, share),
@@ -152,7 +152,7 @@ impl<C> Holdings<C> {
         if let Some(address) = address {
             let held = self.unproved.count(&address);
             let connection = self.unproved.take(&address)?;
-            return Some(Displaced { connection, held, share: each });
+            return Some(DisplacedConnection { connection, held, share: each });
         }
         if principal.is_none() && self.unproved.total >= share {
             return None;
@@ -160,7 +160,7 @@ impl<C> Holdings<C> {
         let largest = self.proved.largest_above(share, principal)?;
         let held = self.proved.count(&largest);
         let connection = self.proved.take(&largest)?;
-        Some(Displaced { connection, held, share })
+        Some(DisplacedConnection { connection, held, share })
     }
 }
 

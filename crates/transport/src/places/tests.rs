@@ -18,7 +18,7 @@ impl Connection {
     }
 }
 
-impl Placed for Connection {
+impl Evictable for Connection {
     fn known_caller(&self) -> Option<Caller> {
         self.caller.clone()
     }
@@ -35,7 +35,7 @@ impl Placed for Connection {
         if self.has_place() { *self.activity.lock().unpoisoned() } else { Activity::Unseated }
     }
 
-    fn take_place(&self, _: Taking, _: u32) -> Option<ConnectionPermit> {
+    fn take_place(&self, _: EvictionReason, _: u32) -> Option<ConnectionPermit> {
         self.place.lock().unpoisoned().take()
     }
 }

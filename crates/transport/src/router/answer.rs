@@ -32,7 +32,7 @@ pub struct RoutedAnswer {
 #[derive(Debug)]
 pub enum AnswerBody {
     Whole(Bytes),
-    Stream(Streamed),
+    Stream(StreamBody),
 }
 
 impl RoutedAnswer {
@@ -49,12 +49,12 @@ impl RoutedAnswer {
 
     /// Creates an answer whose stream ends by itself. A stopping gateway waits for it for a moment.
     pub fn stream(kind: &'static str, chunks: impl Chunks + 'static) -> Self {
-        Self::streamed(kind, Streamed { chunks: Box::new(chunks), endless: false })
+        Self::streamed(kind, StreamBody { chunks: Box::new(chunks), endless: false })
     }
 
     /// Creates an answer whose stream continues until the client leaves or the gateway stops.
     pub fn live(kind: &'static str, chunks: impl Chunks + 'static) -> Self {
-        let mut answer = Self::streamed(kind, Streamed { chunks: Box::new(chunks), endless: true });
+        let mut answer = Self::streamed(kind, StreamBody { chunks: Box::new(chunks), endless: true });
         answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
         answer.headers.insert(BUFFERING, HeaderValue::from_static("no"));
         answer
@@ -63,10 +63,10 @@ impl RoutedAnswer {
     /// Creates an answer with server-sent events that continue until the client leaves or the gateway stops. An idle
     /// stream sends comments.
     pub fn events(events: impl Events + 'static) -> Self {
-        Self::live(EVENTS, Told { events, ended: false, pulse: Box::pin(tokio::time::sleep(KEEP_ALIVE)) })
+        Self::live(EVENTS, EventEncoder { events, ended: false, keep_alive: Box::pin(tokio::time::sleep(KEEP_ALIVE)) })
     }
 
-    fn streamed(kind: &'static str, stream: Streamed) -> Self {
+    fn streamed(kind: &'static str, stream: StreamBody) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
         Self { status: StatusCode::OK, headers, content: AnswerBody::Stream(stream) }
     }
@@ -98,13 +98,13 @@ pub trait Events: Send {
 }
 
 /// A streamed body, polled chunk by chunk.
-pub struct Streamed {
+pub struct StreamBody {
     chunks: Box<dyn Chunks>,
     /// Set if the stream ends only when the gateway stops or the client leaves.
     pub endless: bool,
 }
 
-impl Streamed {
+impl StreamBody {
     /// Polls the next bytes. A panic in the source ends this stream only.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         catch_unwind(AssertUnwindSafe(|| self.chunks.poll_chunk(cx))).unwrap_or_else(|_| {
@@ -114,21 +114,21 @@ impl Streamed {
     }
 }
 
-impl fmt::Debug for Streamed {
+impl fmt::Debug for StreamBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Streamed").field("endless", &self.endless).finish_non_exhaustive()
     }
 }
 
 /// Encodes events as bytes.
-struct Told<E> {
+struct EventEncoder<E> {
     events: E,
     ended: bool,
     /// Timer for the next keep-alive comment.
-    pulse: Pin<Box<Sleep>>,
+    keep_alive: Pin<Box<Sleep>>,
 }
 
-impl<E: Events> Chunks for Told<E> {
+impl<E: Events> Chunks for EventEncoder<E> {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let mut text = BytesMut::new();
         while text.len() < CHUNK && !self.ended {
@@ -144,10 +144,10 @@ impl<E: Events> Chunks for Told<E> {
             if self.ended {
                 return Poll::Ready(None);
             }
-            ready!(self.pulse.as_mut().poll(cx));
+            ready!(self.keep_alive.as_mut().poll(cx));
             text.extend_from_slice(b": nothing new\n\n");
         }
-        self.pulse.as_mut().reset(Instant::now() + KEEP_ALIVE);
+        self.keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE);
         Poll::Ready(Some(Ok(text.freeze())))
     }
 }

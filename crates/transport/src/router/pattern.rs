@@ -18,7 +18,7 @@ pub enum PatternError {
 }
 
 /// Captured segments by name, still percent-encoded.
-pub type Captured<'p> = Vec<(&'static str, &'p str)>;
+pub type Captures<'p> = Vec<(&'static str, &'p str)>;
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Part {
@@ -72,9 +72,9 @@ impl Pattern {
 
     /// Returns the captured segments if the path matches. Text must match byte for byte, so that a proxy that guards a
     /// path in front of the gateway need not know other spellings of it.
-    pub fn captures<'p>(&self, path: &'p str) -> Option<Captured<'p>> {
+    pub fn captures<'p>(&self, path: &'p str) -> Option<Captures<'p>> {
         let mut rest = Some(path.strip_prefix('/')?);
-        let mut captured = Captured::new();
+        let mut captured = Captures::new();
         for part in &self.0 {
             let left = rest?;
             let (segment, behind) = match part {
@@ -106,7 +106,7 @@ impl Pattern {
 mod tests {
     use super::*;
 
-    fn captured<'p>(pattern: &'static str, path: &'p str) -> Option<Captured<'p>> {
+    fn captured<'p>(pattern: &'static str, path: &'p str) -> Option<Captures<'p>> {
         Pattern::parse(pattern).unwrap().captures(path)
     }
 

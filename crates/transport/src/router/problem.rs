@@ -16,7 +16,7 @@ pub enum Problem {
     NothingHere,
     /// The path has routes, but for other methods only.
     #[error("only {0} is served here")]
-    Method(Allowed),
+    Method(AllowedMethods),
     /// The route needs an authenticated caller.
     #[error("this needs a credential, such as `Authorization: Bearer KEY`; `signalbox keys new` makes a key")]
     Unauthenticated,
@@ -89,9 +89,9 @@ impl Problem {
 
 /// Methods for which a path has routes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Allowed(Vec<Method>);
+pub struct AllowedMethods(Vec<Method>);
 
-impl Allowed {
+impl AllowedMethods {
     pub(super) fn add(&mut self, method: &Method) {
         if !self.0.contains(method) {
             self.0.push(method.clone());
@@ -111,7 +111,7 @@ impl Allowed {
     }
 }
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedMethods {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, method) in self.0.iter().enumerate() {
             let before = match index {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_methods_are_told_to_people_and_to_programs() {
-        let mut allowed = Allowed::default();
+        let mut allowed = AllowedMethods::default();
         for method in [Method::GET, Method::POST, Method::GET, Method::DELETE] {
             allowed.add(&method);
         }

@@ -28,7 +28,7 @@ pub enum QueryError {
 }
 
 /// Decodes percent-encoded text. Invalid encoding is an error.
-pub fn decoded(text: &str) -> Result<String, Undecodable> {
+pub fn decode(text: &str) -> Result<String, Undecodable> {
     let hexadecimal = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
     // Every part but the first follows a percent sign.
     let well_formed = |part: &str| hexadecimal(part.as_bytes().get(..2).unwrap_or_default());
@@ -52,7 +52,7 @@ impl Query {
         if pairs.clone().nth(MAX_PARAMETERS).is_some() {
             return Err(QueryError::TooMany);
         }
-        let form = |text: &str| decoded(&text.replace('+', " "));
+        let form = |text: &str| decode(&text.replace('+', " "));
         let read = |pair: &str| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((form(name)?, form(value)?))
@@ -119,8 +119,8 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "(%[0-9a-fA-F]{0,2}|[&=+é]|.){0,40}") {
             // Whatever can be read says the same again when it is written correctly.
-            if let Ok(text) = decoded(&text) {
-                prop_assert_eq!(decoded(&utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string()), Ok(text));
+            if let Ok(text) = decode(&text) {
+                prop_assert_eq!(decode(&utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string()), Ok(text));
             }
             let _ = Query::read(&text);
         }

@@ -1,8 +1,8 @@
 //! The request that a handler receives.
 
-use super::pattern::Captured;
+use super::pattern::Captures;
 use super::problem::Problem;
-use super::query::{Query, decoded};
+use super::query::{Query, decode};
 use crate::http_front::Accepts;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
@@ -38,11 +38,11 @@ impl RoutedRequest {
         method: Method,
         uri: &Uri,
         headers: HeaderMap,
-        captured: &Captured<'_>,
+        captured: &Captures<'_>,
         caller: Caller,
         body: RoutedBody,
     ) -> Result<Self, Problem> {
-        let decode = |&(name, text): &(&'static str, &str)| decoded(text).map(|text| (name, text));
+        let decode = |&(name, text): &(&'static str, &str)| decode(text).map(|text| (name, text));
         Ok(Self {
             method,
             path: uri.path().to_owned(),

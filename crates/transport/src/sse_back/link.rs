@@ -1,8 +1,8 @@
 use super::stream::{OpenedStream, refusal};
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
-use crate::http_back::in_flight::{self, InFlight, LinkShared, MessageSlot, Running};
-use crate::http_back::post::{in_time, refusal_kind, undelivered};
+use crate::http_back::in_flight::{self, InFlight, LinkState, MessageSlot, Running};
+use crate::http_back::post::{in_time, log_undelivered, refusal_kind};
 use crate::http1::HttpRequest;
 use http::{Method, Uri, header};
 use signalbox_engine::Fault;
@@ -16,13 +16,13 @@ use tokio::task::AbortHandle;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct SseLink {
-    shared: Arc<SseShared>,
+    shared: Arc<SseLinkState>,
     reader: AbortHandle,
     runtime: Handle,
 }
 
 /// State shared by the link and its tasks.
-pub(super) struct SseShared {
+pub(super) struct SseLinkState {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     /// Address to which messages are posted.
@@ -34,7 +34,7 @@ impl SseLink {
     /// Continues to read an open stream.
     pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: OpenedStream) -> Self {
         let post_to = opened.post_to.clone();
-        let shared = Arc::new(SseShared { backend, events, post_to, in_flight: Mutex::default() });
+        let shared = Arc::new(SseLinkState { backend, events, post_to, in_flight: Mutex::default() });
         let reader = tokio::spawn(opened.follow(Arc::clone(&shared))).abort_handle();
         Self { shared, reader, runtime: Handle::current() }
     }
@@ -75,7 +75,7 @@ impl Drop for SseLink {
     }
 }
 
-impl SseShared {
+impl SseLinkState {
     /// Closes the link after its stream has ended, since no request can be answered any more.
     pub(super) fn lost(&self, why: String) {
         self.lock().close();
@@ -87,26 +87,26 @@ impl SseShared {
     }
 }
 
-impl LinkShared for SseShared {
+impl LinkState for SseLinkState {
     const NOT_OPEN: &'static str = "has no open event stream";
 
     fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    fn ended(&self, slot: MessageSlot) {
+    fn remove_message(&self, slot: MessageSlot) {
         self.lock().end(slot);
     }
 }
 
 /// Sends a message. A refused request fails; a refused notification is only logged.
-pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
+pub(super) async fn run(mut running: Running<SseLinkState>, message: ToBackend) {
     running.begin().await;
     let shared = &*running.shared;
     let posting = post(shared, &message);
     let Some(key) = message.key() else {
         if let Err(fault) = in_time(&shared.backend, posting).await {
-            undelivered(&fault);
+            log_undelivered(&fault);
         }
         return;
     };
@@ -115,14 +115,14 @@ pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
     }
 }
 
-async fn post(shared: &SseShared, message: &ToBackend) -> Result<(), Fault> {
+async fn post(shared: &SseLinkState, message: &ToBackend) -> Result<(), Fault> {
     let (backend, events) = (&*shared.backend, &*shared.events);
     let mut credential = backend.credential(events, message.key()).await?;
     let mut tries = 1;
     let (conn, head) = loop {
         let request = request(backend, credential.as_ref(), &shared.post_to, message);
         let (conn, head) = backend.exchange(events, backend.pool.take(), request).await?;
-        match backend.renewed((events, message.key()), &head, credential.as_ref()).await? {
+        match backend.renew_credential(events, message.key(), &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => {
                 backend.finish(conn).await;
                 (credential, tries) = (Some(other), tries + 1);

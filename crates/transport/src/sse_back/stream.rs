@@ -1,7 +1,7 @@
 //! The stream of events that carries all messages of a backend.
 
-use super::link::SseShared;
-use crate::http_back::answer::{AnswerPost, Came};
+use super::link::SseLinkState;
+use crate::http_back::answer::{AnswerPost, BodyContent};
 use crate::http_back::backend::{Backend, Hidden};
 use crate::http_back::general::EventReader;
 use crate::http_back::headers;
@@ -39,11 +39,11 @@ pub(super) async fn open(backend: &Backend, events: &dyn LinkEvents) -> Result<O
     let mut credential = backend.credential(events, None).await?;
     let mut tries = 1;
     let (conn, head) = loop {
-        let Some(request) = headers::get(backend, (None, credential.as_ref()), None, None) else {
+        let Some(request) = headers::get(backend, None, credential.as_ref(), None, None) else {
             return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
         };
         let (conn, head) = backend.exchange_alone(events, request).await?;
-        match backend.renewed((events, None), &head, credential.as_ref()).await? {
+        match backend.renew_credential(events, None, &head, credential.as_ref()).await? {
             Some(other) if tries < MAX_CREDENTIAL_TRIES => (credential, tries) = (Some(other), tries + 1),
             _ => break (conn, head),
         }
@@ -55,11 +55,11 @@ pub(super) async fn open(backend: &Backend, events: &dyn LinkEvents) -> Result<O
     }
     let decoder = SseDecoder::new(backend.limits.sse_event);
     let opened = OpenedStream { conn, decoder, post_to: Uri::default() };
-    opened.greeted(backend).await
+    opened.wait_for_endpoint(backend).await
 }
 
 impl OpenedStream {
-    async fn greeted(mut self, backend: &Backend) -> Result<Self, Fault> {
+    async fn wait_for_endpoint(mut self, backend: &Backend) -> Result<Self, Fault> {
         let garbage = |text: String| Err(backend.fault(FaultKind::BackendGarbage, text));
         let mut early = 0;
         loop {
@@ -92,7 +92,7 @@ impl OpenedStream {
     }
 
     /// Forwards messages until the stream ends, and reports the end once.
-    pub(super) async fn follow(mut self, shared: Arc<SseShared>) {
+    pub(super) async fn follow(mut self, shared: Arc<SseLinkState>) {
         let mut reader = EventReader::new(&shared.backend, &*shared.events, self.decoder);
         let why = loop {
             reader.admit().await;
@@ -126,13 +126,13 @@ fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     Ok(Uri::from(line))
 }
 
-fn take(shared: &SseShared, data: Bytes, event_id: Option<&str>) {
+fn take(shared: &SseLinkState, data: Bytes, event_id: Option<&str>) {
     if data.is_empty() {
         return;
     }
     let backend = &shared.backend;
     let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None, event_id };
-    if let Came::Garbage(_) = post.messages(data.clone()) {
+    if let BodyContent::Garbage(_) = post.messages(data.clone()) {
         // The receiver reports and counts the error.
         shared.events.received(data, None, None);
     }

@@ -1,7 +1,7 @@
 //! A link to a scripted server of HTTP+SSE: what is sent, what comes back, and every way in which it ends.
 
 use super::*;
-use crate::child::recorder::{Happened, Recorded, outbound, recorder};
+use crate::child::recorder::{RecordedEvent, RecordedEvents, outbound, recorder};
 use crate::http_back::tests::server::{Act, SeenRequest, Server, chunk, events_head, note, response, until};
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
@@ -51,7 +51,7 @@ impl Scene {
         HttpSpec::new("old", format!("http://{}/sse", self.server.address))
     }
 
-    async fn open(&self) -> (Arc<dyn Link>, Recorded) {
+    async fn open(&self) -> (Arc<dyn Link>, RecordedEvents) {
         let (events, recorded) = recorder();
         (SseConnector::new(self.spec()).unwrap().open(events).await.unwrap(), recorded)
     }
@@ -77,9 +77,9 @@ fn request(key: u64) -> ToBackend {
     outbound(&format!(r#"{{"jsonrpc":"2.0","id":{key},"method":"ping"}}"#), Some(key))
 }
 
-async fn failed(recorded: &mut Recorded) -> (u64, Fault) {
+async fn failed(recorded: &mut RecordedEvents) -> (u64, Fault) {
     match recorded.next().await {
-        Happened::Failed(key, fault) => (key, fault),
+        RecordedEvent::Failed(key, fault) => (key, fault),
         other => panic!("{other:?}"),
     }
 }

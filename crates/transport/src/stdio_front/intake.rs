@@ -19,21 +19,21 @@ pub struct Unreadable {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Addressee {
     /// The request with this id.
-    To(RawId),
+    Request(RawId),
     /// A request whose id could not be read.
-    ToUnknown,
+    UnknownRequest,
     /// None: notifications and responses are never answered.
-    Nobody,
+    None,
 }
 
 impl Unreadable {
     /// Returns the id to answer, if known, and the fault; `None` if nothing is answered.
     #[must_use]
-    pub fn addressed(self) -> Option<(Option<RawId>, Fault)> {
+    pub fn into_refusal(self) -> Option<(Option<RawId>, Fault)> {
         match self.answer {
-            Addressee::To(id) => Some((Some(id), self.fault)),
-            Addressee::ToUnknown => Some((None, self.fault)),
-            Addressee::Nobody => None,
+            Addressee::Request(id) => Some((Some(id), self.fault)),
+            Addressee::UnknownRequest => Some((None, self.fault)),
+            Addressee::None => None,
         }
     }
 }
@@ -48,20 +48,20 @@ pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
         false => Envelope::parse(bytes.clone()).map_err(Refusal::from),
     };
     read.map_err(|refusal| match refusal {
-        Refusal::Scan(error) => broken(bytes, error, settings),
+        Refusal::Scan(error) => scan_refusal(bytes, error, settings),
         Refusal::Message(rejected) => refuse(&bytes, rejected),
     })
 }
 
 /// Converts a failure of the strict scan.
-fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
+fn scan_refusal(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
     let kind = kind_of(error.code());
     let answer = match kind {
         // Input that is not JSON has no id that can be trusted.
-        FaultKind::Parse => Addressee::ToUnknown,
+        FaultKind::Parse => Addressee::UnknownRequest,
         // The id itself may be what was refused, and then the client could not parse the answer.
         _ => match addressee(bytes) {
-            Addressee::To(id) if scan(id.token(), &settings.limits).is_err() => Addressee::ToUnknown,
+            Addressee::Request(id) if scan(id.token(), &settings.limits).is_err() => Addressee::UnknownRequest,
             answer => answer,
         },
     };
@@ -71,14 +71,14 @@ fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
 /// Refuses a message that was too long to read.
 #[must_use]
 pub fn too_long(why: &str) -> Unreadable {
-    Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Addressee::ToUnknown }
+    Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Addressee::UnknownRequest }
 }
 
 /// Refuses a message for which there was no room.
 #[must_use]
 pub fn no_room(error: OverBudget) -> Unreadable {
     let fault = Fault::new(FaultKind::Overloaded, format!("a message was not taken: {error}; try again later"));
-    Unreadable { fault, answer: Addressee::ToUnknown }
+    Unreadable { fault, answer: Addressee::UnknownRequest }
 }
 
 fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
@@ -88,9 +88,9 @@ fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
         ref error => error.to_string(),
     };
     let answer = match rejected.id {
-        _ if is_answer(bytes) || is_notification(bytes) => Addressee::Nobody,
-        Some(id) => Addressee::To(id),
-        None => Addressee::ToUnknown,
+        _ if is_answer(bytes) || is_notification(bytes) => Addressee::None,
+        Some(id) => Addressee::Request(id),
+        None => Addressee::UnknownRequest,
     };
     Unreadable { fault: fault(kind, &text), answer }
 }
@@ -114,9 +114,9 @@ fn kind_of(code: i64) -> FaultKind {
 fn addressee(bytes: Bytes) -> Addressee {
     match Envelope::parse(bytes.clone()) {
         Ok(message) => match (message.kind(), message.id()) {
-            (Kind::Request, Some(id)) => Addressee::To(id),
-            (Kind::Request, None) => Addressee::ToUnknown,
-            _ => Addressee::Nobody,
+            (Kind::Request, Some(id)) => Addressee::Request(id),
+            (Kind::Request, None) => Addressee::UnknownRequest,
+            _ => Addressee::None,
         },
         Err(rejected) => refuse(&bytes, rejected).answer,
     }
@@ -145,9 +145,9 @@ mod tests {
             Err(unreadable) => {
                 let code = unreadable.fault.code(Era::Legacy);
                 match unreadable.answer {
-                    Addressee::To(id) => format!("{id} {code} {}", unreadable.fault),
-                    Addressee::ToUnknown => format!("null {code} {}", unreadable.fault),
-                    Addressee::Nobody => format!("nobody {}", unreadable.fault),
+                    Addressee::Request(id) => format!("{id} {code} {}", unreadable.fault),
+                    Addressee::UnknownRequest => format!("null {code} {}", unreadable.fault),
+                    Addressee::None => format!("nobody {}", unreadable.fault),
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::TapCounts;
 use super::introduction::{self, INITIALIZE};
-use super::waiting::{AskedRequest, UNANSWERED_AFTER, Waiting};
+use super::open_requests::{OpenRequest, OpenRequests, UNANSWERED_AFTER};
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
@@ -62,8 +62,8 @@ pub struct Conversation {
     numbers: Arc<Numbers>,
     /// HTTP details of the next message.
     carried: Option<Arc<Carried>>,
-    by_client: Waiting,
-    by_server: Waiting,
+    by_client: OpenRequests,
+    by_server: OpenRequests,
     counts: TapCounts,
 }
 
@@ -78,8 +78,8 @@ impl Conversation {
             begun: false,
             numbers,
             carried: None,
-            by_client: Waiting::default(),
-            by_server: Waiting::default(),
+            by_client: OpenRequests::default(),
+            by_server: OpenRequests::default(),
             counts: TapCounts::default(),
         }
     }
@@ -112,14 +112,14 @@ impl Conversation {
 
     /// Records a message, a batch, or other input in their place. Returns the exchange of a single message that belongs
     /// to one.
-    pub fn hear(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
+    pub fn record(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
         let mut after = Vec::new();
         let exchange = match Message::parse(bytes.clone(), MAX_BATCH) {
-            Ok(Message::Single(message)) => self.look(at, side, &message, &mut after),
+            Ok(Message::Single(message)) => self.match_exchange(at, side, &message, &mut after),
             Ok(Message::Batch(messages)) => {
                 for message in &messages {
                     match message {
-                        Ok(message) => drop(self.look(at, side, message, &mut after)),
+                        Ok(message) => drop(self.match_exchange(at, side, message, &mut after)),
                         Err(_) => self.counts.unread += 1,
                     }
                 }
@@ -130,25 +130,25 @@ impl Conversation {
                 None
             }
         };
-        self.passed(at, side, exchange, bytes, out);
+        self.push_message(at, side, exchange, bytes, out);
         out.append(&mut after);
         exchange
     }
 
     /// Records what the server sent instead of an answer to this exchange: an error page, or only a status.
-    pub fn hear_page(&mut self, at: Instant, exchange: ExchangeId, bytes: Bytes, out: &mut Vec<Fact>) {
+    pub fn record_page(&mut self, at: Instant, exchange: ExchangeId, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.unread += 1;
-        self.passed(at, Side::Server, Some(exchange), bytes, out);
+        self.push_message(at, Side::Server, Some(exchange), bytes, out);
     }
 
     /// Records a piece of a message that is too long to be held as a whole.
-    pub fn hear_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
+    pub fn record_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.pieces += 1;
-        self.passed(at, side, None, bytes, out);
+        self.push_message(at, side, None, bytes, out);
     }
 
     /// Records a gap: something passed that the tap did not see.
-    pub fn missed(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
+    pub fn record_gap(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
         self.begin(at, out);
         let ruling = Ruling::of("gap", detail);
         out.push(Fact::Decision(Arc::new(Decision {
@@ -162,7 +162,7 @@ impl Conversation {
     }
 
     /// Records that the server answered with this status and no message.
-    pub fn refused(&self, at: Instant, status: u16, detail: String, out: &mut Vec<Fact>) {
+    pub fn record_refusal(&self, at: Instant, status: u16, detail: String, out: &mut Vec<Fact>) {
         out.push(Fact::Refused(Arc::new(RefusedFact {
             at,
             caller: self.who.caller.clone(),
@@ -177,30 +177,37 @@ impl Conversation {
 
     /// Ends a request that will get no answer.
     pub fn give_up(&mut self, at: Instant, exchange: ExchangeId, outcome: Outcome, out: &mut Vec<Fact>) {
-        let asked = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
-        if let Some(asked) = asked {
-            self.finish(at, asked, outcome, 0, out);
+        let request = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
+        if let Some(request) = request {
+            self.finish(at, request, outcome, 0, out);
         }
     }
 
     /// Gives up requests that have waited too long.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
-        for asked in [self.by_client.expire(now), self.by_server.expire(now)].concat() {
-            self.finish(now, asked, UNANSWERED, 0, out);
+        for request in [self.by_client.expire(now), self.by_server.expire(now)].concat() {
+            self.finish(now, request, UNANSWERED, 0, out);
         }
     }
 
     /// Ends the conversation. Open requests end with `outcome`, or as unanswered.
     pub fn end(&mut self, at: Instant, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
-        for asked in [self.by_client.drain(), self.by_server.drain()].concat() {
-            self.finish(at, asked, outcome.unwrap_or(UNANSWERED), 0, out);
+        for request in [self.by_client.drain(), self.by_server.drain()].concat() {
+            self.finish(at, request, outcome.unwrap_or(UNANSWERED), 0, out);
         }
         if std::mem::take(&mut self.begun) {
             out.push(Fact::SessionEnded { at, session: self.who.session, caller: self.who.caller.clone() });
         }
     }
 
-    fn passed(&mut self, at: Instant, side: Side, exchange: Option<ExchangeId>, bytes: Bytes, out: &mut Vec<Fact>) {
+    fn push_message(
+        &mut self,
+        at: Instant,
+        side: Side,
+        exchange: Option<ExchangeId>,
+        bytes: Bytes,
+        out: &mut Vec<Fact>,
+    ) {
         self.begin(at, out);
         self.counts.messages += 1;
         out.push(Fact::Message(MessageFact {
@@ -212,14 +219,20 @@ impl Conversation {
     }
 
     /// Finds the exchange that a message belongs to, opening or closing it if needed.
-    fn look(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
+    fn match_exchange(
+        &mut self,
+        at: Instant,
+        side: Side,
+        message: &Envelope,
+        after: &mut Vec<Fact>,
+    ) -> Option<ExchangeId> {
         match message.kind() {
             Kind::Request => Some(self.request(at, side, message, after)),
             Kind::Response | Kind::Error => self.answer(at, side, message, after),
             Kind::Notification if message.method() == Some("notifications/cancelled") => {
                 let span = message.param("requestId")?;
                 let id = RawId::from_token(message.bytes().slice(span.range()));
-                self.asked_by(side).cancel(&id, at)
+                self.requests_of(side).cancel(&id, at)
             }
             Kind::Notification => None,
         }
@@ -229,13 +242,13 @@ impl Conversation {
         if side == Side::Client
             && let Some(client) = introduction::of_request(message)
         {
-            self.introduce(at, client, after);
+            self.set_client(at, client, after);
         }
         self.counts.requests += 1;
         let exchange = self.numbers.exchange();
         let era = introduction::revision_of(message).map(|revision| revision.era()).unwrap_or_else(|| self.era());
         let method = method_of(message);
-        let asked = AskedRequest {
+        let request = OpenRequest {
             exchange,
             era,
             subject: subject(message, &method),
@@ -246,7 +259,7 @@ impl Conversation {
             until: at + UNANSWERED_AFTER,
         };
         if let Some(id) = message.id()
-            && let Some(gone) = self.asked_by(side).open(id.detached(), asked)
+            && let Some(gone) = self.requests_of(side).open(id.detached(), request)
         {
             self.finish(at, gone, UNANSWERED, 0, after);
         }
@@ -255,24 +268,24 @@ impl Conversation {
 
     fn answer(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
         let asker = if side == Side::Client { Side::Server } else { Side::Client };
-        let Some(asked) = message.id().and_then(|id| self.asked_by(asker).close(&id)) else {
+        let Some(request) = message.id().and_then(|id| self.requests_of(asker).close(&id)) else {
             self.counts.orphans += 1;
             return None;
         };
-        let exchange = asked.exchange;
+        let exchange = request.exchange;
         if side == Side::Server
-            && asked.method == INITIALIZE
-            && let (Some(revision), Some(client)) = (introduction::agreed(message), self.client.clone())
+            && request.method == INITIALIZE
+            && let (Some(revision), Some(client)) = (introduction::negotiated_revision(message), self.client.clone())
         {
-            self.introduce(at, introduction::at(&client, revision), after);
+            self.set_client(at, introduction::at(&client, revision), after);
         }
         self.counts.answered += 1;
-        self.finish(at, asked, Outcome::of(message), message.bytes().len(), after);
+        self.finish(at, request, Outcome::of(message), message.bytes().len(), after);
         Some(exchange)
     }
 
-    fn introduce(&mut self, at: Instant, client: ClientProfile, out: &mut Vec<Fact>) {
-        if self.client.as_ref().is_some_and(|known| introduction::same(known, &client)) {
+    fn set_client(&mut self, at: Instant, client: ClientProfile, out: &mut Vec<Fact>) {
+        if self.client.as_ref().is_some_and(|known| introduction::is_same(known, &client)) {
             return;
         }
         self.client = Some(Arc::new(client));
@@ -282,7 +295,7 @@ impl Conversation {
         }
     }
 
-    fn finish(&mut self, at: Instant, asked: AskedRequest, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
+    fn finish(&mut self, at: Instant, request: OpenRequest, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
         if bytes_out == 0 {
             self.counts.unanswered += 1;
         }
@@ -290,24 +303,24 @@ impl Conversation {
             at,
             session: self.who.session,
             caller: self.who.caller.clone(),
-            exchange: asked.exchange,
-            era: asked.era,
-            method: asked.method,
-            subject: asked.subject,
+            exchange: request.exchange,
+            era: request.era,
+            method: request.method,
+            subject: request.subject,
             backend: Some(Arc::clone(&self.who.backend)),
             client: self.client.clone(),
-            operation: asked.exchange,
+            operation: request.exchange,
             round: 1,
-            outcome: if asked.cancelled { Outcome::Cancelled } else { outcome },
-            took: at.saturating_duration_since(asked.at),
-            bytes_in: asked.bytes,
+            outcome: if request.cancelled { Outcome::Cancelled } else { outcome },
+            took: at.saturating_duration_since(request.at),
+            bytes_in: request.bytes,
             bytes_out,
             trace: None,
             unreached: None,
         })));
     }
 
-    fn asked_by(&mut self, side: Side) -> &mut Waiting {
+    fn requests_of(&mut self, side: Side) -> &mut OpenRequests {
         match side {
             Side::Client => &mut self.by_client,
             Side::Server => &mut self.by_server,

@@ -18,7 +18,7 @@ impl Dialogue {
 
     fn step(&mut self, call: u64, step: HttpStep) -> Vec<String> {
         let mut out: Vec<Fact> = Vec::new();
-        self.tap.take(self.now, HttpSeen { call, step }, &mut out);
+        self.tap.take(self.now, HttpEvent { call, step }, &mut out);
         out.iter().map(shown).collect()
     }
 
@@ -28,21 +28,24 @@ impl Dialogue {
     }
 
     fn post_to(&mut self, place: &str, call: u64, session: Option<&str>, body: &str) -> Vec<String> {
-        let asked = Asked {
+        let asked = RequestHead {
             session: session.map(Into::into),
             place: place.into(),
             endpoint: place == "/mcp",
             closes: false,
             head: None,
         };
-        let mut told = self.step(call, HttpStep::Asked(asked));
+        let mut told = self.step(call, HttpStep::Request(asked));
         told.extend(self.step(call, HttpStep::Body(Side::Client, Bytes::copy_from_slice(body.as_bytes()))));
         told.extend(self.step(call, HttpStep::BodyEnd { side: Side::Client, complete: true }));
         told
     }
 
     fn head(&mut self, call: u64, session: Option<&str>, status: u16, events: bool) -> Vec<String> {
-        self.step(call, HttpStep::Answered(Answered { session: session.map(Into::into), status, events, head: None }))
+        self.step(
+            call,
+            HttpStep::Response(ResponseHead { session: session.map(Into::into), status, events, head: None }),
+        )
     }
 
     fn say(&mut self, call: u64, text: &str) -> Vec<String> {
@@ -85,7 +88,7 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     assert_eq!(talk.step(2, HttpStep::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
     talk.step(
         3,
-        HttpStep::Asked(Asked {
+        HttpStep::Request(RequestHead {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -100,7 +103,7 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The session is closed by its client.
     talk.step(
         4,
-        HttpStep::Asked(Asked {
+        HttpStep::Request(RequestHead {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -141,7 +144,7 @@ fn a_request_that_is_refused_by_its_status_or_never_arrives_is_over() {
 #[test]
 fn http_with_sse_is_followed_by_the_address_that_the_stream_gives_out() {
     let mut talk = Dialogue::new();
-    talk.step(1, HttpStep::Asked(Asked { place: "/sse".into(), endpoint: true, ..Asked::default() }));
+    talk.step(1, HttpStep::Request(RequestHead { place: "/sse".into(), endpoint: true, ..RequestHead::default() }));
     talk.head(1, None, 200, true);
     assert_eq!(talk.say(1, "event: endpoint\ndata: /message?sessionId=x\n\n"), Vec::<String>::new());
     let told = talk.post_to("/message?sessionId=x", 2, None, PING);
@@ -188,7 +191,7 @@ fn so3_quiet_sessions_end_and_there_are_never_too_many() {
 /// The marks of the messages that a step tells.
 fn carried(talk: &mut Dialogue, call: u64, step: HttpStep) -> Vec<String> {
     let mut out: Vec<Fact> = Vec::new();
-    talk.tap.take(talk.now, HttpSeen { call, step }, &mut out);
+    talk.tap.take(talk.now, HttpEvent { call, step }, &mut out);
     out.iter()
         .filter_map(|fact| match fact {
             Fact::Message(message) => {
@@ -204,12 +207,17 @@ fn carried(talk: &mut Dialogue, call: u64, step: HttpStep) -> Vec<String> {
 
 fn asked() -> HttpStep {
     let head = http_heads::of_request("POST", "/mcp", &http::HeaderMap::new());
-    HttpStep::Asked(Asked { place: "/mcp".into(), endpoint: true, head: Some(head.into()), ..Asked::default() })
+    HttpStep::Request(RequestHead {
+        place: "/mcp".into(),
+        endpoint: true,
+        head: Some(head.into()),
+        ..RequestHead::default()
+    })
 }
 
 fn answered(status: u16, events: bool) -> HttpStep {
     let head = http_heads::of_answer(status, &http::HeaderMap::new());
-    HttpStep::Answered(Answered { session: None, status, events, head: Some(head.into()) })
+    HttpStep::Response(ResponseHead { session: None, status, events, head: Some(head.into()) })
 }
 
 #[test]

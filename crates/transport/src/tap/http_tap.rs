@@ -3,8 +3,8 @@
 use super::TapCounts;
 use super::conversation::Side;
 use super::feed::{Tap, TapLoss};
-use super::http_seen::{Answered, Asked, HttpSeen, HttpStep};
-use super::talks::Talks;
+use super::http_event::{HttpEvent, HttpStep, RequestHead, ResponseHead};
+use super::observed_sessions::ObservedSessions;
 use bytes::{Bytes, BytesMut};
 use signalbox_engine::fact::{Carried, HttpHead, Outcome};
 use signalbox_engine::keys::KeyMap;
@@ -25,19 +25,19 @@ const ENDPOINT: &str = "endpoint";
 pub struct HttpTap {
     max: usize,
     calls: KeyMap<u64, Call>,
-    talks: Talks,
-    gathered: usize,
+    sessions: ObservedSessions,
+    buffered: usize,
 }
 
 /// A request and its answer.
 #[derive(Debug)]
 struct Call {
-    talk: u64,
+    session_key: u64,
     endpoint: bool,
     closes: bool,
     status: u16,
-    from_client: Gathered,
-    from_server: Gathered,
+    from_client: BodyBuffer,
+    from_server: BodyBuffer,
     events: Option<SseDecoder>,
     /// Exchange opened by the request's body.
     exchange: Option<ExchangeId>,
@@ -48,14 +48,14 @@ struct Call {
 }
 
 /// A message or a piece of one, as received.
-struct Heard {
+struct ReceivedMessage {
     bytes: Bytes,
     whole: bool,
     event_id: Option<String>,
 }
 
 impl Call {
-    fn body(&mut self, side: Side) -> &mut Gathered {
+    fn body(&mut self, side: Side) -> &mut BodyBuffer {
         match side {
             Side::Client => &mut self.from_client,
             Side::Server => &mut self.from_server,
@@ -67,28 +67,28 @@ impl HttpTap {
     /// Creates a tap for conversations with `backend`. Bodies longer than `max_body` are recorded in pieces.
     #[must_use]
     pub fn new(backend: Arc<str>, caller: Caller, max_body: usize) -> Self {
-        let talks = Talks::new(backend, caller);
-        Self { max: max_body, calls: KeyMap::default(), talks, gathered: 0 }
+        let sessions = ObservedSessions::new(backend, caller);
+        Self { max: max_body, calls: KeyMap::default(), sessions, buffered: 0 }
     }
 
-    fn asked(&mut self, at: Instant, number: u64, asked: Asked, out: &mut Vec<Fact>) {
+    fn on_request(&mut self, at: Instant, number: u64, asked: RequestHead, out: &mut Vec<Fact>) {
         // A session is identified by its header; in HTTP+SSE by the address that its stream named.
         let named = asked.session.as_deref().map(session_name);
         let posted = place_name(&asked.place);
-        let name = named.as_deref().or_else(|| self.talks.knows(&posted).then_some(&*posted));
-        let talk = self.talks.enter(at, name, out);
+        let name = named.as_deref().or_else(|| self.sessions.has_name(&posted).then_some(&*posted));
+        let session_key = self.sessions.enter(at, name, out);
         if let (Some(named), Some(session)) = (&named, &asked.session)
-            && !self.talks.knows(named)
+            && !self.sessions.has_name(named)
         {
-            self.named(at, talk, session, out);
+            self.on_session_id(at, session_key, session, out);
         }
         let call = Call {
-            talk,
+            session_key,
             endpoint: asked.endpoint,
             closes: asked.closes,
             status: 0,
-            from_client: Gathered::default(),
-            from_server: Gathered::default(),
+            from_client: BodyBuffer::default(),
+            from_server: BodyBuffer::default(),
             events: None,
             exchange: None,
             asked: asked.head.as_deref().map(words).unwrap_or_default(),
@@ -97,24 +97,24 @@ impl HttpTap {
         self.calls.insert(number, call);
     }
 
-    fn answered(&mut self, at: Instant, number: u64, answered: &Answered, out: &mut Vec<Fact>) {
+    fn on_response(&mut self, at: Instant, number: u64, answered: &ResponseHead, out: &mut Vec<Fact>) {
         // A server may answer before it has read the whole request; record the request first all the same.
         self.finish_body(at, number, Side::Client, out);
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = answered.status;
         call.heads[1].clone_from(&answered.head);
         call.events = answered.events.then(|| SseDecoder::new(self.max));
-        let talk = call.talk;
+        let session_key = call.session_key;
         if let Some(session) = &answered.session
-            && !self.talks.knows(&session_name(session))
+            && !self.sessions.has_name(&session_name(session))
         {
-            self.named(at, talk, session, out);
+            self.on_session_id(at, session_key, session, out);
         }
     }
 
-    fn named(&mut self, at: Instant, talk: u64, session: &str, out: &mut Vec<Fact>) {
-        self.talks.name(talk, session_name(session));
-        if let Some(conversation) = self.talks.get(talk) {
+    fn on_session_id(&mut self, at: Instant, session_key: u64, session: &str, out: &mut Vec<Fact>) {
+        self.sessions.name(session_key, session_name(session));
+        if let Some(conversation) = self.sessions.get(session_key) {
             conversation.name(at, session, out);
         }
     }
@@ -128,29 +128,29 @@ impl HttpTap {
             return self.events(at, number, out);
         }
         let body = call.body(side);
-        let piece = if body.len() + bytes.len() > self.max || self.gathered + bytes.len() > MAX_GATHERED {
-            self.gathered -= body.len();
+        let piece = if body.len() + bytes.len() > self.max || self.buffered + bytes.len() > MAX_GATHERED {
+            self.buffered -= body.len();
             body.piece()
         } else {
             None
         };
-        self.gathered += bytes.len();
+        self.buffered += bytes.len();
         body.push(bytes);
         if let Some(piece) = piece {
-            self.tell(at, number, side, Heard { bytes: piece, whole: false, event_id: None }, out);
+            self.record(at, number, side, ReceivedMessage { bytes: piece, whole: false, event_id: None }, out);
         }
     }
 
     fn events(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
         loop {
             let Some(call) = self.calls.get_mut(&number) else { return };
-            let talk = call.talk;
+            let session_key = call.session_key;
             match call.events.as_mut().and_then(SseDecoder::next_event) {
                 None => return,
                 Some(Ok(event)) => self.event(at, number, event, out),
                 Some(Err(error)) => {
-                    if let Some(conversation) = self.talks.get(talk) {
-                        conversation.missed(at, format!("{error}: it was not recorded"), out);
+                    if let Some(conversation) = self.sessions.get(session_key) {
+                        conversation.record_gap(at, format!("{error}: it was not recorded"), out);
                     }
                 }
             }
@@ -159,48 +159,48 @@ impl HttpTap {
 
     fn event(&mut self, at: Instant, number: u64, event: SseEvent, out: &mut Vec<Fact>) {
         if event.event.as_deref() == Some(ENDPOINT) {
-            let talk = self.calls.get(&number).map(|call| call.talk);
-            if let (Some(talk), Ok(uri)) = (talk, std::str::from_utf8(&event.data)) {
-                self.talks.name(talk, place_name(place_of(uri.trim())));
+            let session_key = self.calls.get(&number).map(|call| call.session_key);
+            if let (Some(session_key), Ok(uri)) = (session_key, std::str::from_utf8(&event.data)) {
+                self.sessions.name(session_key, place_name(place_of(uri.trim())));
             }
         } else if !event.data.is_empty() {
-            let heard = Heard { bytes: event.data, whole: true, event_id: event.id };
-            self.tell(at, number, Side::Server, heard, out);
+            let message = ReceivedMessage { bytes: event.data, whole: true, event_id: event.id };
+            self.record(at, number, Side::Server, message, out);
         }
     }
 
     fn finish_body(&mut self, at: Instant, number: u64, side: Side, out: &mut Vec<Fact>) {
         let Some(call) = self.calls.get_mut(&number) else { return };
-        self.gathered -= call.body(side).len();
+        self.buffered -= call.body(side).len();
         if let Some((bytes, whole)) = call.body(side).finish() {
-            self.tell(at, number, side, Heard { bytes, whole, event_id: None }, out);
+            self.record(at, number, side, ReceivedMessage { bytes, whole, event_id: None }, out);
         }
     }
 
     /// Records a message. Outside the endpoint it records only what is certainly a message: a proxy also carries
     /// sign-ins, which must stay private.
-    fn tell(&mut self, at: Instant, number: u64, side: Side, heard: Heard, out: &mut Vec<Fact>) {
-        let Heard { bytes, whole, event_id } = heard;
+    fn record(&mut self, at: Instant, number: u64, side: Side, message: ReceivedMessage, out: &mut Vec<Fact>) {
+        let ReceivedMessage { bytes, whole, event_id } = message;
         let Some(call) = self.calls.get_mut(&number) else { return };
         if !call.endpoint && (!whole || Message::parse(bytes.clone(), 1).is_err()) {
             return;
         }
-        let Some(conversation) = self.talks.get(call.talk) else { return };
+        let Some(conversation) = self.sessions.get(call.session_key) else { return };
         let http = call.heads[usize::from(side == Side::Server)].take().map(|head| *head);
         if http.is_some() || event_id.is_some() {
             conversation.carried(Carried { event_id: event_id.map(Into::into), http });
         }
         if !whole {
-            return conversation.hear_piece(at, side, bytes, out);
+            return conversation.record_piece(at, side, bytes, out);
         }
         if side == Side::Server
             && call.status >= 400
             && let Some(exchange) = call.exchange
             && Message::parse(bytes.clone(), 1).is_err()
         {
-            return conversation.hear_page(at, exchange, bytes, out);
+            return conversation.record_page(at, exchange, bytes, out);
         }
-        let exchange = conversation.hear(at, side, bytes, out);
+        let exchange = conversation.record(at, side, bytes, out);
         if side == Side::Client {
             call.exchange = exchange;
         }
@@ -210,9 +210,9 @@ impl HttpTap {
     fn unreachable(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
         self.finish_body(at, number, Side::Client, out);
         if let Some(call) = self.calls.get(&number).filter(|call| call.endpoint)
-            && let Some(conversation) = self.talks.get(call.talk)
+            && let Some(conversation) = self.sessions.get(call.session_key)
         {
-            conversation.refused(at, BAD_GATEWAY, format!("{}: the server gave no answer", call.asked), out);
+            conversation.record_refusal(at, BAD_GATEWAY, format!("{}: the server gave no answer", call.asked), out);
         }
     }
 
@@ -225,35 +225,35 @@ impl HttpTap {
         if call.endpoint
             && call.status >= 400
             && let Some(head) = call.heads[1].take()
-            && let Some(conversation) = self.talks.get(call.talk)
+            && let Some(conversation) = self.sessions.get(call.session_key)
         {
-            conversation.refused(at, call.status, std::mem::take(&mut call.asked), out);
+            conversation.record_refusal(at, call.status, std::mem::take(&mut call.asked), out);
             if let Some(exchange) = call.exchange {
                 conversation.carried(Carried { event_id: None, http: Some(*head) });
-                conversation.hear_page(at, exchange, Bytes::new(), out);
+                conversation.record_page(at, exchange, Bytes::new(), out);
             }
         }
         // A request that was refused by its status, or never reached the server, gets no answer later.
         let refused = call.status >= 400 || call.status == 0;
-        if refused && let (Some(exchange), Some(conversation)) = (call.exchange, self.talks.get(call.talk)) {
+        if refused && let (Some(exchange), Some(conversation)) = (call.exchange, self.sessions.get(call.session_key)) {
             conversation.give_up(at, exchange, Outcome::Fault("http_error"), out);
         }
         if call.closes && (200..300).contains(&call.status) {
-            self.talks.end(at, call.talk, None, out);
+            self.sessions.end(at, call.session_key, None, out);
         } else {
-            self.talks.leave(at, call.talk, (!complete).then_some(Outcome::Cancelled), out);
+            self.sessions.leave(at, call.session_key, (!complete).then_some(Outcome::Cancelled), out);
         }
     }
 }
 
 impl Tap for HttpTap {
-    type Input = HttpSeen;
+    type Input = HttpEvent;
 
-    fn take(&mut self, at: Instant, seen: HttpSeen, out: &mut Vec<Fact>) {
+    fn take(&mut self, at: Instant, seen: HttpEvent, out: &mut Vec<Fact>) {
         let number = seen.call;
         match seen.step {
-            HttpStep::Asked(asked) => self.asked(at, number, asked, out),
-            HttpStep::Answered(answered) => self.answered(at, number, &answered, out),
+            HttpStep::Request(asked) => self.on_request(at, number, asked, out),
+            HttpStep::Response(answered) => self.on_response(at, number, &answered, out),
             HttpStep::Body(side, bytes) => self.body(at, number, side, &bytes, out),
             HttpStep::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
             HttpStep::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
@@ -265,11 +265,11 @@ impl Tap for HttpTap {
     }
 
     fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
-        self.talks.missed(at, &lost.to_string(), out);
+        self.sessions.record_gap(at, &lost.to_string(), out);
     }
 
     fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
-        self.talks.tick(now, out);
+        self.sessions.tick(now, out);
     }
 
     fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
@@ -278,7 +278,7 @@ impl Tap for HttpTap {
         for number in open {
             self.over(at, number, false, out);
         }
-        self.talks.end_all(at, out)
+        self.sessions.end_all(at, out)
     }
 }
 
@@ -304,12 +304,12 @@ fn place_of(uri: &str) -> &str {
 
 /// The part of a body received so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct BodyBuffer {
     held: BytesMut,
     broken: bool,
 }
 
-impl Gathered {
+impl BodyBuffer {
     /// Number of bytes held.
     pub(super) fn len(&self) -> usize {
         self.held.len()

@@ -27,7 +27,7 @@ pub(super) fn revision_of(message: &Envelope) -> Option<Revision> {
 }
 
 /// Returns the revision in the answer to `initialize`.
-pub(super) fn agreed(answer: &Envelope) -> Option<Revision> {
+pub(super) fn negotiated_revision(answer: &Envelope) -> Option<Revision> {
     let span = answer.result_member("protocolVersion")?;
     Revision::parse(&text(answer, span)?)
 }
@@ -38,7 +38,7 @@ pub(super) fn at(client: &ClientProfile, revision: Revision) -> ClientProfile {
 }
 
 /// Returns `true` if both profiles are equal.
-pub(super) fn same(one: &ClientProfile, other: &ClientProfile) -> bool {
+pub(super) fn is_same(one: &ClientProfile, other: &ClientProfile) -> bool {
     one.revision == other.revision && one.info == other.info && one.capabilities == other.capabilities
 }
 

@@ -58,18 +58,18 @@ impl LineCutter {
         while bytes.len() > self.max - self.held.len() {
             let part = bytes.split_to(self.max - self.held.len());
             self.broken = true;
-            out.push(Piece { bytes: self.joined(part), whole: false });
+            out.push(Piece { bytes: self.join(part), whole: false });
         }
         if ends {
             let whole = !std::mem::take(&mut self.broken);
-            out.push(Piece { bytes: self.joined(bytes), whole });
+            out.push(Piece { bytes: self.join(bytes), whole });
         } else {
             self.held.extend_from_slice(&bytes);
         }
     }
 
     /// Joins held bytes with these; copies only if bytes are held.
-    fn joined(&mut self, bytes: Bytes) -> Bytes {
+    fn join(&mut self, bytes: Bytes) -> Bytes {
         if self.held.is_empty() {
             return bytes;
         }

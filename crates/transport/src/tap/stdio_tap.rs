@@ -62,9 +62,9 @@ impl StdioTap {
         cut(self.cutter(side), &mut pieces);
         for Piece { bytes, whole } in pieces.drain(..) {
             if whole {
-                self.conversation.hear(at, side, bytes, out);
+                self.conversation.record(at, side, bytes, out);
             } else {
-                self.conversation.hear_piece(at, side, bytes, out);
+                self.conversation.record_piece(at, side, bytes, out);
             }
         }
         self.pieces = pieces;
@@ -87,7 +87,7 @@ impl Tap for StdioTap {
         for side in [Side::Client, Side::Server] {
             self.cut(at, side, out, LineCutter::finish);
         }
-        self.conversation.missed(at, lost.to_string(), out);
+        self.conversation.record_gap(at, lost.to_string(), out);
     }
 
     fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {

@@ -2,7 +2,7 @@
 
 use crate::admission::{Admission, ConnectionPermit};
 use crate::front_clock::FrontClock;
-use crate::places::{Activity, FoundPlace, Placed, Places, Taking};
+use crate::places::{Activity, Evictable, EvictionReason, FoundPlace, Places};
 use signalbox_engine::lock::LockResultExt as _;
 use signalbox_engine::{Caller, Limit};
 use signalbox_runtime::Gateway;
@@ -81,7 +81,7 @@ impl TcpClient {
     }
 }
 
-impl Placed for TcpClient {
+impl Evictable for TcpClient {
     fn known_caller(&self) -> Option<Caller> {
         self.caller.get().cloned()
     }
@@ -101,17 +101,17 @@ impl Placed for TcpClient {
         }
     }
 
-    fn take_place(&self, taking: Taking, _now: u32) -> Option<ConnectionPermit> {
-        let is_due = |place: &mut ConnectionPermit| match taking {
-            Taking::Idle => false,
-            Taking::Share => !place.is_provisional(),
-            Taking::Reserve => place.is_provisional(),
+    fn take_place(&self, reason: EvictionReason, _now: u32) -> Option<ConnectionPermit> {
+        let is_due = |place: &mut ConnectionPermit| match reason {
+            EvictionReason::Idle => false,
+            EvictionReason::Share => !place.is_provisional(),
+            EvictionReason::Reserve => place.is_provisional(),
         };
         let place = self.place.lock().unpoisoned().take_if(is_due)?;
         let counters = &self.clients.gateway.counters;
-        match taking {
-            Taking::Idle | Taking::Share => counters.refused(Limit::ConnectionShare),
-            Taking::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
+        match reason {
+            EvictionReason::Idle | EvictionReason::Share => counters.refused(Limit::ConnectionShare),
+            EvictionReason::Reserve => _ = counters.connections_refused.fetch_add(1, Ordering::Relaxed),
         }
         self.displaced.notify_one();
         Some(place)

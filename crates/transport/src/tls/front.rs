@@ -116,11 +116,11 @@ pub struct CertificateStatus {
 pub struct FrontTls {
     pub(super) spec: FrontTlsSpec,
     pub(super) room: Semaphore,
-    loaded: RwLock<Loaded>,
-    seen: Mutex<Seen>,
+    loaded: RwLock<LoadedConfig>,
+    state: Mutex<ReloadState>,
 }
 
-struct Loaded {
+struct LoadedConfig {
     config: Arc<ServerConfig>,
     infos: Vec<CertificateInfo>,
 }
@@ -128,11 +128,11 @@ struct Loaded {
 /// Certificates that were read but are not in use yet.
 pub struct ReadAgain {
     stamp: Stamp,
-    loaded: Loaded,
+    loaded: LoadedConfig,
 }
 
 /// Result of the last check of the files.
-struct Seen {
+struct ReloadState {
     stamp: Stamp,
     reloads: u64,
     error: Option<String>,
@@ -150,7 +150,7 @@ impl FrontTls {
             room: Semaphore::new(spec.max_handshakes),
             spec,
             loaded: RwLock::new(loaded),
-            seen: Mutex::new(Seen { stamp, reloads: 0, error: None }),
+            state: Mutex::new(ReloadState { stamp, reloads: 0, error: None }),
         };
         tls.warn();
         Ok(Arc::new(tls))
@@ -172,9 +172,9 @@ impl FrontTls {
         // Taken before reading, so that a change during the read is noticed at the next check.
         let stamp = Stamp::of(self.spec.files());
         self.spec.load().map(|loaded| ReadAgain { stamp: stamp.clone(), loaded }).inspect_err(|error| {
-            let mut seen = self.seen.lock().unpoisoned();
-            seen.stamp = stamp;
-            seen.error = Some(error.to_string());
+            let mut state = self.state.lock().unpoisoned();
+            state.stamp = stamp;
+            state.error = Some(error.to_string());
             tracing::warn!(%error, "the certificates were read again and cannot be used; keeping the previous ones");
         })
     }
@@ -182,9 +182,9 @@ impl FrontTls {
     /// Uses the files that were read for new connections.
     pub fn take_over(&self, read: ReadAgain) {
         {
-            let mut seen = self.seen.lock().unpoisoned();
+            let mut state = self.state.lock().unpoisoned();
             *self.loaded.write().unpoisoned() = read.loaded;
-            *seen = Seen { stamp: read.stamp, reloads: seen.reloads + 1, error: None };
+            *state = ReloadState { stamp: read.stamp, reloads: state.reloads + 1, error: None };
         }
         tracing::info!("the certificates were read again and are in use for new connections");
         self.warn();
@@ -193,7 +193,7 @@ impl FrontTls {
     /// Reloads the files if they have changed. Errors are logged and reported by [`FrontTls::status`].
     pub fn reload_if_changed(&self) {
         let stamp = Stamp::of(self.spec.files());
-        let changed = self.seen.lock().unpoisoned().stamp != stamp;
+        let changed = self.state.lock().unpoisoned().stamp != stamp;
         if changed {
             // `read_again` keeps and logs the error.
             let _ = self.reload();
@@ -226,8 +226,8 @@ impl FrontTls {
     #[must_use]
     pub fn status(&self) -> TlsStatus {
         let (reloads, last_error) = {
-            let seen = self.seen.lock().unpoisoned();
-            (seen.reloads, seen.error.clone())
+            let state = self.state.lock().unpoisoned();
+            (state.reloads, state.error.clone())
         };
         let now = std::time::SystemTime::now();
         let show = |(files, info): (&PairFiles, CertificateInfo)| CertificateStatus {
@@ -273,7 +273,7 @@ impl FrontTlsSpec {
         pairs.chain(self.client_auth.ca_file())
     }
 
-    fn load(&self) -> Result<Loaded, TlsError> {
+    fn load(&self) -> Result<LoadedConfig, TlsError> {
         let pairs = self.pairs.iter().map(PairFiles::load).collect::<Result<Vec<_>, _>>()?;
         let verifier = match self.client_auth.ca_file() {
             None => WebPkiClientVerifier::no_client_auth(),
@@ -300,7 +300,7 @@ impl FrontTlsSpec {
         } else {
             config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new().map_err(TlsError::unfit)?;
         }
-        Ok(Loaded { config: Arc::new(config), infos })
+        Ok(LoadedConfig { config: Arc::new(config), infos })
     }
 }
 
@@ -318,7 +318,7 @@ pub(super) fn roots(path: &Path) -> Result<RootCertStore, FileError> {
 struct ByName(Vec<Arc<CertifiedKey>>);
 
 impl ByName {
-    fn named(&self, name: &str) -> Option<Arc<CertifiedKey>> {
+    fn find(&self, name: &str) -> Option<Arc<CertifiedKey>> {
         let name = ServerName::try_from(name).ok()?;
         let fits = |one: &&Arc<CertifiedKey>| {
             let parsed = one.end_entity_cert().and_then(ParsedCertificate::try_from);
@@ -331,7 +331,7 @@ impl ByName {
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let only = self.0.len() == 1;
-        let named = hello.server_name().filter(|_| !only).and_then(|name| self.named(name));
+        let named = hello.server_name().filter(|_| !only).and_then(|name| self.find(name));
         named.or_else(|| self.0.first().cloned())
     }
 }

@@ -22,7 +22,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 const UNHEARD: usize = 64 * 1024;
 
 /// Outcome of a handshake.
-pub(crate) enum Arrived {
+pub(crate) enum HandshakeOutcome {
     /// A TLS connection, with the client's certificate if it presented one.
     Secured(MaybeTlsStream, Option<Shown>),
     /// The client does not speak TLS.
@@ -32,7 +32,7 @@ pub(crate) enum Arrived {
 }
 
 /// Reason why a handshake failed.
-enum Failed {
+enum HandshakeError {
     TimedOut,
     Crowded,
     Io(io::Error),
@@ -40,57 +40,57 @@ enum Failed {
 
 impl FrontTls {
     /// Performs the handshake. Counts and logs a failure.
-    pub(crate) async fn accept(&self, socket: TcpStream, counters: &Counters) -> Arrived {
-        let failed = match timeout(self.spec.handshake_timeout, self.shake(socket, counters)).await {
-            Ok(Ok(arrived)) => return arrived,
+    pub(crate) async fn accept(&self, socket: TcpStream, counters: &Counters) -> HandshakeOutcome {
+        let failed = match timeout(self.spec.handshake_timeout, self.handshake(socket, counters)).await {
+            Ok(Ok(outcome)) => return outcome,
             Ok(Err(failed)) => failed,
-            Err(_) if self.room.available_permits() == 0 => Failed::Crowded,
-            Err(_) => Failed::TimedOut,
+            Err(_) if self.room.available_permits() == 0 => HandshakeError::Crowded,
+            Err(_) => HandshakeError::TimedOut,
         };
         let why = match &failed {
-            Failed::TimedOut => "timeout",
-            Failed::Crowded => "crowded",
-            Failed::Io(error) => find(error).map_or("closed", reason),
+            HandshakeError::TimedOut => "timeout",
+            HandshakeError::Crowded => "crowded",
+            HandshakeError::Io(error) => find(error).map_or("closed", reason),
         };
         counters.handshake_failed(why);
-        if let Failed::Io(error) = failed {
+        if let HandshakeError::Io(error) = failed {
             tracing::debug!(%error, "a TLS handshake failed");
         }
-        Arrived::Gone
+        HandshakeOutcome::Gone
     }
 
-    async fn shake(&self, socket: TcpStream, counters: &Counters) -> Result<Arrived, Failed> {
+    async fn handshake(&self, socket: TcpStream, counters: &Counters) -> Result<HandshakeOutcome, HandshakeError> {
         let mut first = [0];
         // Wait here first: a silent client must not occupy a place among the handshakes.
-        if socket.peek(&mut first).await.map_err(Failed::Io)? == 0 {
-            return Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()));
+        if socket.peek(&mut first).await.map_err(HandshakeError::Io)? == 0 {
+            return Err(HandshakeError::Io(io::ErrorKind::UnexpectedEof.into()));
         }
         if first[0] != HANDSHAKE {
             counters.handshake_failed("not_tls");
-            return Ok(Arrived::NotTls(socket));
+            return Ok(HandshakeOutcome::NotTls(socket));
         }
-        let _room = self.room.acquire().await.map_err(|_| Failed::Crowded)?;
-        let _under_way = UnderWay::new(counters);
+        let _room = self.room.acquire().await.map_err(|_| HandshakeError::Crowded)?;
+        let _count = HandshakeCount::new(counters);
         let _ = socket.set_nodelay(true);
-        let stream = TlsAcceptor::from(self.config()).accept(socket).await.map_err(Failed::Io)?;
+        let stream = TlsAcceptor::from(self.config()).accept(socket).await.map_err(HandshakeError::Io)?;
         Counters::add(&counters.handshakes_done);
         let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
         let shown = shown.map(|certificate| Shown::Certificate(shown_certificate(certificate)));
-        Ok(Arrived::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), shown))
+        Ok(HandshakeOutcome::Secured(MaybeTlsStream::Tls(Box::new(stream.into())), shown))
     }
 }
 
 /// Counts a handshake in progress until it is dropped.
-struct UnderWay<'a>(&'a Counters);
+struct HandshakeCount<'a>(&'a Counters);
 
-impl<'a> UnderWay<'a> {
+impl<'a> HandshakeCount<'a> {
     fn new(counters: &'a Counters) -> Self {
         counters.handshakes.fetch_add(1, Ordering::Relaxed);
         Self(counters)
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for HandshakeCount<'_> {
     fn drop(&mut self) {
         self.0.handshakes.fetch_sub(1, Ordering::Relaxed);
     }

@@ -58,7 +58,7 @@ impl SelfSigned {
     /// Returns an error if none can be generated or written.
     pub fn prepare(folder: &Path) -> Result<Self, SelfSignedError> {
         let now = SystemTime::now();
-        if let Some(kept) = Self::kept(folder).filter(|kept| kept.info.validity(now) == Validity::Good) {
+        if let Some(kept) = Self::load(folder).filter(|kept| kept.info.validity(now) == Validity::Good) {
             return Ok(kept);
         }
         make(folder, now)?;
@@ -67,7 +67,7 @@ impl SelfSigned {
         Ok(Self { pair, ca_file, info })
     }
 
-    fn kept(folder: &Path) -> Option<Self> {
+    fn load(folder: &Path) -> Option<Self> {
         let (pair, ca_file) = places(folder);
         let loaded = pair.load().ok()?;
         inspect(&std::fs::read(&ca_file).ok()?).ok()?;

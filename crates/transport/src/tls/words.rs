@@ -39,7 +39,7 @@ pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
         Error::NoCertificatesPresented => "no certificate was shown".to_owned(),
-        Error::AlertReceived(alert) => alerted(*alert),
+        Error::AlertReceived(alert) => describe_alert(*alert),
         Error::PeerIncompatible(PeerIncompatible::ServerDoesNotSupportTls12Or13) => {
             "the other side speaks only versions of TLS before 1.2".to_owned()
         }
@@ -101,7 +101,7 @@ fn names(presented: &[String]) -> String {
     shown.join(", ")
 }
 
-fn alerted(alert: AlertDescription) -> String {
+fn describe_alert(alert: AlertDescription) -> String {
     let words = match alert {
         AlertDescription::CertificateRequired => {
             "the other side wants a certificate; set `tls.cert_file` and `tls.key_file`"

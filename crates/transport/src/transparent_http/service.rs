@@ -1,8 +1,8 @@
 //! Forwards one request and its answer.
 
 use super::Proxy;
-use super::passing::{Passing, Watch};
-use crate::tap::{Answered, Asked, HttpSeen, HttpStep, Side, http_heads};
+use super::forwarded_body::{BodyObserver, ForwardedBody};
+use crate::tap::{HttpEvent, HttpStep, RequestHead, ResponseHead, Side, http_heads};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -33,7 +33,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 ];
 
 /// Forwards a request and returns its answer.
-pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Response<Passing>, Infallible> {
+pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Response<ForwardedBody>, Infallible> {
     let shared = &proxy.0;
     if !shared.admission.admits(request.headers(), request.headers().contains_key(http::header::ORIGIN)) {
         let text = "this Host or Origin is not allowed here: the proxy is for programs on this machine\n";
@@ -43,14 +43,14 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     let is_taped = shared.feed.is_some();
     let tell = |step| {
         if let Some(feed) = &shared.feed {
-            feed.push(Instant::now(), HttpSeen { call, step });
+            feed.push(Instant::now(), HttpEvent { call, step });
         }
     };
-    let watch = |side| shared.feed.clone().map(|feed| Watch { feed, call, side });
+    let watch = |side| shared.feed.clone().map(|feed| BodyObserver { feed, call, side });
     let target = shared.upstream.target();
     let (mut head, body) = request.into_parts();
     let place = place(&head.uri, &target.uri);
-    tell(HttpStep::Asked(Asked {
+    tell(HttpStep::Request(RequestHead {
         session: session(&head.headers),
         place: place.as_str().into(),
         endpoint: place.path() == target.uri.path(),
@@ -61,11 +61,11 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     head.headers.insert(HOST, target.authority.clone());
     head.uri = Uri::from(place);
     head.version = Version::HTTP_11;
-    let request = Request::from_parts(head, Passing::stream(body, watch(Side::Client), None));
+    let request = Request::from_parts(head, ForwardedBody::stream(body, watch(Side::Client), None));
     match shared.upstream.send(request).await {
         Ok((answer, sender)) => {
             let (mut head, body) = answer.into_parts();
-            tell(HttpStep::Answered(Answered {
+            tell(HttpStep::Response(ResponseHead {
                 session: session(&head.headers),
                 status: head.status.as_u16(),
                 events: is_events(&head.headers),
@@ -73,7 +73,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
             }));
             strip(&mut head.headers);
             let connection = Some((Arc::clone(&shared.upstream), sender));
-            Ok(Response::from_parts(head, Passing::stream(body, watch(Side::Server), connection)))
+            Ok(Response::from_parts(head, ForwardedBody::stream(body, watch(Side::Server), connection)))
         }
         Err(error) => {
             tell(HttpStep::Failed);
@@ -116,8 +116,8 @@ fn is_events(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
 }
 
-fn own(status: StatusCode, text: String) -> Response<Passing> {
-    let mut answer = Response::new(Passing::own(text));
+fn own(status: StatusCode, text: String) -> Response<ForwardedBody> {
+    let mut answer = Response::new(ForwardedBody::own(text));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     answer

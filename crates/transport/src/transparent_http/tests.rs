@@ -33,7 +33,7 @@ struct Scene {
     server: TcpListener,
     address: SocketAddr,
     notes: Arc<Notes>,
-    running: Running<HttpSeen>,
+    running: Running<HttpEvent>,
     stop: watch::Sender<bool>,
     serving: tokio::task::JoinHandle<()>,
 }

@@ -1,6 +1,6 @@
 //! Connections to the server behind the proxy.
 
-use super::passing::Passing;
+use super::forwarded_body::ForwardedBody;
 use crate::http_back::{CONNECT_TIMEOUT, IDLE_TIMEOUT, MAX_IDLE};
 use crate::http1::HttpTarget;
 use crate::tls::BackTlsError;
@@ -14,7 +14,7 @@ use std::time::Instant;
 use tokio::net::TcpStream;
 
 /// Sender of requests on one connection.
-pub(super) type Sender = SendRequest<Passing>;
+pub(super) type Sender = SendRequest<ForwardedBody>;
 
 /// Reason why the server gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +48,9 @@ impl Upstream {
     /// anything was written is replaced; no request is ever sent twice.
     pub(super) async fn send(
         &self,
-        mut request: Request<Passing>,
+        mut request: Request<ForwardedBody>,
     ) -> Result<(Response<Incoming>, Sender), UpstreamError> {
-        while let Some(mut sender) = self.kept() {
+        while let Some(mut sender) = self.take_idle() {
             match sender.try_send_request(request).await {
                 Ok(response) => return Ok((response, sender)),
                 Err(mut error) => match error.take_message() {
@@ -79,7 +79,7 @@ impl Upstream {
         }
     }
 
-    fn kept(&self) -> Option<Sender> {
+    fn take_idle(&self) -> Option<Sender> {
         let now = Instant::now();
         let mut idle = self.lock();
         idle.retain(|(sender, until)| *until > now && !sender.is_closed());
@@ -91,7 +91,7 @@ impl Upstream {
         let opening = async {
             let socket = TcpStream::connect((&*self.target.host, self.target.port)).await?;
             socket.set_nodelay(true)?;
-            let stream = self.target.secured(socket).await?;
+            let stream = self.target.secure(socket).await?;
             Ok::<_, UpstreamError>(Builder::new().preserve_header_case(true).handshake(TokioIo::new(stream)).await?)
         };
         let opened = tokio::time::timeout(CONNECT_TIMEOUT, opening).await;

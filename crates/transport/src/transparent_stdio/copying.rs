@@ -26,12 +26,12 @@ impl End {
 
 /// Progress of a copy.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct CopyProgress {
     moved: AtomicU64,
     writing: AtomicBool,
 }
 
-impl Pace {
+impl CopyProgress {
     /// Returns the number of reads.
     pub(super) fn moved(&self) -> u64 {
         self.moved.load(Ordering::Acquire)
@@ -50,7 +50,7 @@ pub(super) fn copy(
     mut to: impl Write,
     side: Side,
     feed: Option<&Feed<Chunk>>,
-    pace: &Pace,
+    progress: &CopyProgress,
 ) -> End {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -61,14 +61,14 @@ pub(super) fn copy(
             Err(_) => return End::Reader,
         };
         let chunk = buffer.get(..read).unwrap_or_default();
-        pace.writing.store(true, Ordering::Release);
-        pace.moved.fetch_add(1, Ordering::AcqRel);
+        progress.writing.store(true, Ordering::Release);
+        progress.moved.fetch_add(1, Ordering::AcqRel);
         if let Some(feed) = feed {
             feed.push(Instant::now(), Chunk { side, bytes: Bytes::copy_from_slice(chunk) });
         }
         if to.write_all(chunk).and_then(|()| to.flush()).is_err() {
             return End::Writer;
         }
-        pace.writing.store(false, Ordering::Release);
+        progress.writing.store(false, Ordering::Release);
     }
 }

@@ -10,8 +10,8 @@ const PATIENCE: Patience = Patience { silent: 3, unfinished: 3 };
 async fn ends(room: usize) -> (Duplex<DuplexStream>, Duplex<DuplexStream>) {
     let (one, other) = duplex(room);
     (
-        Duplex::new(one, b"", Role::Client, (MAX, None), PATIENCE).await,
-        Duplex::new(other, b"", Role::Server, (MAX, None), PATIENCE).await,
+        Duplex::new(one, b"", Role::Client, MAX, None, PATIENCE).await,
+        Duplex::new(other, b"", Role::Server, MAX, None, PATIENCE).await,
     )
 }
 
@@ -120,12 +120,12 @@ async fn a_message_that_is_too_large_ends_it_with_a_code() {
 #[tokio::test]
 async fn what_is_no_websocket_ends_it() {
     let (mut raw, other) = duplex(4096);
-    let mut server = Duplex::new(other, b"", Role::Server, (MAX, None), PATIENCE).await;
+    let mut server = Duplex::new(other, b"", Role::Server, MAX, None, PATIENCE).await;
     raw.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     let SocketEvent::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
     assert_eq!(ending.code(), Some(CloseCode::Protocol), "{ending}");
     let (raw, other) = duplex(4096);
-    let mut server = Duplex::new(other, b"", Role::Server, (MAX, None), PATIENCE).await;
+    let mut server = Duplex::new(other, b"", Role::Server, MAX, None, PATIENCE).await;
     drop(raw);
     let SocketEvent::Ended(ending) = until(&mut server, Vec::new()).await else { panic!("no end") };
     assert_eq!(ending.to_string(), "broke the connection: it ended without a closing");

@@ -28,13 +28,13 @@ const MAX_HEAD: usize = 64 * 1024;
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
 /// Reason why a handshake failed.
-enum Unshaken {
+enum UpgradeError {
     Fault(Fault),
     /// Refused with 401 or 403, and these values of `WWW-Authenticate`.
     Unauthorized(u16, Vec<String>),
 }
 
-impl From<Fault> for Unshaken {
+impl From<Fault> for UpgradeError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -55,10 +55,10 @@ pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Resul
         None => None,
     };
     for _ in 1..MAX_CREDENTIAL_TRIES {
-        let (status, challenges) = match once(backend, events, credential.as_ref()).await {
+        let (status, challenges) = match attempt(backend, events, credential.as_ref()).await {
             Ok(duplex) => return Ok(duplex),
-            Err(Unshaken::Fault(fault)) => return Err(fault),
-            Err(Unshaken::Unauthorized(status, challenges)) => (status, challenges),
+            Err(UpgradeError::Fault(fault)) => return Err(fault),
+            Err(UpgradeError::Unauthorized(status, challenges)) => (status, challenges),
         };
         let refusal = Refusal { status, challenges, used: credential.take() };
         credential = match &backend.credentials {
@@ -69,17 +69,17 @@ pub(super) async fn connect(backend: &Backend, events: &dyn LinkEvents) -> Resul
             return Err(backend.unauthorized(status));
         }
     }
-    once(backend, events, credential.as_ref()).await.map_err(|unshaken| match unshaken {
-        Unshaken::Fault(fault) => fault,
-        Unshaken::Unauthorized(status, _) => backend.unauthorized(status),
+    attempt(backend, events, credential.as_ref()).await.map_err(|error| match error {
+        UpgradeError::Fault(fault) => fault,
+        UpgradeError::Unauthorized(status, _) => backend.unauthorized(status),
     })
 }
 
-async fn once(
+async fn attempt(
     backend: &Backend,
     events: &dyn LinkEvents,
     credential: Option<&Credential>,
-) -> Result<Duplex<MaybeTlsStream>, Unshaken> {
+) -> Result<Duplex<MaybeTlsStream>, UpgradeError> {
     let within = backend.connect_timeout;
     let late = || {
         let text = format_args!("no answer to the handshake within {} s", within.as_secs_f32());
@@ -87,15 +87,15 @@ async fn once(
     };
     let socket = backend.target.connect(within).await;
     let socket = socket.map_err(|error| backend_fault::unreachable(&backend.name, &backend.target, &error))?;
-    let (socket, early) = timeout(within, shake_hands(backend, socket, credential)).await.map_err(|_| late())??;
-    Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, events.share()), PATIENCE).await)
+    let (socket, early) = timeout(within, handshake(backend, socket, credential)).await.map_err(|_| late())??;
+    Ok(Duplex::new(socket, &early, Role::Client, backend.max_message, events.share(), PATIENCE).await)
 }
 
-async fn shake_hands(
+async fn handshake(
     backend: &Backend,
     socket: MaybeTlsStream,
     credential: Option<&Credential>,
-) -> Result<(MaybeTlsStream, Bytes), Unshaken> {
+) -> Result<(MaybeTlsStream, Bytes), UpgradeError> {
     let broken = |error: hyper::Error| match tls::find(&error) {
         Some(error) => backend.unreachable(&format_args!("it {}", ended_tls(error))),
         None => backend.refused(&format_args!("with something that cannot be read ({error})")),
@@ -116,7 +116,7 @@ async fn shake_hands(
     if let status @ (401 | 403) = answer.status().as_u16() {
         let challenges = answer.headers().get_all(WWW_AUTHENTICATE).iter();
         let challenges = challenges.filter_map(|value| value.to_str().ok().map(str::to_owned)).collect();
-        return Err(Unshaken::Unauthorized(status, challenges));
+        return Err(UpgradeError::Unauthorized(status, challenges));
     }
     check(backend, &answer, &key)?;
     // The upgrade of a connection that has ended is ready at once, so the connection is not polled again.
@@ -153,14 +153,14 @@ fn check(backend: &Backend, answer: &Response<Incoming>, key: &str) -> Result<()
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(backend.refused(&format_args!("with status {}", answer.status().as_u16())));
     }
-    match wrong(answer.headers(), key) {
+    match first_wrong_header(answer.headers(), key) {
         None => Ok(()),
         Some(header) => Err(backend.refused(&format_args!("with a wrong {header} header"))),
     }
 }
 
 /// Returns the first header with a wrong value.
-fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
+fn first_wrong_header(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
     let value = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let names =
         |name: &HeaderName, wanted: &str| value(name).split(',').any(|name| name.trim().eq_ignore_ascii_case(wanted));
@@ -211,7 +211,7 @@ mod tests {
             for (name, value) in good.iter().chain(changed) {
                 headers.insert(*name, value.parse().unwrap());
             }
-            wrong(&headers, key).map(|name| name.to_string())
+            first_wrong_header(&headers, key).map(|name| name.to_string())
         };
         assert_eq!(check(&[]), None);
         assert_eq!(check(&[("sec-websocket-protocol", "mcp")]), None);

@@ -1,7 +1,7 @@
 //! The task that drives a connection after its handshake, and the runtime's handle to it.
 
 use crate::send_queue::closed;
-use crate::send_queue::{NotQueued, QUEUE, SendQueue};
+use crate::send_queue::{QUEUE, QueueError, SendQueue};
 use crate::tls::MaybeTlsStream;
 use crate::websocket::{CloseCode, Duplex, SocketEvent, Utf8Bytes};
 use signalbox_engine::back::ToBackend;
@@ -113,13 +113,13 @@ impl Link for WsLink {
         let name = &self.name;
         self.queue.send(message).map_err(|refused| {
             let (kind, text) = match refused {
-                NotQueued::Full => {
+                QueueError::Full => {
                     let text =
                         format!("backend `{name}` does not read fast enough: too many messages already wait for it");
                     (FaultKind::Overloaded, text)
                 }
                 // Down rather than died: this message has certainly not reached the backend.
-                NotQueued::Ended => {
+                QueueError::Ended => {
                     let why = self.queue.why().unwrap_or("is being closed");
                     (FaultKind::BackendDown, format!("backend `{name}` is not connected: it {why}"))
                 }

@@ -1,7 +1,7 @@
 //! Links to a WebSocket server on a real socket.
 
 use super::*;
-use crate::child::recorder::{Happened, Recorded, outbound, recorder};
+use crate::child::recorder::{RecordedEvent, RecordedEvents, outbound, recorder};
 use futures_util::{SinkExt as _, StreamExt as _};
 use signalbox_engine::FaultKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -41,7 +41,7 @@ impl Server {
     }
 
     /// A link and the server's end of it.
-    async fn linked(&self, spec: WsSpec) -> (Arc<dyn Link>, Recorded, WebSocketStream<TcpStream>) {
+    async fn linked(&self, spec: WsSpec) -> (Arc<dyn Link>, RecordedEvents, WebSocketStream<TcpStream>) {
         let (events, recorded) = recorder();
         let connector = WsConnector::new(spec).unwrap();
         let (link, (socket, _)) = tokio::join!(connector.open(events), self.accept(Some("mcp")));
@@ -169,7 +169,9 @@ async fn what_is_no_text_is_refused_and_the_next_message_goes() {
     let bad = outbound("", Some(7)).with_bytes_for_test(&b"\"\xff\""[..]);
     link.send(bad).unwrap();
     link.send(outbound("{}", None)).unwrap();
-    assert!(matches!(recorded.next().await, Happened::Failed(7, fault) if fault.kind == FaultKind::InvalidRequest));
+    assert!(
+        matches!(recorded.next().await, RecordedEvent::Failed(7, fault) if fault.kind == FaultKind::InvalidRequest)
+    );
     assert_eq!(next(&mut socket).await, Message::text("{}"));
 }
 

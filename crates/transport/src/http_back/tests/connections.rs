@@ -110,7 +110,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
     let opened = Opened::new(&server).await;
     let backend = &opened.connector.backend;
-    let request = |key| headers::post(backend, &call(key), (None, None), Vec::new()).unwrap();
+    let request = |key| headers::post(backend, &call(key), None, None, Vec::new()).unwrap();
     let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
     assert!(stale.send(request(1)).await.is_ok());
     body::whole(&mut stale, 1000, || None).await.unwrap();

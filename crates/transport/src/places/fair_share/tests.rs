@@ -22,8 +22,8 @@ fn holdings(most: usize, holders: &[(Holder, usize)]) -> Holdings<(Holder, u64)>
 }
 
 /// The holders whose connections end while this newcomer comes again and again, as numbers of connections.
-fn ended(holdings: &mut Holdings<(Holder, u64)>, newcomer: &Holder) -> Vec<(Holder, u64)> {
-    std::iter::from_fn(|| holdings.displace(newcomer)).map(|displaced| displaced.connection).collect()
+fn ended(holdings: &mut Holdings<(Holder, u64)>, claimant: &Holder) -> Vec<(Holder, u64)> {
+    std::iter::from_fn(|| holdings.displace(claimant)).map(|displaced| displaced.connection).collect()
 }
 
 #[test]

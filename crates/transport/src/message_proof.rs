@@ -3,11 +3,11 @@
 use signalbox_engine::{Caller, Carrier, Fault};
 
 /// Signer of a message, or the reason why its signature is invalid.
-pub struct Proved(pub Result<Option<Caller>, Fault>);
+pub struct MessageProof(pub Result<Option<Caller>, Fault>);
 
-impl Proved {
+impl MessageProof {
     /// Returns `true` if the message has not been verified yet.
-    pub fn is_open(&self) -> bool {
+    pub fn is_unverified(&self) -> bool {
         matches!(self.0, Ok(None))
     }
 

@@ -1,7 +1,7 @@
 //! Bodies that are forwarded and reported to a feed.
 
 use super::upstream::{Sender, Upstream};
-use crate::tap::{Feed, HttpSeen, HttpStep, Side};
+use crate::tap::{Feed, HttpEvent, HttpStep, Side};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -16,9 +16,9 @@ const READ_OUT_BYTES: usize = 16 << 20;
 const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// A body that is forwarded frame by frame, or one of our own.
-pub(super) struct Passing {
+pub(super) struct ForwardedBody {
     content: Content,
-    watch: Option<Watch>,
+    watch: Option<BodyObserver>,
     /// Connection of the answer, to be reused once the answer has ended.
     connection: Option<(Arc<Upstream>, Sender)>,
 }
@@ -29,26 +29,30 @@ enum Content {
 }
 
 /// Feed to report to, and the side that the body comes from.
-pub(super) struct Watch {
-    pub(super) feed: Feed<HttpSeen>,
+pub(super) struct BodyObserver {
+    pub(super) feed: Feed<HttpEvent>,
     pub(super) call: u64,
     pub(super) side: Side,
 }
 
-impl Watch {
+impl BodyObserver {
     fn tell(&self, step: HttpStep) {
-        self.feed.push(Instant::now(), HttpSeen { call: self.call, step });
+        self.feed.push(Instant::now(), HttpEvent { call: self.call, step });
     }
 }
 
-impl Passing {
+impl ForwardedBody {
     /// Creates a forwarded body.
-    pub(super) fn stream(body: Incoming, watch: Option<Watch>, connection: Option<(Arc<Upstream>, Sender)>) -> Self {
-        let mut passing = Self { content: Content::Stream(body), watch, connection };
-        if passing.is_end_stream() {
-            passing.end(true);
+    pub(super) fn stream(
+        body: Incoming,
+        watch: Option<BodyObserver>,
+        connection: Option<(Arc<Upstream>, Sender)>,
+    ) -> Self {
+        let mut forwarded_body = Self { content: Content::Stream(body), watch, connection };
+        if forwarded_body.is_end_stream() {
+            forwarded_body.end(true);
         }
-        passing
+        forwarded_body
     }
 
     /// Creates a body of our own.
@@ -83,7 +87,7 @@ impl Passing {
     }
 }
 
-impl Body for Passing {
+impl Body for ForwardedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -127,7 +131,7 @@ impl Body for Passing {
     }
 }
 
-impl Drop for Passing {
+impl Drop for ForwardedBody {
     fn drop(&mut self) {
         self.end(false);
     }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// A socket with activity counters. Received bytes are a sign of life, and so is a write that succeeds after it was
 /// blocked. Other writes prove nothing, since the system may only have buffered them.
 #[derive(Debug)]
-pub(super) struct Moving<S> {
+pub(super) struct ActivityStream<S> {
     socket: S,
     blocked: bool,
     moves: u64,
@@ -22,7 +22,7 @@ pub(super) struct Moving<S> {
     charge: ReadCharge,
 }
 
-impl<S> Moving<S> {
+impl<S> ActivityStream<S> {
     pub(super) fn new(socket: S, charge: ReadCharge) -> Self {
         Self { socket, blocked: false, moves: 0, reads: 0, begun: 0, charge }
     }
@@ -49,7 +49,7 @@ impl<S> Moving<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Moving<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Err(error) = ready!(this.charge.poll_cover(cx, this.begun)) {
@@ -66,7 +66,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Moving<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Moving<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         if written.is_ready() && self.blocked {

@@ -5,7 +5,7 @@ use signalbox_engine::fact::HttpHead;
 
 /// A step of an HTTP request or its answer.
 #[derive(Clone, Debug)]
-pub struct HttpSeen {
+pub struct HttpEvent {
     /// Number of the request.
     pub call: u64,
     pub step: HttpStep,
@@ -15,9 +15,9 @@ pub struct HttpSeen {
 #[derive(Clone, Debug)]
 pub enum HttpStep {
     /// The head of a request arrived.
-    Asked(Asked),
+    Request(RequestHead),
     /// The head of the answer arrived.
-    Answered(Answered),
+    Response(ResponseHead),
     /// A part of a body passed.
     Body(Side, Bytes),
     /// A body ended or was cut off.
@@ -33,7 +33,7 @@ pub enum HttpStep {
 
 /// The head of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct RequestHead {
     /// Session named in the head.
     pub session: Option<Box<str>>,
     /// Path and query of the request.
@@ -48,7 +48,7 @@ pub struct Asked {
 
 /// The head of an answer.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct ResponseHead {
     /// Session named in the head.
     pub session: Option<Box<str>>,
     pub status: u16,
@@ -58,16 +58,16 @@ pub struct Answered {
     pub head: Option<Box<HttpHead>>,
 }
 
-impl Weigh for HttpSeen {
+impl Weigh for HttpEvent {
     fn weight(&self) -> usize {
         match &self.step {
             HttpStep::Body(_, bytes) => bytes.len(),
-            HttpStep::Asked(asked) => {
+            HttpStep::Request(asked) => {
                 asked.place.len()
                     + asked.session.as_ref().map_or(0, |name| name.len())
                     + head_weight(asked.head.as_deref())
             }
-            HttpStep::Answered(answered) => head_weight(answered.head.as_deref()),
+            HttpStep::Response(answered) => head_weight(answered.head.as_deref()),
             _ => 0,
         }
     }

@@ -16,7 +16,7 @@ pub const CANCELLED_FOR: Duration = Duration::from_secs(60);
 
 /// A request that waits for its answer.
 #[derive(Clone, Debug)]
-pub(super) struct AskedRequest {
+pub(super) struct OpenRequest {
     pub(super) exchange: ExchangeId,
     pub(super) era: Era,
     pub(super) method: MethodName,
@@ -29,58 +29,58 @@ pub(super) struct AskedRequest {
 
 /// The unanswered requests of one side, by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
-    asked: TextMap<RawId, AskedRequest>,
+pub(super) struct OpenRequests {
+    request: TextMap<RawId, OpenRequest>,
     /// Ids in the order of the requests.
     order: BTreeMap<u64, RawId>,
 }
 
-impl Waiting {
+impl OpenRequests {
     /// Adds a request. Returns the one it replaces: one with the same id, or the oldest if there are too many.
-    pub(super) fn open(&mut self, id: RawId, asked: AskedRequest) -> Option<AskedRequest> {
+    pub(super) fn open(&mut self, id: RawId, request: OpenRequest) -> Option<OpenRequest> {
         let same = self.close(&id);
-        let gone = if same.is_none() && self.asked.len() >= MAX_WAITING { self.oldest() } else { same };
-        self.order.insert(asked.exchange.0, id.clone());
-        self.asked.insert(id, asked);
+        let gone = if same.is_none() && self.request.len() >= MAX_WAITING { self.oldest() } else { same };
+        self.order.insert(request.exchange.0, id.clone());
+        self.request.insert(id, request);
         gone
     }
 
     /// Removes the request with this id.
-    pub(super) fn close(&mut self, id: &RawId) -> Option<AskedRequest> {
-        let asked = self.asked.remove(id)?;
-        self.order.remove(&asked.exchange.0);
-        Some(asked)
+    pub(super) fn close(&mut self, id: &RawId) -> Option<OpenRequest> {
+        let request = self.request.remove(id)?;
+        self.order.remove(&request.exchange.0);
+        Some(request)
     }
 
     /// Removes the request of this exchange.
-    pub(super) fn give_up(&mut self, exchange: ExchangeId) -> Option<AskedRequest> {
+    pub(super) fn give_up(&mut self, exchange: ExchangeId) -> Option<OpenRequest> {
         let id = self.order.remove(&exchange.0)?;
-        self.asked.remove(&id)
+        self.request.remove(&id)
     }
 
     /// Marks a request as cancelled by its sender.
     pub(super) fn cancel(&mut self, id: &RawId, now: Instant) -> Option<ExchangeId> {
-        let asked = self.asked.get_mut(id)?;
-        asked.cancelled = true;
-        asked.until = asked.until.min(now + CANCELLED_FOR);
-        Some(asked.exchange)
+        let request = self.request.get_mut(id)?;
+        request.cancelled = true;
+        request.until = request.until.min(now + CANCELLED_FOR);
+        Some(request.exchange)
     }
 
     /// Removes every request that has waited too long.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<AskedRequest> {
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<OpenRequest> {
         let over: Vec<RawId> =
-            self.order.values().filter(|id| self.asked.get(id).is_none_or(|one| one.until <= now)).cloned().collect();
+            self.order.values().filter(|id| self.request.get(id).is_none_or(|one| one.until <= now)).cloned().collect();
         over.iter().filter_map(|id| self.close(id)).collect()
     }
 
     /// Removes all requests, in their order.
-    pub(super) fn drain(&mut self) -> Vec<AskedRequest> {
+    pub(super) fn drain(&mut self) -> Vec<OpenRequest> {
         let order = std::mem::take(&mut self.order);
-        order.values().filter_map(|id| self.asked.remove(id)).collect()
+        order.values().filter_map(|id| self.request.remove(id)).collect()
     }
 
-    fn oldest(&mut self) -> Option<AskedRequest> {
+    fn oldest(&mut self) -> Option<OpenRequest> {
         let (_, id) = self.order.pop_first()?;
-        self.asked.remove(&id)
+        self.request.remove(&id)
     }
 }

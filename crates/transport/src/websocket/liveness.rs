@@ -11,7 +11,7 @@ pub(crate) struct Patience {
 
 /// Checks at each tick whether the peer is alive.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct Liveness {
     patience: Patience,
     silent: u32,
     unfinished: u32,
@@ -20,9 +20,9 @@ pub(super) struct Pulse {
 
 /// Result of a check.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Beat {
+pub(super) enum LivenessCheck {
     /// The peer is alive.
-    Moves,
+    Alive,
     /// The peer is silent and should be pinged.
     Ping,
     /// The peer was silent for too long.
@@ -31,24 +31,24 @@ pub(super) enum Beat {
     Slow,
 }
 
-impl Pulse {
+impl Liveness {
     pub(super) fn new(patience: Patience) -> Self {
         Self { patience, silent: 0, unfinished: 0, seen: 0 }
     }
 
     /// Checks one tick. `moves` is the number of signs of life so far; `begun` is set if a message is unfinished.
-    pub(super) fn beat(&mut self, moves: u64, begun: bool) -> Beat {
+    pub(super) fn check(&mut self, moves: u64, begun: bool) -> LivenessCheck {
         self.unfinished = if begun { self.unfinished + 1 } else { 0 };
         if self.unfinished >= self.patience.unfinished {
-            return Beat::Slow;
+            return LivenessCheck::Slow;
         }
         if moves != self.seen {
             self.seen = moves;
             self.silent = 0;
-            return Beat::Moves;
+            return LivenessCheck::Alive;
         }
         self.silent += 1;
-        if self.silent < self.patience.silent { Beat::Ping } else { Beat::Gone }
+        if self.silent < self.patience.silent { LivenessCheck::Ping } else { LivenessCheck::Gone }
     }
 }
 
@@ -58,23 +58,23 @@ mod tests {
 
     #[test]
     fn a_silent_side_is_asked_and_given_up() {
-        let mut pulse = Pulse::new(Patience { silent: 3, unfinished: 2 });
-        let mut beat = |moves| pulse.beat(moves, false);
-        assert_eq!(beat(1), Beat::Moves);
-        assert_eq!([beat(1), beat(1)], [Beat::Ping, Beat::Ping]);
+        let mut liveness = Liveness::new(Patience { silent: 3, unfinished: 2 });
+        let mut check = |moves| liveness.check(moves, false);
+        assert_eq!(check(1), LivenessCheck::Alive);
+        assert_eq!([check(1), check(1)], [LivenessCheck::Ping, LivenessCheck::Ping]);
         // A sign in the last moment counts.
-        assert_eq!(beat(2), Beat::Moves);
-        assert_eq!([beat(2), beat(2), beat(2)], [Beat::Ping, Beat::Ping, Beat::Gone]);
+        assert_eq!(check(2), LivenessCheck::Alive);
+        assert_eq!([check(2), check(2), check(2)], [LivenessCheck::Ping, LivenessCheck::Ping, LivenessCheck::Gone]);
     }
 
     #[test]
     fn a_message_must_be_finished_in_time_though_bytes_keep_coming() {
-        let mut pulse = Pulse::new(Patience { silent: 3, unfinished: 3 });
-        assert_eq!([pulse.beat(1, true), pulse.beat(2, true)], [Beat::Moves, Beat::Moves]);
-        assert_eq!(pulse.beat(3, false), Beat::Moves);
+        let mut liveness = Liveness::new(Patience { silent: 3, unfinished: 3 });
+        assert_eq!([liveness.check(1, true), liveness.check(2, true)], [LivenessCheck::Alive, LivenessCheck::Alive]);
+        assert_eq!(liveness.check(3, false), LivenessCheck::Alive);
         assert_eq!(
-            [pulse.beat(4, true), pulse.beat(4, true), pulse.beat(5, true)],
-            [Beat::Moves, Beat::Ping, Beat::Slow]
+            [liveness.check(4, true), liveness.check(4, true), liveness.check(5, true)],
+            [LivenessCheck::Alive, LivenessCheck::Ping, LivenessCheck::Slow]
         );
     }
 }

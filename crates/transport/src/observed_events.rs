@@ -10,36 +10,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Observer of link events. It is called before the event is forwarded.
-pub(crate) trait Notice: Send + Sync {
+pub(crate) trait LinkObserver: Send + Sync {
     /// Reports a message from the backend.
-    fn heard(&self) {}
+    fn on_message(&self) {}
 
     /// Reports a request that failed.
-    fn failed(&self) {}
+    fn on_failure(&self) {}
 
     /// Reports that the connection was lost.
-    fn lost(&self) {}
+    fn on_lost(&self) {}
 }
 
 /// Forwards all events of a link.
-pub(crate) struct Watched<N> {
+pub(crate) struct ObservedEvents<N> {
     pub events: Arc<dyn LinkEvents>,
-    pub notice: N,
+    pub observer: N,
 }
 
-impl<N: Notice> LinkEvents for Watched<N> {
+impl<N: LinkObserver> LinkEvents for ObservedEvents<N> {
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
-        self.notice.heard();
+        self.observer.on_message();
         self.events.received(bytes, about, status);
     }
 
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
-        self.notice.heard();
+        self.observer.on_message();
         self.events.message(message, about, status);
     }
 
     fn event(&self, message: Envelope, about: Option<u64>, status: Option<u16>, id: &str) {
-        self.notice.heard();
+        self.observer.on_message();
         self.events.event(message, about, status, id);
     }
 
@@ -60,7 +60,7 @@ impl<N: Notice> LinkEvents for Watched<N> {
     }
 
     fn failed(&self, key: u64, fault: Fault) {
-        self.notice.failed();
+        self.observer.on_failure();
         self.events.failed(key, fault);
     }
 
@@ -109,7 +109,7 @@ impl<N: Notice> LinkEvents for Watched<N> {
     }
 
     fn lost(&self, why: String) {
-        self.notice.lost();
+        self.observer.on_lost();
         self.events.lost(why);
     }
 }
@@ -210,30 +210,30 @@ mod tests {
     }
 
     struct Nothing;
-    impl Notice for Nothing {}
+    impl LinkObserver for Nothing {}
 
     /// Whatever is not passed on is lost for its receiver without anybody seeing it: a byte budget is not charged, a retry or a
     /// dropped event is not counted.
     #[test]
     fn everything_is_passed_on() {
         let told = Arc::new(Told::default());
-        let watched = Watched { events: Arc::clone(&told) as Arc<dyn LinkEvents>, notice: Nothing };
+        let observed_events = ObservedEvents { events: Arc::clone(&told) as Arc<dyn LinkEvents>, observer: Nothing };
         let bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","method":"a"}"#);
         let rejected = signalbox_wire::Message::look(Bytes::from_static(b"x"), &signalbox_wire::Limits::default());
-        watched.received(bytes.clone(), None, None);
-        watched.message(Envelope::parse(bytes.clone()).unwrap(), None, None);
-        assert!(watched.room().is_none() && watched.share().is_none() && !watched.is_wanted(1));
-        watched.failed(1, Fault::new(FaultKind::Internal, "x"));
-        watched.retried(1);
-        watched.parted(1, None);
-        watched.expired(watched.asks(back::probe("{}")));
-        watched.doubted();
-        watched.told(&bytes);
-        watched.garbage(&rejected.map(drop).unwrap_err());
-        watched.dropped("x");
-        watched.stray_line(String::new());
-        watched.last_words(Vec::new());
-        watched.lost(String::new());
+        observed_events.received(bytes.clone(), None, None);
+        observed_events.message(Envelope::parse(bytes.clone()).unwrap(), None, None);
+        assert!(observed_events.room().is_none() && observed_events.share().is_none() && !observed_events.is_wanted(1));
+        observed_events.failed(1, Fault::new(FaultKind::Internal, "x"));
+        observed_events.retried(1);
+        observed_events.parted(1, None);
+        observed_events.expired(observed_events.asks(back::probe("{}")));
+        observed_events.doubted();
+        observed_events.told(&bytes);
+        observed_events.garbage(&rejected.map(drop).unwrap_err());
+        observed_events.dropped("x");
+        observed_events.stray_line(String::new());
+        observed_events.last_words(Vec::new());
+        observed_events.lost(String::new());
         let expected = "received message room share is_wanted failed retried parted asks expired doubted told garbage dropped \
                         stray_line last_words lost";
         assert_eq!(told.0.lock().unwrap().join(" "), expected);
