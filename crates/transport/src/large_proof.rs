@@ -1,7 +1,7 @@
 //! Verifies signatures of large messages on separate threads. A worker that canonicalises a large message serves no
 //! other connection meanwhile, and a client needs no key to cause that.
 
-use crate::message_proof::MessageProof;
+use crate::signer_proof::SignerProof;
 use signalbox_engine::{Caller, Fault, FaultKind};
 use signalbox_runtime::Gateway;
 use signalbox_seal::META_SIGNATURE;
@@ -16,14 +16,14 @@ const MAX_VERIFIERS: usize = 2;
 
 static VERIFIERS: Semaphore = Semaphore::const_new(MAX_VERIFIERS);
 
-/// Verifies the signature of a large message. Returns an open proof if the message is small or unsigned: its session
-/// handles it.
-pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Envelope) -> MessageProof {
+/// Verifies the signature of a large message. A small or unsigned message stays unverified, because its session handles
+/// it.
+pub(crate) async fn prove(gateway: &Arc<Gateway>, caller: &Caller, message: &Envelope) -> SignerProof {
     if !is_needed(message) {
-        return MessageProof(Ok(None));
+        return SignerProof(Ok(None));
     }
     let (gateway, caller, message) = (Arc::clone(gateway), caller.clone(), message.clone());
-    MessageProof(Box::pin(off_the_workers(move || gateway.confirm(&caller, &message))).await)
+    SignerProof(Box::pin(off_the_workers(move || gateway.confirm(&caller, &message))).await)
 }
 
 /// Returns `true` if the signature must be verified before the session receives the message.

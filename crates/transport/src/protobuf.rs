@@ -2,7 +2,7 @@
 //! converted back.
 
 use crate::large_proof::{LARGE, off_the_workers};
-use crate::message_proof::MessageProof;
+use crate::signer_proof::SignerProof;
 use bytes::Bytes;
 use http::HeaderValue;
 use signalbox_engine::{Caller, Fault, FaultKind};
@@ -22,7 +22,7 @@ pub(crate) struct DecodedMessage {
     /// JSON-RPC form of the message.
     pub json: Bytes,
     /// Verified signer of the message.
-    pub proof: MessageProof,
+    pub proof: SignerProof,
     /// Fields that its answer repeats.
     pub origin: RequestOrigin,
 }
@@ -66,7 +66,7 @@ fn decode_here(gateway: &Gateway, caller: &Caller, bytes: Bytes) -> Result<Decod
         _ => RequestOrigin::default(),
     };
     let proof = if origin.signed { gateway.confirm_protobuf(caller, &bytes) } else { Ok(None) };
-    Ok(DecodedMessage { json, proof: MessageProof(proof), origin })
+    Ok(DecodedMessage { json, proof: SignerProof(proof), origin })
 }
 
 /// Encodes a message for the client of this session. The protobuf schema requires an answer to carry its own id, time

@@ -22,7 +22,7 @@ mod tests;
 
 pub use conversation::{Conversation, Side, Who};
 pub use feed::{Feed, MAX_HELD, Running, Tap, TapLoss, Weigh};
-pub use http_event::{HttpEvent, HttpStep, RequestHead, ResponseHead};
+pub use http_event::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse};
 pub use http_tap::{HttpTap, MAX_GATHERED};
 pub use line_cutter::{LineCutter, Piece};
 pub use observed_sessions::{MAX_SESSIONS, SESSION_TIMEOUT};

@@ -113,11 +113,11 @@ pub async fn serve(
 
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec, client: &TcpClient) {
     let _ = socket.set_nodelay(true);
-    let wait_for_json = tokio::select! {
-        wait_for_json = wait_for_json(&mut socket, gateway, || client.shown_caller(), first_byte(gateway, spec)) => wait_for_json,
+    let ready = tokio::select! {
+        ready = wait_for_json(&mut socket, gateway, || client.shown_caller(), first_byte(gateway, spec)) => ready,
         () = client.displaced() => false,
     };
-    if wait_for_json {
+    if ready {
         let (input, output) = socket.into_split();
         authenticate(input, output, gateway, spec, None, client).await;
     }
@@ -327,11 +327,11 @@ fn line(fault: &Fault) -> Vec<u8> {
 /// Tells a client the reason for its refusal.
 async fn send_fault(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
     let line = line(fault);
-    let saying = async {
+    let writing = async {
         output.write_all(&line).await?;
         output.shutdown().await
     };
-    let _ = timeout(LAST_WORD, saying).await;
+    let _ = timeout(LAST_WORD, writing).await;
 }
 
 /// A writer that fails when the reader stalls. It sets a timer only while a write is blocked.

@@ -142,7 +142,7 @@ async fn until_ended(
             group.signal(signal);
         }
     };
-    let (mut silent, mut asked) = (false, false);
+    let (mut silent, mut terminated) = (false, false);
     let mut deadline: Option<Instant> = None;
     loop {
         tokio::select! {
@@ -154,9 +154,9 @@ async fn until_ended(
             },
             Some(signal) = signals.recv() => send(signal),
             () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                send(if asked { Signal::KILL } else { Signal::TERM });
-                tracing::warn!(killed = asked, "the client is gone and the server did not end by itself, so it is ended");
-                asked = true;
+                send(if terminated { Signal::KILL } else { Signal::TERM });
+                tracing::warn!(killed = terminated, "the client is gone and the server did not end by itself, so it is ended");
+                terminated = true;
                 deadline = Some(Instant::now() + KILL_AFTER);
             }
         }

@@ -32,10 +32,10 @@ impl RefusalSender {
 
     /// Returns the future that sends this response and closes the socket, or `None` if the limit is reached.
     pub fn send(&self, mut socket: TcpStream, words: Vec<u8>) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let told = Arc::clone(&self.0).try_acquire_owned().ok()?;
+        let permit = Arc::clone(&self.0).try_acquire_owned().ok()?;
         Some(async move {
             let _ = timeout(LAST_WORD, last_words(&mut socket, &words)).await;
-            drop(told);
+            drop(permit);
         })
     }
 }

@@ -100,7 +100,7 @@ pub(crate) struct Duplex<S> {
     /// Large messages that the socket may not have written yet. They stay charged until it has.
     written: Vec<Outgoing>,
     /// Read count at the end of the last complete message.
-    heard: u64,
+    reads_at_last_message: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
@@ -123,7 +123,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         let socket = WebSocketStream::from_partially_read(socket, early.to_vec(), role, Some(config)).await;
         let mut ticks = interval_at(Instant::now() + TICK, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { socket, liveness: Liveness::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
+        Self {
+            socket,
+            liveness: Liveness::new(patience),
+            ticks,
+            unflushed: false,
+            written: Vec::new(),
+            reads_at_last_message: 0,
+        }
     }
 
     /// Sets the share to charge for incoming messages.
@@ -169,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
         while self.ticks.poll_tick(cx).is_ready() {
             let socket = self.socket.get_ref();
             // While reading is paused, a message cannot be finished.
-            let begun = may_read && socket.reads() != self.heard;
+            let begun = may_read && socket.reads() != self.reads_at_last_message;
             match self.liveness.check(socket.moves(), begun) {
                 LivenessCheck::Alive => {}
                 LivenessCheck::Ping => {
@@ -215,9 +222,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
 
     fn read(&mut self, cx: &mut Context<'_>) -> Poll<SocketEvent> {
         loop {
-            let heard = std::task::ready!(Pin::new(&mut self.socket).poll_next(cx));
-            self.heard = self.socket.get_ref().reads();
-            let step = match heard {
+            let next_message = std::task::ready!(Pin::new(&mut self.socket).poll_next(cx));
+            self.reads_at_last_message = self.socket.get_ref().reads();
+            let step = match next_message {
                 Some(Ok(Message::Text(text))) => SocketEvent::Message(self.socket.get_mut().give(text.into())),
                 Some(Ok(Message::Binary(bytes))) => SocketEvent::Message(self.socket.get_mut().give(bytes)),
                 // tungstenite writes the pong during the next read.

@@ -63,9 +63,9 @@ impl AnswerPost<'_> {
     }
 
     fn one(&self, message: Envelope) -> BodyContent {
-        let came = if is_answer(&message, self.about) { BodyContent::Answer } else { BodyContent::Others };
+        let content = if is_answer(&message, self.about) { BodyContent::Answer } else { BodyContent::Others };
         self.hand_over(message);
-        came
+        content
     }
 
     fn hand_over(&self, message: Envelope) {
@@ -76,18 +76,18 @@ impl AnswerPost<'_> {
     }
 
     fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> BodyContent {
-        let mut came = BodyContent::Others;
+        let mut content = BodyContent::Others;
         for message in messages {
             match message {
                 Ok(message) => {
                     if self.one(message) == BodyContent::Answer {
-                        came = BodyContent::Answer;
+                        content = BodyContent::Answer;
                     }
                 }
                 Err(rejected) => self.events.garbage(&rejected),
             }
         }
-        came
+        content
     }
 
     fn post(&self, bytes: Bytes) {

@@ -164,7 +164,7 @@ impl State {
 /// Tells the backend that the session is over. A failure is only logged.
 async fn end_session(shared: Arc<HttpLinkState>, session: HeaderValue, revision: Option<Revision>) {
     let backend = &shared.backend;
-    let telling = async {
+    let deleting = async {
         let credential = backend.credential(&*shared.events, None).await.unwrap_or_default();
         let request = headers::delete(backend, &session, credential.as_ref(), revision);
         match backend.exchange(&*shared.events, backend.pool.take(), request).await {
@@ -172,7 +172,7 @@ async fn end_session(shared: Arc<HttpLinkState>, session: HeaderValue, revision:
             Err(fault) => tracing::debug!(%fault, "the backend was not told that the session is over"),
         }
     };
-    if tokio::time::timeout(DELETE_TIMEOUT, telling).await.is_err() {
+    if tokio::time::timeout(DELETE_TIMEOUT, deleting).await.is_err() {
         tracing::debug!(backend = %backend.name, "the backend did not accept the end of the session in time");
     }
     backend.ending.fetch_sub(1, Ordering::Relaxed);

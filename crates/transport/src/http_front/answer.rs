@@ -78,14 +78,14 @@ pub async fn of_batch(
     if accepts.rather_sse || !accepts.json {
         return events(connection, SseBody::new(reader, [], resumable()));
     }
-    let mut came = Vec::new();
+    let mut messages = Vec::new();
     let whole = if accepts.sse {
-        connection.wait_briefly(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
+        connection.wait_briefly(|cx| answers(&reader, &mut messages, cx)).await.unwrap_or(false)
     } else {
         // A client that accepts only JSON gets the answers alone.
         while let Some(out) = reader.next().await {
             let last = out.last;
-            came.extend(Some(out).filter(is_answer));
+            messages.extend(Some(out).filter(is_answer));
             if last {
                 break;
             }
@@ -93,24 +93,24 @@ pub async fn of_batch(
         true
     };
     if !whole {
-        return events(connection, SseBody::new(reader, came, resumable()));
+        return events(connection, SseBody::new(reader, messages, resumable()));
     }
-    if came.is_empty() {
+    if messages.is_empty() {
         return plain(StatusCode::ACCEPTED);
     }
-    json(Out::joined(came), headers)
+    json(Out::joined(messages), headers)
 }
 
 /// Collects messages until the last answer or the first other message, which is included. Yields `true` if only answers
 /// arrived.
-fn answers(reader: &StreamReader, came: &mut Vec<Out>, cx: &mut Context<'_>) -> Poll<bool> {
+fn answers(reader: &StreamReader, messages: &mut Vec<Out>, cx: &mut Context<'_>) -> Poll<bool> {
     loop {
         match reader.outbox().poll_next(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(None) => return Poll::Ready(true),
             Poll::Ready(Some(out)) => {
                 let (last, answer) = (out.last, is_answer(&out));
-                came.push(out);
+                messages.push(out);
                 if last || !answer {
                     return Poll::Ready(last);
                 }

@@ -82,7 +82,7 @@ pub struct ClientConnection {
     /// Front that accepted the connection.
     pub front: Arc<FrontState>,
     /// Phase and the tick at which it began, packed.
-    doing: AtomicU64,
+    phase_and_tick: AtomicU64,
     orders: AtomicU8,
     /// Tick since which the client has read nothing, plus one; 0 while it reads.
     stuck: AtomicU32,
@@ -107,11 +107,11 @@ pub struct ClientConnection {
 impl ClientConnection {
     /// Creates a connection that was just accepted.
     pub fn new(front: Arc<FrontState>, address: Option<SocketAddr>, place: Option<ConnectionPermit>) -> Arc<Self> {
-        let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
+        let phase_and_tick = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         let provisional = AtomicBool::new(place.as_ref().is_some_and(ConnectionPermit::is_provisional));
         Arc::new(Self {
             front,
-            doing,
+            phase_and_tick,
             orders: AtomicU8::new(0),
             stuck: AtomicU32::new(0),
             waker: OnceLock::new(),
@@ -249,9 +249,9 @@ impl ClientConnection {
     /// Polls until ready. Returns `None` if that takes longer than [`COMMIT_AFTER`].
     pub async fn wait_briefly<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
         let mut waits = false;
-        let came = poll_fn(|cx| {
-            if let Poll::Ready(came) = poll(cx) {
-                return Poll::Ready(Some(came));
+        let output = poll_fn(|cx| {
+            if let Poll::Ready(output) = poll(cx) {
+                return Poll::Ready(Some(output));
             }
             if !waits {
                 waits = true;
@@ -264,7 +264,7 @@ impl ClientConnection {
         })
         .await;
         self.enter(Phase::Busy);
-        came
+        output
     }
 
     /// Registers the waker for orders.
@@ -307,11 +307,11 @@ impl ClientConnection {
     }
 
     fn enter(&self, phase: Phase) {
-        self.doing.store(pack(phase, self.front.clock.now()), Ordering::Relaxed);
+        self.phase_and_tick.store(pack(phase, self.front.clock.now()), Ordering::Relaxed);
     }
 
     pub(super) fn phase(&self) -> (Phase, u32) {
-        unpack(self.doing.load(Ordering::Relaxed))
+        unpack(self.phase_and_tick.load(Ordering::Relaxed))
     }
 
     /// Notes that bytes arrived from the client.
@@ -376,14 +376,14 @@ fn pack(phase: Phase, tick: u32) -> u64 {
     u64::from(tick) << 8 | u64::from(phase as u8)
 }
 
-fn unpack(doing: u64) -> (Phase, u32) {
-    let phase = match doing & 0xff {
+fn unpack(phase_and_tick: u64) -> (Phase, u32) {
+    let phase = match phase_and_tick & 0xff {
         0 => Phase::Head,
         1 => Phase::Quiet,
         2 => Phase::Busy,
         _ => Phase::Waiting,
     };
-    (phase, u32::try_from(doing >> 8).unwrap_or(u32::MAX))
+    (phase, u32::try_from(phase_and_tick >> 8).unwrap_or(u32::MAX))
 }
 
 /// The connection's socket, which reports traffic to it.

@@ -36,7 +36,7 @@ const EXPOSED: HeaderValue =
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 const MAX_AGE_OF_ENTRY: HeaderValue = HeaderValue::from_static("86400");
 /// Maximum length of a requested header list.
-const MAX_ASKED: usize = 4096;
+const MAX_REQUESTED: usize = 4096;
 
 /// Returns the origin of the page that sent a request. The guard has admitted it.
 pub fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
@@ -62,8 +62,12 @@ pub fn preflight<B>(request: &Request<B>, of_entry: bool) -> Option<FrontAnswer>
 
 /// Returns the requested headers that are allowed.
 fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
-    let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS)?.to_str().ok().filter(|asked| asked.len() <= MAX_ASKED)?;
-    let names = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let requested = headers
+        .get(ACCESS_CONTROL_REQUEST_HEADERS)?
+        .to_str()
+        .ok()
+        .filter(|requested| requested.len() <= MAX_REQUESTED)?;
+    let names = requested.split(',').map(|name| name.trim().to_ascii_lowercase());
     let fits = |name: &String| SENT.contains(&name.as_str()) || name.starts_with(PARAM);
     HeaderValue::from_str(&names.filter(fits).collect::<Vec<_>>().join(", ")).ok()
 }

@@ -68,10 +68,10 @@ pub trait Entry: Send + Sync + fmt::Debug {
     /// is an answer for when that cannot be determined now.
     fn room(&self, caller: Caller, session: String) -> BoxFuture<Result<Option<Principal>, RoutedAnswer>>;
 
-    /// Returns the room that a modern request names, and the request without that name.
+    /// Returns the room that a modern request names, and the request without the code that names it.
     fn named(&self, caller: Caller, message: Envelope) -> BoxFuture<Result<Named, RoutedAnswer>>;
 
-    /// Returns a request in a session without the fields that only this entry reads.
+    /// Returns a request in a session without its session codes, which are secrets of the client.
     fn seen(&self, message: Envelope) -> Envelope;
 
     /// Returns `true` if clients of this revision may send batches.
@@ -137,13 +137,13 @@ impl EntryRequest {
 }
 
 impl ClientConnection {
-    /// Returns the visit of the current request if it arrived at an [`Entry`].
+    /// Returns the entry request in progress, if the current request arrived at an [`Entry`].
     pub fn entry_request(&self) -> Option<EntryRequest> {
         let has_entry_request = self.has_entry_request.load(Ordering::Relaxed);
         if has_entry_request { self.entry_request.lock().unpoisoned().clone() } else { None }
     }
 
-    /// Sets the visit of the current request; `None` for the main endpoint.
+    /// Sets the entry request in progress; `None` for the main endpoint.
     pub fn set_entry_request(&self, entry_request: Option<EntryRequest>) {
         self.has_entry_request.store(entry_request.is_some(), Ordering::Relaxed);
         *self.entry_request.lock().unpoisoned() = entry_request;
@@ -237,7 +237,7 @@ fn session_in(headers: &HeaderMap) -> Option<String> {
     }
 }
 
-/// Finds the room that a message is for. Returns the message without the fields that only the entry reads.
+/// Finds the room that a message is for. Returns the message without its session codes.
 ///
 /// # Errors
 /// Returns the answer to send instead.

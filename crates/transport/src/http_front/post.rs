@@ -10,9 +10,9 @@ use super::sse_body::Resumable;
 use super::{FrontAnswer, FrontState, protobuf_post};
 use crate::batch;
 use crate::large_proof::{self, LARGE};
-use crate::message_proof::MessageProof;
 use crate::protobuf;
 use crate::read_body::{BodyError, read_body};
+use crate::signer_proof::SignerProof;
 use crate::unknown_caller;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -179,7 +179,7 @@ async fn dialect(
     let caller = connection.caller();
     let proof = match large_proof::is_needed(&message) {
         true => large_proof::prove(&front.gateway, &caller, &message).await,
-        false => MessageProof(front.gateway.confirm(&caller, &message)),
+        false => SignerProof(front.gateway.confirm(&caller, &message)),
     };
     let opened = front.gateway.open_session(proof.caller().unwrap_or(caller), Mode::Stateless, "", "http");
     let session = match opened {
@@ -286,10 +286,10 @@ async fn legacy(
     answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 
-/// Verifies the proof in a large modern request off the connection's worker.
-async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> MessageProof {
+/// Verifies the proof in a large modern request off the workers. That of a small one is verified later.
+async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> SignerProof {
     if message.bytes().len() < LARGE {
-        return MessageProof(Ok(None));
+        return SignerProof(Ok(None));
     }
     let (caller, _) = EntryRequest::of(connection.entry_request().as_ref(), connection.caller());
     large_proof::prove(&connection.front.gateway, &caller, message).await
@@ -299,16 +299,16 @@ async fn prove_modern(connection: &ClientConnection, message: &Envelope) -> Mess
 pub(super) struct OpenedModern {
     pub session: Arc<Session>,
     pub reader: StreamReader,
-    pub proof: MessageProof,
+    pub proof: SignerProof,
 }
 
 /// Opens the session for one modern request; it belongs to the signer of the request. `proof` is the result of an
-/// earlier verification, or open if there was none.
+/// earlier verification, if there was one.
 pub(super) fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
-    proof: MessageProof,
+    proof: SignerProof,
 ) -> Result<OpenedModern, Box<FrontAnswer>> {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
@@ -319,7 +319,7 @@ pub(super) fn open_modern(
     check_headers(heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let entry_request = connection.entry_request();
     let (caller, _) = EntryRequest::of(entry_request.as_ref(), connection.caller());
-    let proof = if proof.is_unverified() { MessageProof(front.gateway.confirm(&caller, message)) } else { proof };
+    let proof = if proof.is_unverified() { SignerProof(front.gateway.confirm(&caller, message)) } else { proof };
     let (caller, principal) = EntryRequest::of(entry_request.as_ref(), proof.caller().unwrap_or(caller));
     check_param_headers(front, heads, message, &caller, &principal)
         .map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;

@@ -6,9 +6,9 @@ use super::client_connection::{BusyConnection, ClientConnection};
 use super::heads::Heads;
 use super::post::{era_of, find_session, open_modern, opens_session, read_message, trace_of, unreadable_body};
 use super::routed::FrontBody;
-use crate::message_proof::MessageProof;
 use crate::protobuf::{self, DecodedMessage, RequestOrigin};
 use crate::read_body::read_body;
+use crate::signer_proof::SignerProof;
 use crate::unknown_caller;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -62,7 +62,7 @@ async fn initialize(
     connection: &Arc<ClientConnection>,
     headers: &HeaderMap,
     message: Envelope,
-    proof: &MessageProof,
+    proof: &SignerProof,
     origin: RequestOrigin,
 ) -> FrontAnswer {
     let opened = Gateway::new_session_id().and_then(|external| {
@@ -86,7 +86,7 @@ async fn legacy(
     session: &Arc<Session>,
     headers: &HeaderMap,
     message: Envelope,
-    proof: &MessageProof,
+    proof: &SignerProof,
     origin: RequestOrigin,
 ) -> FrontAnswer {
     let front = &connection.front;

@@ -24,7 +24,7 @@ use std::task::Poll;
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<FrontAnswer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
-    let asked = connection.front.spec.challenge.is_some().then(|| RequestedAddress::of(&request));
+    let address = connection.front.spec.challenge.is_some().then(|| RequestedAddress::of(&request));
     let mut answer = match unless_displaced(&connection, answer(&connection, request, origin.is_some())).await {
         Some(answer) => answer,
         None => place::displaced_answer(),
@@ -33,7 +33,7 @@ pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming
         cors::admit(&mut answer, origin);
     }
     if matches!(answer.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        challenge(&connection, asked.as_ref(), &mut answer);
+        challenge(&connection, address.as_ref(), &mut answer);
     }
     if answer.status().is_client_error() || answer.status().is_server_error() {
         record_refusal(&connection, &mut answer);
@@ -189,7 +189,7 @@ impl RequestedAddress {
 }
 
 /// Adds the `WWW-Authenticate` header to the answer of a client that lacks a valid credential.
-fn challenge(connection: &ClientConnection, asked: Option<&RequestedAddress>, answer: &mut FrontAnswer) {
+fn challenge(connection: &ClientConnection, address: Option<&RequestedAddress>, answer: &mut FrontAnswer) {
     // Refusals by an interceptor or by the second stage of authentication are recognised by their error data only.
     let FrontBody::Whole(Some(body)) = answer.body() else { return };
     let text = |path: &[&str]| {
@@ -208,8 +208,8 @@ fn challenge(connection: &ClientConnection, asked: Option<&RequestedAddress>, an
     };
     let scopes: Vec<&str> = scopes.split_ascii_whitespace().collect();
     let message = text(&["error", "message"]).unwrap_or_default();
-    let value = match connection.front.spec.challenge.as_ref().zip(asked) {
-        Some((challenge, asked)) => challenge.header(asked.borrow(), error.as_deref(), &message, &scopes),
+    let value = match connection.front.spec.challenge.as_ref().zip(address) {
+        Some((challenge, address)) => challenge.header(address.borrow(), error.as_deref(), &message, &scopes),
         None => "Bearer".to_owned(),
     };
     if let Ok(value) = HeaderValue::try_from(value) {

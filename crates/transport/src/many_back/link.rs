@@ -30,11 +30,11 @@ struct State {
     links: Vec<Arc<dyn Link>>,
     /// Index of the address of the legacy session.
     home: Option<usize>,
-    pending: KeyMap<u64, PendingRequest>,
+    pending: KeyMap<u64, AddressedRequest>,
 }
 
 /// A request that waits for its answer or for a retry.
-struct PendingRequest {
+struct AddressedRequest {
     message: ToBackend,
     /// `None` while it waits for a retry.
     chosen: Option<AddressUse>,
@@ -64,7 +64,7 @@ impl ManyLink {
 impl Link for ManyLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let Some(key) = message.key() else { return self.shared.send_note(message) };
-        let pending = PendingRequest { message, chosen: None, tried: Vec::new(), rounds: 0 };
+        let pending = AddressedRequest { message, chosen: None, tried: Vec::new(), rounds: 0 };
         self.shared.send(key, pending)
     }
 
@@ -138,7 +138,7 @@ impl ManyLinkState {
     }
 
     /// Sends a request to an address where it was not tried yet.
-    fn send(&self, key: u64, mut pending: PendingRequest) -> Result<(), Fault> {
+    fn send(&self, key: u64, mut pending: AddressedRequest) -> Result<(), Fault> {
         let (link, chosen, message) = {
             let mut state = self.lock();
             if state.links.is_empty() {
@@ -203,7 +203,7 @@ impl ManyLinkState {
     }
 
     /// Tries the next address at once; once all were tried, retries all of them after a delay.
-    fn retry(self: &Arc<Self>, key: u64, mut pending: PendingRequest, fault: Fault) {
+    fn retry(self: &Arc<Self>, key: u64, mut pending: AddressedRequest, fault: Fault) {
         if pending.tried.len() < self.targets.all.len() {
             self.targets.count_retry();
             if let Err(fault) = self.send(key, pending) {

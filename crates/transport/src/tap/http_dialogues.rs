@@ -28,7 +28,7 @@ impl Dialogue {
     }
 
     fn post_to(&mut self, place: &str, call: u64, session: Option<&str>, body: &str) -> Vec<String> {
-        let asked = RequestHead {
+        let asked = ObservedRequest {
             session: session.map(Into::into),
             place: place.into(),
             endpoint: place == "/mcp",
@@ -44,7 +44,7 @@ impl Dialogue {
     fn head(&mut self, call: u64, session: Option<&str>, status: u16, events: bool) -> Vec<String> {
         self.step(
             call,
-            HttpStep::Response(ResponseHead { session: session.map(Into::into), status, events, head: None }),
+            HttpStep::Response(ObservedResponse { session: session.map(Into::into), status, events, head: None }),
         )
     }
 
@@ -88,7 +88,7 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     assert_eq!(talk.step(2, HttpStep::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
     talk.step(
         3,
-        HttpStep::Request(RequestHead {
+        HttpStep::Request(ObservedRequest {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -103,7 +103,7 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The session is closed by its client.
     talk.step(
         4,
-        HttpStep::Request(RequestHead {
+        HttpStep::Request(ObservedRequest {
             session: Some("abc".into()),
             place: "/mcp".into(),
             endpoint: true,
@@ -144,7 +144,10 @@ fn a_request_that_is_refused_by_its_status_or_never_arrives_is_over() {
 #[test]
 fn http_with_sse_is_followed_by_the_address_that_the_stream_gives_out() {
     let mut talk = Dialogue::new();
-    talk.step(1, HttpStep::Request(RequestHead { place: "/sse".into(), endpoint: true, ..RequestHead::default() }));
+    talk.step(
+        1,
+        HttpStep::Request(ObservedRequest { place: "/sse".into(), endpoint: true, ..ObservedRequest::default() }),
+    );
     talk.head(1, None, 200, true);
     assert_eq!(talk.say(1, "event: endpoint\ndata: /message?sessionId=x\n\n"), Vec::<String>::new());
     let told = talk.post_to("/message?sessionId=x", 2, None, PING);
@@ -207,17 +210,17 @@ fn carried(talk: &mut Dialogue, call: u64, step: HttpStep) -> Vec<String> {
 
 fn asked() -> HttpStep {
     let head = http_heads::of_request("POST", "/mcp", &http::HeaderMap::new());
-    HttpStep::Request(RequestHead {
+    HttpStep::Request(ObservedRequest {
         place: "/mcp".into(),
         endpoint: true,
         head: Some(head.into()),
-        ..RequestHead::default()
+        ..ObservedRequest::default()
     })
 }
 
 fn answered(status: u16, events: bool) -> HttpStep {
     let head = http_heads::of_answer(status, &http::HeaderMap::new());
-    HttpStep::Response(ResponseHead { session: None, status, events, head: Some(head.into()) })
+    HttpStep::Response(ObservedResponse { session: None, status, events, head: Some(head.into()) })
 }
 
 #[test]

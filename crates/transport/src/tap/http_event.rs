@@ -15,9 +15,9 @@ pub struct HttpEvent {
 #[derive(Clone, Debug)]
 pub enum HttpStep {
     /// The head of a request arrived.
-    Request(RequestHead),
+    Request(ObservedRequest),
     /// The head of the answer arrived.
-    Response(ResponseHead),
+    Response(ObservedResponse),
     /// A part of a body passed.
     Body(Side, Bytes),
     /// A body ended or was cut off.
@@ -33,7 +33,7 @@ pub enum HttpStep {
 
 /// The head of a request.
 #[derive(Clone, Debug, Default)]
-pub struct RequestHead {
+pub struct ObservedRequest {
     /// Session named in the head.
     pub session: Option<Box<str>>,
     /// Path and query of the request.
@@ -48,7 +48,7 @@ pub struct RequestHead {
 
 /// The head of an answer.
 #[derive(Clone, Debug)]
-pub struct ResponseHead {
+pub struct ObservedResponse {
     /// Session named in the head.
     pub session: Option<Box<str>>,
     pub status: u16,

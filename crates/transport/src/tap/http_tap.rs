@@ -3,7 +3,7 @@
 use super::TapCounts;
 use super::conversation::Side;
 use super::feed::{Tap, TapLoss};
-use super::http_event::{HttpEvent, HttpStep, RequestHead, ResponseHead};
+use super::http_event::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse};
 use super::observed_sessions::ObservedSessions;
 use bytes::{Bytes, BytesMut};
 use signalbox_engine::fact::{Carried, HttpHead, Outcome};
@@ -44,7 +44,7 @@ struct Call {
     /// Heads of request and answer, until they are recorded with the first message of each.
     heads: [Option<Box<HttpHead>>; 2],
     /// Method and address of the request, as text.
-    asked: String,
+    request_line: String,
 }
 
 /// A message or a piece of one, as received.
@@ -71,41 +71,41 @@ impl HttpTap {
         Self { max: max_body, calls: KeyMap::default(), sessions, buffered: 0 }
     }
 
-    fn on_request(&mut self, at: Instant, number: u64, asked: RequestHead, out: &mut Vec<Fact>) {
+    fn on_request(&mut self, at: Instant, number: u64, request: ObservedRequest, out: &mut Vec<Fact>) {
         // A session is identified by its header; in HTTP+SSE by the address that its stream named.
-        let named = asked.session.as_deref().map(session_name);
-        let posted = place_name(&asked.place);
+        let named = request.session.as_deref().map(session_name);
+        let posted = place_name(&request.place);
         let name = named.as_deref().or_else(|| self.sessions.has_name(&posted).then_some(&*posted));
         let session_key = self.sessions.enter(at, name, out);
-        if let (Some(named), Some(session)) = (&named, &asked.session)
+        if let (Some(named), Some(session)) = (&named, &request.session)
             && !self.sessions.has_name(named)
         {
             self.on_session_id(at, session_key, session, out);
         }
         let call = Call {
             session_key,
-            endpoint: asked.endpoint,
-            closes: asked.closes,
+            endpoint: request.endpoint,
+            closes: request.closes,
             status: 0,
             from_client: BodyBuffer::default(),
             from_server: BodyBuffer::default(),
             events: None,
             exchange: None,
-            asked: asked.head.as_deref().map(words).unwrap_or_default(),
-            heads: [asked.head, None],
+            request_line: request.head.as_deref().map(words).unwrap_or_default(),
+            heads: [request.head, None],
         };
         self.calls.insert(number, call);
     }
 
-    fn on_response(&mut self, at: Instant, number: u64, answered: &ResponseHead, out: &mut Vec<Fact>) {
+    fn on_response(&mut self, at: Instant, number: u64, response: &ObservedResponse, out: &mut Vec<Fact>) {
         // A server may answer before it has read the whole request; record the request first all the same.
         self.finish_body(at, number, Side::Client, out);
         let Some(call) = self.calls.get_mut(&number) else { return };
-        call.status = answered.status;
-        call.heads[1].clone_from(&answered.head);
-        call.events = answered.events.then(|| SseDecoder::new(self.max));
+        call.status = response.status;
+        call.heads[1].clone_from(&response.head);
+        call.events = response.events.then(|| SseDecoder::new(self.max));
         let session_key = call.session_key;
-        if let Some(session) = &answered.session
+        if let Some(session) = &response.session
             && !self.sessions.has_name(&session_name(session))
         {
             self.on_session_id(at, session_key, session, out);
@@ -212,7 +212,12 @@ impl HttpTap {
         if let Some(call) = self.calls.get(&number).filter(|call| call.endpoint)
             && let Some(conversation) = self.sessions.get(call.session_key)
         {
-            conversation.record_refusal(at, BAD_GATEWAY, format!("{}: the server gave no answer", call.asked), out);
+            conversation.record_refusal(
+                at,
+                BAD_GATEWAY,
+                format!("{}: the server gave no answer", call.request_line),
+                out,
+            );
         }
     }
 
@@ -227,7 +232,7 @@ impl HttpTap {
             && let Some(head) = call.heads[1].take()
             && let Some(conversation) = self.sessions.get(call.session_key)
         {
-            conversation.record_refusal(at, call.status, std::mem::take(&mut call.asked), out);
+            conversation.record_refusal(at, call.status, std::mem::take(&mut call.request_line), out);
             if let Some(exchange) = call.exchange {
                 conversation.carried(Carried { event_id: None, http: Some(*head) });
                 conversation.record_page(at, exchange, Bytes::new(), out);
@@ -252,8 +257,8 @@ impl Tap for HttpTap {
     fn take(&mut self, at: Instant, seen: HttpEvent, out: &mut Vec<Fact>) {
         let number = seen.call;
         match seen.step {
-            HttpStep::Request(asked) => self.on_request(at, number, asked, out),
-            HttpStep::Response(answered) => self.on_response(at, number, &answered, out),
+            HttpStep::Request(request) => self.on_request(at, number, request, out),
+            HttpStep::Response(response) => self.on_response(at, number, &response, out),
             HttpStep::Body(side, bytes) => self.body(at, number, side, &bytes, out),
             HttpStep::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
             HttpStep::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),

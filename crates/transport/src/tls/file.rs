@@ -130,11 +130,11 @@ pub fn is_exposed(path: &Path) -> bool {
 /// Metadata of files when they were read. It differs from a later one if any of the files was written or replaced in
 /// between. Symbolic links are followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stamp(Vec<Option<FileStamp>>);
+pub(super) struct Stamp(Vec<Option<FileMetadata>>);
 
 /// Metadata of one file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct FileStamp {
+struct FileMetadata {
     place: (u64, u64),
     length: u64,
     written: Option<SystemTime>,
@@ -145,7 +145,11 @@ impl Stamp {
     pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
         let look = |file: &Path| {
             let found = std::fs::metadata(file).ok()?;
-            Some(FileStamp { place: (found.dev(), found.ino()), length: found.len(), written: found.modified().ok() })
+            Some(FileMetadata {
+                place: (found.dev(), found.ino()),
+                length: found.len(),
+                written: found.modified().ok(),
+            })
         };
         Self(files.into_iter().map(look).collect())
     }

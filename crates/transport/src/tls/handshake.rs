@@ -98,11 +98,11 @@ impl Drop for HandshakeCount<'_> {
 
 /// Sends a response to a client that does not speak TLS, and closes the socket.
 pub(crate) async fn last_words(mut socket: TcpStream, words: &[u8]) {
-    let saying = async {
+    let writing = async {
         socket.write_all(words).await?;
         socket.shutdown().await?;
         let mut rest = socket.take(UNHEARD as u64);
         tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
     };
-    let _ = timeout(LAST_WORDS, saying).await;
+    let _ = timeout(LAST_WORDS, writing).await;
 }

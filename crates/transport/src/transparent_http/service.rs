@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use super::forwarded_body::{BodyObserver, ForwardedBody};
-use crate::tap::{HttpEvent, HttpStep, RequestHead, ResponseHead, Side, http_heads};
+use crate::tap::{HttpEvent, HttpStep, ObservedRequest, ObservedResponse, Side, http_heads};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -50,7 +50,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     let target = shared.upstream.target();
     let (mut head, body) = request.into_parts();
     let place = place(&head.uri, &target.uri);
-    tell(HttpStep::Request(RequestHead {
+    tell(HttpStep::Request(ObservedRequest {
         session: session(&head.headers),
         place: place.as_str().into(),
         endpoint: place.path() == target.uri.path(),
@@ -65,7 +65,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
     match shared.upstream.send(request).await {
         Ok((answer, sender)) => {
             let (mut head, body) = answer.into_parts();
-            tell(HttpStep::Response(ResponseHead {
+            tell(HttpStep::Response(ObservedResponse {
                 session: session(&head.headers),
                 status: head.status.as_u16(),
                 events: is_events(&head.headers),

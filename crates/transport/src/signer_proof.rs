@@ -3,9 +3,9 @@
 use signalbox_engine::{Caller, Carrier, Fault};
 
 /// Signer of a message, or the reason why its signature is invalid.
-pub struct MessageProof(pub Result<Option<Caller>, Fault>);
+pub struct SignerProof(pub Result<Option<Caller>, Fault>);
 
-impl MessageProof {
+impl SignerProof {
     /// Returns `true` if the message has not been verified yet.
     pub fn is_unverified(&self) -> bool {
         matches!(self.0, Ok(None))
