@@ -32,15 +32,12 @@
 //! | a head of more than 64 KiB or 100 lines | refused | RFC 9110 5.4 |
 //! | 1xx heads | skipped, at most 16 of them; after 101 the connection is not reused | RFC 9110 15.2 |
 //! | 1xx, 204 and 304 | have no body, whatever the head says | 6.3, rule 1 |
-//! | 1xx or 204 that announces a body | the connection is not reused, since the body may still arrive | 6.1; RFC 9110
-//! 8.6 |
+//! | 1xx or 204 that announces a body | the connection is not reused: the body may still arrive | 6.1; RFC 9110 8.6 |
 //! | `Transfer-Encoding` in HTTP/1.0 | refused | 6.1 |
 //! | an empty `Transfer-Encoding`, or one that names `chunked` twice | refused | 6.1 |
-//! | `Transfer-Encoding` that ends in `chunked` | read in chunks; the caller handles other codings before it | 6.3,
-//! rule 4 |
+//! | `Transfer-Encoding` that ends in `chunked` | read in chunks; the caller decodes the rest | 6.3, rule 4 |
 //! | `Transfer-Encoding` that ends in something else | read until the connection closes | 6.3, rule 4 |
-//! | `Transfer-Encoding` together with `Content-Length` | the coding decides, and the connection is not reused | 6.3,
-//! rule 3 |
+//! | `Transfer-Encoding` and `Content-Length` | the coding decides, and the connection is not reused | 6.3, rule 3 |
 //! | several equal `Content-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
 //! | several different `Content-Length` values | refused | 6.3, rule 5 |
 //! | a `Content-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |

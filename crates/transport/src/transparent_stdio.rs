@@ -155,7 +155,10 @@ async fn until_ended(
             Some(signal) = signals.recv() => send(signal),
             () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                 send(if terminated { Signal::KILL } else { Signal::TERM });
-                tracing::warn!(killed = terminated, "the client is gone and the server did not end by itself, so it is ended");
+                tracing::warn!(
+                    killed = terminated,
+                    "the client is gone and the server did not end by itself, so it is ended"
+                );
                 terminated = true;
                 deadline = Some(Instant::now() + KILL_AFTER);
             }
