@@ -1,8 +1,8 @@
 //! A transparent proxy in front of one MCP endpoint that speaks HTTP.
 //!
 //! Requests and answers pass with their status, headers and bodies, event by event. Only `Host` and hop-by-hop headers
-//! are changed. Everything that passes is also put into a [`Feed`] and analysed elsewhere. Headers with credentials are
-//! not recorded.
+//! are changed. Everything that passes is also put into a [`Feed`] and analysed elsewhere. Heads are recorded with
+//! their credentials redacted.
 
 mod forwarded_body;
 mod service;

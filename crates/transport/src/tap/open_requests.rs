@@ -30,7 +30,7 @@ pub(super) struct OpenRequest {
 /// The unanswered requests of one side, by their ids.
 #[derive(Debug, Default)]
 pub(super) struct OpenRequests {
-    request: TextMap<RawId, OpenRequest>,
+    requests: TextMap<RawId, OpenRequest>,
     /// Ids in the order of the requests.
     order: BTreeMap<u64, RawId>,
 }
@@ -39,15 +39,15 @@ impl OpenRequests {
     /// Adds a request. Returns the one it replaces: one with the same id, or the oldest if there are too many.
     pub(super) fn open(&mut self, id: RawId, request: OpenRequest) -> Option<OpenRequest> {
         let same = self.close(&id);
-        let gone = if same.is_none() && self.request.len() >= MAX_WAITING { self.oldest() } else { same };
+        let gone = if same.is_none() && self.requests.len() >= MAX_WAITING { self.oldest() } else { same };
         self.order.insert(request.exchange.0, id.clone());
-        self.request.insert(id, request);
+        self.requests.insert(id, request);
         gone
     }
 
     /// Removes the request with this id.
     pub(super) fn close(&mut self, id: &RawId) -> Option<OpenRequest> {
-        let request = self.request.remove(id)?;
+        let request = self.requests.remove(id)?;
         self.order.remove(&request.exchange.0);
         Some(request)
     }
@@ -55,12 +55,12 @@ impl OpenRequests {
     /// Removes the request of this exchange.
     pub(super) fn give_up(&mut self, exchange: ExchangeId) -> Option<OpenRequest> {
         let id = self.order.remove(&exchange.0)?;
-        self.request.remove(&id)
+        self.requests.remove(&id)
     }
 
     /// Marks a request as cancelled by its sender.
     pub(super) fn cancel(&mut self, id: &RawId, now: Instant) -> Option<ExchangeId> {
-        let request = self.request.get_mut(id)?;
+        let request = self.requests.get_mut(id)?;
         request.cancelled = true;
         request.until = request.until.min(now + CANCELLED_FOR);
         Some(request.exchange)
@@ -68,19 +68,23 @@ impl OpenRequests {
 
     /// Removes every request that has waited too long.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<OpenRequest> {
-        let over: Vec<RawId> =
-            self.order.values().filter(|id| self.request.get(id).is_none_or(|one| one.until <= now)).cloned().collect();
+        let over: Vec<RawId> = self
+            .order
+            .values()
+            .filter(|id| self.requests.get(id).is_none_or(|one| one.until <= now))
+            .cloned()
+            .collect();
         over.iter().filter_map(|id| self.close(id)).collect()
     }
 
     /// Removes all requests, in their order.
     pub(super) fn drain(&mut self) -> Vec<OpenRequest> {
         let order = std::mem::take(&mut self.order);
-        order.values().filter_map(|id| self.request.remove(id)).collect()
+        order.values().filter_map(|id| self.requests.remove(id)).collect()
     }
 
     fn oldest(&mut self) -> Option<OpenRequest> {
         let (_, id) = self.order.pop_first()?;
-        self.request.remove(&id)
+        self.requests.remove(&id)
     }
 }
